@@ -8,6 +8,7 @@ import json
 import pytest
 
 from agent_memory.features.jobs.erasure_orders import Erasure, ErasureOrders
+from agent_memory.features.jobs.operation_store import OperationStore
 from agent_memory.features.memories.service import MemoryService
 from agent_memory.features.privacy.erasure_store import ErasureOrder, ErasureStore
 from agent_memory.features.sessions.service import SessionService
@@ -97,3 +98,12 @@ async def test_stalled_worker_deletes_nothing_written_after_the_erasure(
         await zombie
         assert await there(rig) == ["Ann's new boat", "Ann's old boat", "new figs"]
         assert await rig.contents("s", user_id="ann") == ["new figs"]
+
+
+async def test_dropped_erasure_leaves_no_order_that_names_the_user(make_rig: MakeRig) -> None:
+    async with make_rig() as rig:
+        mark = await rig.rt[ErasureOrders].order_erasure(SCOPE, _ANN)
+        await OperationStore(rig.rt.client, rig.keys).drop_mark(mark)
+        assert [key for key in await rig.raw_keys() if key.startswith("del:")] == []
+        await fills(rig, "new")
+        assert await there(rig) != []

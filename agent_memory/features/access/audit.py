@@ -59,9 +59,13 @@ def counts_of(answer: Any) -> dict[str, int]:
     return counts
 
 
-def ids_of(*sources: Any) -> dict[str, Any]:
-    """Return the ids in arguments and request bodies, at most MAX_IDS of each kind. Earlier sources take precedence."""
-    ids: dict[str, Any] = {}
+def ids_of(*sources: Any, answer: Any) -> dict[str, Any]:
+    """Return the ids in arguments and request bodies, at most MAX_IDS of each kind. Earlier sources take precedence.
+
+    Of the answer, include only the receipt of a request to forget.
+    """
+    receipt_id = _of(answer, "receipt_id")
+    ids: dict[str, Any] = {} if receipt_id is None else {"receipt_id": receipt_id}
     for source in sources:
         for name in _NAMED:
             value = _of(source, name)

@@ -58,7 +58,7 @@ class ErasureOrders:
         """Store an erasure order and mark it as due, in one step. Raises Forbidden.
 
         Until the erasure is done, Redis rejects writes for the data's owner. Repeated requests for the same erasure
-        share one order, and do not restart a running erasure.
+        share one order, and do not restart a running erasure. Later requests get an order and a receipt of their own.
         """
         permit_erasure(scope, what)
         names = (scope.tenant, what.namespace, what.user_id, what.session_id)
@@ -67,8 +67,8 @@ class ErasureOrders:
         body |= {} if what.agent_id is None else {"ag": what.agent_id}
         # The receipt must not name whom it is about.
         body |= {"by": "self" if scope.actor == what.user_id else scope.actor, "at": datetime.now(UTC).isoformat()}
-        await self._order(
-            order=self._keys.erasure(name),
+        order: bytes = await self._order(
+            orders=self._keys.erasure(""),
             due=self._keys.due(DueKind.DELETION),
             dead=self._keys.dead(DueKind.DELETION),
             wake=self._keys.wake,
@@ -77,4 +77,4 @@ class ErasureOrders:
             body=json.dumps(body),
             place=what.place,
         )
-        return Mark(DueKind.DELETION, name)
+        return Mark(DueKind.DELETION, order.decode())

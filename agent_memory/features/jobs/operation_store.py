@@ -20,7 +20,7 @@ from agent_memory.foundation.core.permissions import reaches_session_of
 from agent_memory.foundation.core.scope import Scope, SessionRef
 from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.foundation.llm.threads import run_in_thread
-from agent_memory.foundation.storage.connection import Pipe, read, redis_errors
+from agent_memory.foundation.storage.connection import Pipe, read, redis_errors, write
 from agent_memory.foundation.storage.keyspace import Keys, tag
 from agent_memory_client.models import OperationKind, OperationRecord, OperationState
 
@@ -157,8 +157,7 @@ class OperationStore:
             (order,) = await read(self._client, lambda pipe: pipe.get(self._keys.erasure(mark.member)))
             place = json.loads(order or b"{}").get("pl")
             if place is not None:
-                with redis_errors():
-                    await self._client.zrem(self._keys.erasing, place)
+                await write(self._client, lambda pipe: (pipe.zrem(self._keys.erasing, place), pipe.delete(self._keys.erasure(mark.member))))
 
     async def _forget(self, mark: Mark, *, due: bool) -> None:
         k = self._keys

@@ -252,7 +252,7 @@ class MemoryCommits:
         """
         decision = Supersede(old, MemoryRecord.model_validate(record, context=ANSWER), former)
         steps = StepGroups(self._keys, scope.tenant, atomic=True)
-        claim: Step = {"op": "claim", "id": change_id, "state": tag("proposed"), "to": tag("applied")}
+        claim = claim_change(scope, change_id, "proposed", "applied")
         mids = [*(memory.mid for memory in old), steps.mid(decision.record.id)]
         change = {"id": change_id, "fields": ["st", tag("applied")], "mids": mids}
         steps.add_group(claim, *self._steps(steps, decision, deleted_since=False), change=change)
@@ -318,6 +318,11 @@ class MemoryCommits:
         fields = change_fields(scope.tenant, about[0].record, kind, origin, batch, "proposed" if proposed else "applied")
         fields += ["p", json.dumps(proposal)] if proposal else []
         return {"id": str(ULID()), "fields": fields, "mids": list(dict.fromkeys(mids))}
+
+
+def claim_change(scope: Scope, change_id: str, state: str, to: str) -> Step:
+    """Return the step that moves a change from one state to another, and adds who did it to the change's origin."""
+    return {"op": "claim", "id": change_id, "state": tag(state), "to": tag(to), "by": scope.actor or None}
 
 
 def change_fields(tenant: str, about: MemoryRecord, kind: ChangeKind, origin: ChangeOrigin, batch: str, state: str) -> list[str]:

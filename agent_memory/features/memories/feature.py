@@ -62,7 +62,7 @@ def open_memories(foundation: Foundation, services: Services) -> None:
         MergeStore(client, keys, commits),
         MemoryService(settings, store, neighbors, commits, usage, limit, followers),
         HistoryService(store, changes, commits),
-        QuarantineService(client, keys, spec, store),
+        QuarantineService(client, keys, spec, store, changes),
         RetentionService(scan, commits),
         DuplicateService(services[OrderStore], scan),
         Reindexer(client, keys, foundation.outbox, spec, foundation.schemas),

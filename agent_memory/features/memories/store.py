@@ -219,29 +219,31 @@ class MemoryStore(MemoryQueries):
 
         Return False if the memory's version changed, or if another memory has the slot and `settled` is false.
         """
-        permit_writing(scope, (memory.record, new))
         before, after = (order_of(self._keys, scope.tenant, record) for record in (memory.record, new))
-        steps = StepGroups(self._keys, scope.tenant, atomic=False)
-        leave = before if before != after else None
-        edited = new.text != memory.record.text
+        leave, edited = before if before != after else None, new.text != memory.record.text
         options = PutOptions(expect=str(memory.version), slot_settled=settled, leave=leave, edited=edited)
+        state = await self._replace(scope, memory, new, options, origin)
+        return state != "moved" and not state.startswith("slot ")
+
+    async def release_memory(self, scope: Scope, memory: StoredMemory, new: MemoryRecord, *, origin: ChangeOrigin | None = None) -> str:
+        """Store a memory that leaves quarantine, and record a change with `origin`.
+
+        Return "changed", "moved" if its version has changed, or "slot <mid>" if its slot is taken.
+        """
+        options = PutOptions(expect=str(memory.version), same_text=True, keep_digest=True)
+        return await self._replace(scope, memory, new, options, origin)
+
+    async def _replace(
+        self, scope: Scope, memory: StoredMemory, new: MemoryRecord, options: PutOptions, origin: ChangeOrigin | None
+    ) -> str:
+        permit_writing(scope, (memory.record, new))
+        steps = StepGroups(self._keys, scope.tenant, atomic=False)
         change = origin and {
             "id": str(ULID()),
             "fields": change_fields(scope.tenant, new, ChangeKind.UPDATE, origin, str(ULID()), "applied"),
             "mids": [memory.mid],
         }
         steps.add_group(steps.put_record(new, options), change=change)
-        state = (await steps.run_steps(self._scripts))[1]
-        return state != "moved" and not state.startswith("slot ")
-
-    async def release_memory(self, scope: Scope, memory: StoredMemory, new: MemoryRecord) -> str:
-        """Store a memory that leaves quarantine.
-
-        Return "changed", "moved" if its version has changed, or "slot <mid>" if its slot is taken.
-        """
-        permit_writing(scope, (memory.record, new))
-        steps = StepGroups(self._keys, scope.tenant, atomic=False)
-        steps.add_group(steps.put_record(new, PutOptions(expect=str(memory.version), same_text=True, keep_digest=True)))
         return (await steps.run_steps(self._scripts))[1]
 
     async def require(self, scope: Scope, memory_id: str) -> StoredMemory:

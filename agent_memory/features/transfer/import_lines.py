@@ -319,7 +319,7 @@ class ImportPlacement:
             proposal = {"old": [[self.id(name), version] for name, version in pairs], "record": record.model_dump(mode="json")}
             if isinstance(former := entry.proposal.get("former"), int):
                 proposal["former"] = former
-        names = ("actor", "reason", "strategy", "model", "prompt_version")
+        names = ("actor", "reason", "strategy", "model", "prompt_version", "decided_by")
         origin = {name: entry.origin.get(name) for name in names}
         origin["actor"] = origin["actor"] if origin["actor"] is not None else "import"
         name, batch = self.id(entry.id), self.id(entry.batch)

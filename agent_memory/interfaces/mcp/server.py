@@ -120,7 +120,7 @@ def build_server(settings: Settings, runtime: Runtime, who: Who) -> Server[Any]:
 
 def _audit(tool: Tool, arguments: dict[str, Any], caller: Caller, structured: Any) -> None:
     """Record a call in the audit trail, without its outcome. Over HTTP, the request's event contains the outcome."""
-    ids = {"user_id": caller.user_id, "namespace": caller.namespace} | audit.ids_of(arguments)
+    ids = {"user_id": caller.user_id, "namespace": caller.namespace} | audit.ids_of(arguments, answer=structured)
     scope, counts, name = caller.scope, audit.counts_of(structured), f"tool {tool.name}"
     audit.record(operation=name, status=None, tenant=scope.tenant, actor=scope.actor, ids=ids, request_id=None, counts=counts)
 

@@ -60,6 +60,8 @@ class Change(BaseModel):
     actor: str
     """Who made the change, such as `client`, `extraction`, `compaction`, `forgetting`, `conversation` (a user's request)
     or `import`. For an undo, an edit of validity or a request to forget, this is the caller."""
+    decided_by: str | None = None
+    """The caller who approved, rejected or undid the change. Null if nobody has."""
     reason: str | None = None
     """Why the change was made, in words."""
     strategy: str | None = None

@@ -100,6 +100,8 @@ class ForgettingResponse(BaseModel):
     """The owner of the data. Null if the request covered data without a user."""
     at: Instant
     """The time of the request."""
+    actor: str | None = None
+    """Who made or approved the request: the caller, or `conversation` if no caller approved a user's request."""
     undo_until: Instant
     """The deadline for an undo."""
     state: Literal[ChangeStateEnum.APPLIED, ChangeStateEnum.UNDONE]

@@ -84,6 +84,7 @@ async def test_audit_log_records_who_did_what_without_secrets_or_contents(
             await http.get("/v1/long-term-memory/m1", headers=key)
             exported = (await http.post("/v1/users/ana/export", headers=key)).text.splitlines()
             await http.post("/v1/users/ana/import", content="\n".join(exported), headers={**key, "content-type": "application/x-ndjson"})
+            gone = (await http.post("/v1/memory/forget", json={"ids": ["m1"]}, headers=key)).json()
             metrics = (await http.get("/metrics")).text
     lines = [json.loads(line) for line in logged.getvalue().splitlines()]
     events = [line for line in lines if line["logger"] == "audit"]
@@ -98,12 +99,13 @@ async def test_audit_log_records_who_did_what_without_secrets_or_contents(
     # How much was read, given out and brought in.
     assert "memories" in events[3]["counts"]
     assert "memories" in tool["counts"]
-    read, ended, export, imported = events[-4:]
+    read, ended, export, imported, forgot = events[-5:]
     assert (read["ids"], read["counts"]) == ({"memory_id": "m1"}, {"memories": 1})
     assert (ended["operation"], ended["actor"], ended["ids"]["user_id"]) == ("export", read["actor"], "ana")
     assert (ended["counts"]["memory"], ended["counts"]["session"]) == (1, 1)
     assert ended["ids"]["operation_id"].startswith("export-")
     assert (export["operation"], export["status"]) == ("POST /v1/users/{user_id}/export", 200)
+    assert forgot["ids"] == {"ids": ["m1"], "receipt_id": gone["receipt_id"]}
     assert (imported["counts"]["present"], imported["counts"]["imported"]) == (2, 0)
     assert {event["tenant"] for event in events if event["status"] != 401} == {"default"}
     assert events[1]["actor"] == events[5]["actor"] != events[0]["actor"]

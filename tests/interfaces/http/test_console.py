@@ -23,6 +23,8 @@ from agent_memory.interfaces.http.app import create_app
 from agent_memory.runtime import open_runtime
 from tests.support.api import Recorded
 from tests.support.cli import ROOT
+from tests.support.stack import stack
+from tests.support.waiting import wait_until
 
 INTERFACES = ROOT / "agent_memory" / "interfaces"
 CONSOLE = INTERFACES / "console"
@@ -371,3 +373,35 @@ async def test_console_calls_are_audited_and_rate_limited(
 def served(app: FastAPI) -> Any:
     """Return a client of the application."""
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost")
+
+
+async def test_lines_of_a_proposed_forgetting_are_left_out_and_pages_name_the_caller(
+    make_settings: Callable[..., Settings], redis_url: str
+) -> None:
+    async with stack(make_settings(), redis_url) as url, httpx.AsyncClient(base_url=url) as client:
+        texts = ("I like peanuts.", "Peanuts grow below the ground.", "Please forget everything about peanuts.")
+        for said in texts:
+            body = {"user_id": "pia", "messages": [{"role": "user", "content": said}]}
+            await client.post("/v1/working-memory/nuts/messages", params={"wait": "promoted"}, json=body)
+
+        async def proposed() -> list[Any]:
+            return (await client.get("/v1/changes", params={"state": "proposed"})).json()["changes"]
+
+        await wait_until(proposed, "a proposal", 60)
+        page = (await client.get("/console/changes?user=pia")).text
+        fields = dict(re.findall(r'name="(csrf|user|namespace|back)" value="([^"]*)"', page.partition("preview-forget")[2]))
+        boxes = re.findall(r'name="(id-\d)" value="([^"]+)" checked>(.*?)</label>', page)
+        assert [text for *_, text in boxes] == [f"<del>{each}</del>" for each in texts]
+        chosen = {name: value for name, value, text in boxes if "grow" not in text}
+        preview = (await client.post("/console/do/preview-forget", data=fields | chosen)).text
+        assert "I like peanuts." in preview
+        assert "grow" not in preview
+        forgotten = await client.post("/console/do/forget", data=fields | chosen)
+        assert forgotten.status_code == 303, forgotten.text
+        assert await proposed() == []
+        found = (await client.post("/v1/long-term-memory/search", json={"text": "", "user_id": {"eq": "pia"}})).json()
+        assert [memory["text"] for memory in found["memories"]] == ["Peanuts grow below the ground."]
+        (receipt,) = re.findall(r"undo-forget%3A(\w+)", forgotten.headers["location"])
+        assert "by somebody without a login" in (await client.get(f"/console/forgotten/{receipt}")).text
+        await client.post(f"/v1/changes/{receipt}/undo")
+        assert "<span>undone by somebody without a login</span>" in (await client.get("/console/changes?tab=all&user=pia")).text

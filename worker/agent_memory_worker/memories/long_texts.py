@@ -12,6 +12,7 @@ from time import monotonic
 WAIT_SECONDS = 60.0
 # Passages that are embedded at the same time. A local model takes seconds for them; more would outlast the lease.
 _PASSAGES = 256
+_OLDEST_EVERY = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +27,14 @@ class LongText:
 class LongTexts:
     """Limits how many passages are embedded at the same time, and holds the memories that wait.
 
-    A step takes at most half of the free passages, which leaves space for shorter texts.
+    A step takes at most half of the free passages, which leaves space for shorter texts. Every fourth step that takes a
+    text begins with the one that has waited longest, so that shorter texts cannot pass it forever.
     """
 
     def __init__(self) -> None:
         self._free = _PASSAGES
+        self._rounds = 0
+        # In the order in which the texts began to wait.
         self._waiting: dict[str, tuple[LongText, float]] = {}
 
     def wait(self, text: LongText) -> None:
@@ -39,10 +43,11 @@ class LongTexts:
 
     def take(self) -> list[LongText]:
         """Return the waiting texts that fit now, and reserve their passages until `free`."""
-        now = monotonic()
-        # Another worker may have the memories that waited too long.
-        self._waiting = {mid: waiting for mid, waiting in self._waiting.items() if waiting[1] > now}
+        # Another worker may have the memories that waited too long. Those that return keep their place.
+        long_ago = monotonic() - WAIT_SECONDS
+        self._waiting = {mid: waiting for mid, waiting in self._waiting.items() if waiting[1] > long_ago}
         taken = self._fitting()
+        self._rounds += bool(taken)
         for text in taken:
             del self._waiting[text.mid]
         self._free -= sum(text.passages for text in taken)
@@ -53,12 +58,18 @@ class LongTexts:
         self._free += sum(text.passages for text in texts)
 
     def _fitting(self) -> list[LongText]:
-        """Return the waiting texts that fit: first each owner's shortest text, then each owner's next text, and so on."""
+        """Return the waiting texts that fit: first each owner's shortest text, then each owner's next text, and so on.
+
+        If it is the oldest text's turn, this text may take all free passages, and the others wait until it fits.
+        """
+        now = monotonic()
+        waiting = [text for text, until in self._waiting.values() if until > now]
         places: dict[tuple[str, str | None], int] = defaultdict(int)
         order: list[tuple[int, LongText]] = []
-        for text in sorted((text for text, _ in self._waiting.values()), key=lambda text: text.passages):
+        for text in sorted(waiting, key=lambda text: text.passages):
             order.append((places[text.owner], text))
             places[text.owner] += 1
-        turns = [text for _, text in sorted(order, key=lambda entry: entry[0])]
+        oldest = waiting[:1] if self._rounds % _OLDEST_EVERY == 0 else []
+        turns = list(dict.fromkeys([*oldest, *(text for _, text in sorted(order, key=lambda entry: entry[0]))]))
         totals = accumulate(text.passages for text in turns)
-        return [text for text, total in zip(turns, totals, strict=True) if total <= self._free // 2]
+        return [text for text, total in zip(turns, totals, strict=True) if total <= (self._free if [text] == oldest else self._free // 2)]

@@ -8,7 +8,7 @@ from typing import Any
 
 from ulid import ULID
 
-from agent_memory.features.memories.changes.store import FORGOTTEN, ChangeStore, StoredChange
+from agent_memory.features.memories.changes.store import DELETED, FORGOTTEN, ChangeStore, StoredChange
 from agent_memory.features.memories.commit import MemoryCommits
 from agent_memory.features.memories.records import StoredMemory, evidence_of, message_memory_id
 from agent_memory.features.memories.store import MemoryStore
@@ -184,7 +184,8 @@ class HistoryService:
         approval = next((self._approvals[kind] for kind in change.proposal if kind in self._approvals), None)
         if approval is not None:
             rendered = (await self._render_changes(scope, [change]))[0]
-            return rendered.model_copy(update={"state": ChangeStateEnum.APPLIED} | dict(await approval(scope, change)))
+            decided = {"state": ChangeStateEnum.APPLIED, "decided_by": scope.actor or None}
+            return rendered.model_copy(update=decided | dict(await approval(scope, change)))
         record, names = change.proposal["record"], list(change.proposal["old"])
         if (version := change.proposal.get("former")) is not None:
             names.append([record["id"], version])
@@ -260,17 +261,19 @@ def _proposed_ids(change: StoredChange) -> list[str]:
 
 
 def _proposed(change: StoredChange, former: Mapping[str, MemoryRecord]) -> list[ChangedMemory]:
-    """Return what a proposal would do to each memory. `former` maps memory ids to the current memories."""
-    if change.proposal is None:
-        return []
+    """Return what a proposal would do to each memory, or the memories that a change names by id only.
+
+    `former` maps memory ids to the current memories.
+    """
+    proposal = change.proposal or {}
     names = _proposed_ids(change)
     pairs: list[tuple[str, MemoryRecord | None, MemoryRecord | None]] = []
-    if "record" in change.proposal:
-        new = MemoryRecord.model_validate(change.proposal["record"], context={"answer": True})
+    if "record" in proposal:
+        new = MemoryRecord.model_validate(proposal["record"], context={"answer": True})
         pairs.append((new.id, former.get(new.id) if new.id in names else None, new))
         names = [name for name in names if name != new.id]
     else:
-        names = list(change.proposal.get("forget", {}).get("ids", ()))
+        names = list(proposal.get("forget", {}).get("ids", change.origin.get(DELETED, ())))
     pairs += [(name, former.get(name), None) for name in names]
     return [ChangedMemory.model_construct(memory_id=name, before=old, after=new, diff=diff(old, new)) for name, old, new in pairs]
 

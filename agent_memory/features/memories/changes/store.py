@@ -13,9 +13,10 @@ from redisvl.query import FilterQuery
 from redisvl.query.filter import Num
 from ulid import ULID
 
-from agent_memory.features.memories.commit import ChangeKind, ChangeOrigin, change_base, change_fields
+from agent_memory.features.memories.commit import ChangeKind, ChangeOrigin, change_base, change_fields, claim_change
 from agent_memory.features.memories.records import READ_FIELDS, StoredEvidence, StoredMemory, read_row
-from agent_memory.features.memories.steps import MemoryScripts, Step, order_of
+from agent_memory.features.memories.steps import MemoryScripts, order_of
+from agent_memory.foundation.api.principals import administering
 from agent_memory.foundation.core.errors import Conflict
 from agent_memory.foundation.core.permissions import within
 from agent_memory.foundation.core.scope import Scope
@@ -30,6 +31,10 @@ from agent_memory_client.models import MemoryRecord
 
 FORGOTTEN = "forgotten"
 """In a change's `origin`: the counts of a request to forget."""
+DELETED = "deleted"
+"""In the `origin` of a change without versions: the ids of deleted memories."""
+CONVERSATION = "conversation"
+"""The actor of what a user has asked for in a conversation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +127,16 @@ class ChangeStore:
         return {name.decode(): StoredEvidence.model_validate_json(value) for name, value in values.items()}
 
     async def write_undo(self, scope: Scope, change: StoredChange, *, batch: str) -> str:
-        """Undo an applied change, and return the undo's id. Raises Conflict if the change's state or a memory has changed."""
+        """Undo an applied change, and return the undo's id.
+
+        Raises Conflict if the change's state or a memory has changed, and Forbidden if the undo would end a quarantine
+        and the caller is no administrator.
+        """
         if change.state != "applied":
             raise Conflict(f"change {change.id} is {change.state}: only applied changes can be undone")
         names = [(mid, version) for mid, *both in change.memories for version in both if version]
         versions = {name: memory for name, memory in zip(names, await self.load_versions(scope, names), strict=True) if memory is not None}
-        group: list[Step] = [{"op": "claim", "id": change.id, "state": tag("applied"), "to": tag("undone")}]
+        group = [claim_change(scope, change.id, "applied", "undone")]
         group += [{"op": "unalias", "alias": line[1]} for line in change.lines if line[0] == "a"]
         group += [
             {"op": "alias", "alias": line[1], "mid": line[2], "digest": " ".join(line[3:])} for line in change.lines if line[0] == "u"
@@ -139,6 +148,9 @@ class ChangeStore:
             if memory is None or any(version and (mid, version) not in versions for version in (before, after)):
                 raise Conflict(f"change {change.id} cannot be undone: a memory of it was deleted")
             about = about or memory.record
+            held = [versions[mid, version].record.quarantine for version in (before, after) if version]
+            if held[-1] and not held[0]:
+                administering(scope)  # The undo would release the memory from quarantine.
             order = order_of(self._keys, scope.tenant, memory.record)
             group.append({"op": "restore", "mid": mid, "from": before, "to": after, **({"order": order} if order else {})})
         if about is None:
@@ -152,15 +164,15 @@ class ChangeStore:
         return name
 
     async def record_forgetting(
-        self, scope: Scope, owner: tuple[str | None, str | None], name: str, counts: Mapping[str, int], until: datetime | None
+        self, scope: Scope, owner: tuple[str | None, str | None], name: str, counts: Mapping[str, int], until: datetime | None, **about: Any
     ) -> None:
         """Record a request to forget memories: the owner, the counts and the deadline for an undo, but no content.
 
-        `name` is the receipt's id, which becomes the change's id.
+        `name` is the receipt's id, which becomes the change's id. `about` are more fields of the change's origin.
         """
         namespace, user_id = owner
-        origin = {"actor": scope.actor or "conversation", FORGOTTEN: dict(counts), "receipt_id": name, "user_id": user_id}
-        origin |= {"namespace": namespace, "undo_until": None if until is None else until.isoformat()}
+        origin = {"actor": scope.actor or CONVERSATION, FORGOTTEN: dict(counts), "receipt_id": name, "user_id": user_id}
+        origin |= {"namespace": namespace, "undo_until": None if until is None else until.isoformat(), **about}
         fields = change_base(scope.tenant, ChangeKind.FORGET, ChangeOrigin(""), name, "applied")
         fields[-1] = json.dumps(origin)
         fields += [part for field, value in (("ns", namespace), ("u", user_id)) if value for part in (field, tag(value))]
@@ -168,7 +180,7 @@ class ChangeStore:
 
     async def end_forgetting(self, scope: Scope, name: str) -> None:
         """Mark a recorded forget request as undone. `name` is the id of its receipt."""
-        await self._scripts.run_group(scope.tenant, {"op": "claim", "id": name, "state": tag("applied"), "to": tag("undone")})
+        await self._scripts.run_group(scope.tenant, claim_change(scope, name, "applied", "undone"))
 
     async def erase_forgettings(self, scope: Scope, namespace: str | None, user_id: str) -> None:
         """Delete the records of a user's requests to forget. Other changes are deleted together with their memories."""
@@ -185,8 +197,7 @@ class ChangeStore:
 
     async def end_proposal(self, scope: Scope, change: StoredChange) -> None:
         """Reject a proposal. Raises Conflict if the change is not an open proposal."""
-        claim = {"op": "claim", "id": change.id, "state": tag("proposed"), "to": tag("rejected")}
-        if (await self._scripts.run_group(scope.tenant, claim))[0] != "ok":
+        if (await self._scripts.run_group(scope.tenant, claim_change(scope, change.id, "proposed", "rejected")))[0] != "ok":
             raise Conflict(f"change {change.id} is not a proposal any more")
 
 

@@ -41,7 +41,7 @@
 --   check: mid, expect; yield: mid, expect (frees its words and slot)
 --   absorb: mid, scope, words_digest, order (makes messages evidence, as a put does)
 --   inherit: mid, of (a mid), fields, names (takes over these pieces of evidence and aliases)
---   claim: id, state, to (moves a change from one state to another)
+--   claim: id, state, to, by (moves a change from one state to another; `by`: who did it)
 -- KEYS: due, tries, reasons, dead, wake
 -- ARGV: root, reach: number, neighbors_ms: number, embed_after_ms: number, atomic: flag, guard: json, fence: json?, revised: json?
 -- ARGV: groups: json, values...

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 from redis.asyncio import Redis
+from ulid import ULID
 
+from agent_memory.features.memories.changes.store import DELETED, ChangeStore
+from agent_memory.features.memories.commit import ChangeOrigin
 from agent_memory.features.memories.records import StoredMemory, source_of, text_digest
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.memories.upkeep.scan import Selection
@@ -20,6 +24,7 @@ from agent_memory.foundation.storage.search.indexes import VectorSpec, history_i
 from agent_memory.foundation.storage.search.queries import name_query, search
 from agent_memory.foundation.storage.search.syntax import all_of
 from agent_memory.foundation.text.injection import Rule, rules_for, suspicion
+from agent_memory.foundation.text.normalization import is_turn
 from agent_memory_client.models import AckResponse, MemoryRecord, QuarantineListResponse
 
 DERIVED = "derived"
@@ -67,11 +72,12 @@ def screen_caller_record(settings: Settings, record: MemoryRecord, rules: Sequen
 
 
 class QuarantineService:
-    def __init__(self, client: Redis, keys: Keys, spec: VectorSpec, memories: MemoryStore) -> None:
+    def __init__(self, client: Redis, keys: Keys, spec: VectorSpec, memories: MemoryStore, changes: ChangeStore) -> None:
         self._client = client
         # Quarantined memories are stored with ended ones, where default reads do not look.
         self._index = history_index_name(keys, spec)
         self._memories = memories
+        self._changes = changes
 
     async def list_quarantined(
         self, scope: Scope, namespace: str | None, user_id: str | None, offset: int, limit: int
@@ -87,15 +93,15 @@ class QuarantineService:
 
     async def approve_memory(self, scope: Scope, memory_id: str) -> MemoryRecord:
         """Release a memory from quarantine, but without its slot if that slot is already taken. Raises Forbidden, NotFound or Conflict."""
-        administering(scope)
+        origin = ChangeOrigin(administering(scope).actor, "released from quarantine")
         for _ in range(_TRIES):
             memory = await self._waiting(scope, memory_id)
             approved = {"quarantine": None, "approved": text_digest(memory.record.text)}
             new = memory.record.model_copy(update={**approved, "updated_at": datetime.now(UTC), "recorded_at": None})
-            state = await self._memories.release_memory(scope, memory, new)
+            state = await self._memories.release_memory(scope, memory, new, origin=origin)
             if state.startswith("slot"):
                 new = new.model_copy(update={"slot": None})
-                state = await self._memories.release_memory(scope, memory, new)
+                state = await self._memories.release_memory(scope, memory, new, origin=origin)
             if state == "changed":
                 return new
         raise Conflict(f"Memory with ID {memory_id} is constantly being changed by other requests: try again")
@@ -103,8 +109,12 @@ class QuarantineService:
     async def reject_memory(self, scope: Scope, memory_id: str) -> AckResponse:
         """Permanently delete a quarantined memory. Raises NotFound or Conflict."""
         memory = await self._waiting(writing(scope), memory_id)
-        if not (await self._memories.drop_records(scope, [(memory.record, memory.version)]))[0]:
+        record = memory.record
+        if not (await self._memories.drop_records(scope, [(record, memory.version)]))[0]:
             raise Conflict(f"Memory with ID {memory_id} was changed in the meantime: read it again")
+        owner, counts = (record.namespace, record.user_id), {"messages" if is_turn(record) else "facts": 1}
+        about: dict[str, Any] = {"reason": "deleted from quarantine", DELETED: [record.id]}
+        await self._changes.record_forgetting(scope, owner, str(ULID()), counts, None, **about)
         return AckResponse(status="ok")
 
     async def _waiting(self, scope: Scope, memory_id: str) -> StoredMemory:

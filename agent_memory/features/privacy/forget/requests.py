@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from agent_memory.features.memories.changes.store import ChangeStore, StoredChange
+from agent_memory.features.memories.changes.store import CONVERSATION, ChangeStore, StoredChange
 from agent_memory.features.memories.commit import ChangeKind, ChangeOrigin, change_fields
 from agent_memory.features.memories.records import StoredMemory, message_memory_id
 from agent_memory.features.memories.steps import MemoryScripts
@@ -17,7 +17,7 @@ from agent_memory.foundation.core.scope import Scope, SessionRef
 from agent_memory_client.models import MemoryMessage
 
 FORGET = "forget"
-_ORIGIN = ChangeOrigin("conversation", "the user asked to forget it")
+_ORIGIN = ChangeOrigin(CONVERSATION, "the user asked to forget it")
 
 
 class ForgetRequests:

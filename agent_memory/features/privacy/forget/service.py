@@ -146,10 +146,12 @@ class ForgetService:
         data = await self.store.show(writing(scope), receipt_id)
         if data is None:
             raise NotFound(f"no receipt {receipt_id} found: it can no longer be undone, or never could be")
-        _, user, at, until = data.header
+        _, user, at, until, actor = data.header
         state = ChangeStateEnum.UNDONE if data.undone else ChangeStateEnum.APPLIED
         items, newer = _items(data), data.kept_newer
-        return ForgettingResponse(receipt_id=receipt_id, user_id=user, at=at, undo_until=until, state=state, items=items, kept_newer=newer)
+        return ForgettingResponse(
+            receipt_id=receipt_id, user_id=user, at=at, actor=actor, undo_until=until, state=state, items=items, kept_newer=newer
+        )
 
     async def _carry_out(self, scope: Scope, mean: Mean, *, dry_run: bool = False) -> ForgetMemoryResponse:
         for _ in range(_ATTEMPTS):

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 from redis.asyncio import Redis
 
-from agent_memory.features.memories.changes.store import ChangeStore
+from agent_memory.features.memories.changes.store import CONVERSATION, ChangeStore
 from agent_memory.features.memories.records import decode_memory, encode_memory
 from agent_memory.features.memories.service import message_memory
 from agent_memory.features.memories.steps import order_of
@@ -38,12 +38,13 @@ IsFromSource = Callable[[MemoryRecord, str | None], bool]
 
 
 class ReceiptHeader(NamedTuple):
-    """Whose data a request to forget has deleted, when, and until when it can be undone."""
+    """Whose data a request to forget has deleted, who made the request and when, and until when it can be undone."""
 
     namespace: str | None
     user_id: str | None
     at: datetime
     until: datetime
+    actor: str | None
 
 
 @dataclass(slots=True)
@@ -105,7 +106,8 @@ class ForgetStore:
         now = datetime.now(UTC)
         until = now + timedelta(seconds=self._undo_seconds) if self._undo_seconds else None
         namespace, user_id = owner
-        header = {"t": tag(scope.tenant), "at": now.isoformat(), "un": "" if until is None else until.isoformat()}
+        header = {"t": tag(scope.tenant), "by": scope.actor or CONVERSATION}
+        header |= {"at": now.isoformat(), "un": "" if until is None else until.isoformat()}
         header |= {name: value for name, value in (("ns", namespace), ("u", user_id)) if value is not None}
         if namespace is None and scope.namespaces is not None:
             header["nss"] = json.dumps(sorted(scope.namespaces))
@@ -226,15 +228,15 @@ class ForgetStore:
 
     async def _header(self, scope: Scope, name: str) -> ReceiptHeader | None:
         """Return the header of a receipt, or None if the caller may not undo it."""
-        names = ["t", "ns", "u", "nss", "at", "un"]
+        names = ["t", "ns", "u", "nss", "at", "un", "by"]
         row = (await read(self._client, lambda pipe: pipe.hmget(self._keys.forgetting(name), names)))[0]
-        tenant, namespace, user, spaces, at, until = (None if value is None else value.decode() for value in row)
+        tenant, namespace, user, spaces, at, until, actor = (None if value is None else value.decode() for value in row)
         covers = scope.namespaces is None or namespace in scope.namespaces
         if not covers and spaces is not None and scope.namespaces is not None:
             covers = scope.namespaces.issuperset(json.loads(spaces))
         if tenant != tag(scope.tenant) or not covers or (scope.users is not None and user not in scope.users) or scope.agents is not None:
             return None
-        return ReceiptHeader(namespace, user, datetime.fromisoformat(at or ""), datetime.fromisoformat(until or ""))
+        return ReceiptHeader(namespace, user, datetime.fromisoformat(at or ""), datetime.fromisoformat(until or ""), actor)
 
     async def _restored(self, scope: Scope, header: ReceiptHeader, names: Sequence[str]) -> ForgottenData:
         data = ForgottenData(header, undone=True)

@@ -27,7 +27,7 @@ _WORDS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|\w+|\s+|.", re.D
 _MOST_COMPARED = 4000
 # Fields that only the server uses, or that follow from the text.
 _UNTOLD = (
-    *("text", "written_by", "memory_hash", "discrete_memory_extracted", "access_count", "superseded_by", "supersedes"),
+    *("text", "written_by", "approved", "memory_hash", "discrete_memory_extracted", "access_count", "superseded_by", "supersedes"),
     *("updated_at", "persisted_at", "recorded_at", "retired_at", "last_accessed"),
 )
 

@@ -43,12 +43,13 @@ class AuditMiddleware:
         finally:
             caller: Principal | None = scope.get(PRINCIPAL, self._anonymous)
             arguments = scope.get(ARGUMENTS, scope.get("path_params", {}))
+            answer = getattr(scope.get(ANSWER), "model", None)
             audit.record(
                 operation=f"{scope['method']} {template_of(scope)}",
                 status=status,
                 tenant=caller.tenant if caller else None,
                 actor=caller.subject if caller else None,
-                ids=audit.ids_of(arguments, arguments.get("body")),
+                ids=audit.ids_of(arguments, arguments.get("body"), answer=answer),
                 request_id=scope["agent_memory.request_id"].decode(),
-                counts=audit.counts_of(getattr(scope.get(ANSWER), "model", None)),
+                counts=audit.counts_of(answer),
             )

@@ -74,7 +74,9 @@ end
 local function check() return 'done' end
 local function claim(step)
   local change = root .. 'ch:' .. step.id
-  redis.call('HSET', change, 'st', step.to, 'ua', clock.seconds_text())
+  local origin = cjson.decode(redis.call('HGET', change, 'o') or '{}')
+  origin.decided_by = step.by
+  redis.call('HSET', change, 'st', step.to, 'o', cjson.encode(origin), 'ua', clock.seconds_text())
   if step.to ~= 'proposed' then redis.call('HDEL', change, 'p') end
   return 'done'
 end
