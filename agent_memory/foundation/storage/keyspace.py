@@ -46,8 +46,6 @@ am:{0}:idem:<key>   hash    the answer to a request with an Idempotency-Key     
 am:{0}:dead-messages list   messages of docket that no worker could read, the last 1,000       until dropped
 am:{0}:run:<kind>:<tenant> set  marks that a tenant has claimed, the ended ones until somebody looks   two leases after the last
 am:{0}:wake         list    one token while work is due, so that workers need not poll
-am:{0}:mv:<source>  string  the progress of a move from another server's Redis, its report   30 days after its last step
-am:{0}:mv:<source>:s hash   its sessions and views that were moved, each with what it was   30 days after its last step
 am:{0}:cfg          hash    which store this is, its buckets, the key of ids, means of embedding models, former indexes   forever
 am:{0}:re           hash    a change of the embedding model: both models, phase, progress   until confirmed or aborted
 am:{0}:re:todo      set     names of memories and versions that lack a vector of the other model   as the change
@@ -207,7 +205,6 @@ class Keys:
     order_of_work = _named("ord:")
     item = _named("it:")
     apart = _named("apart:")
-    move = _named("mv:")
     index = _named("ix:")
     due = _named("due:")
     tries = _named("try:")
