@@ -279,9 +279,10 @@ class ImportService:
         updated = line.updated_at or created
         ended = line.kind == "waiting"
         memories = [run.placing.record(record) for record in line.memories]
-        stored = await self.memories.get(run.scope, [record.id for record in memories])
-        own = enumerate(zip(memories, stored, strict=True)) if self.settings.longterm.enabled else ()
-        waiting = [position for position, (record, known) in own if record.persisted_at is None and known is None]
+        stored = await self.memories.get(run.scope, [record.id for record in memories]) if run.whole else []
+        known = {record.id for record in stored if record is not None}
+        own = enumerate(memories) if self.settings.longterm.enabled else ()
+        waiting = [position for position, record in own if record.persisted_at is None and record.id not in known]
         debounce = self.settings.longterm.extraction_debounce_seconds
         change = SessionWrite(
             mode="put",

@@ -134,6 +134,7 @@ class MigrationService:
             if notes:
                 report.changed.append(_remark(kind, item, "; ".join(dict.fromkeys(notes))[:500]))
         del report.problems[_MOST:], report.changed[_MOST:]
+        memories.sort(key=lambda memory: memory.record.created_at)  # The first of several equal memories is kept.
         return lines + await memory_lines(memories, self.embedder, options.vectors)
 
 
