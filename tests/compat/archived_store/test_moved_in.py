@@ -181,3 +181,17 @@ async def test_skipped_records_are_not_found(client: MemoryAPIClient) -> None:
 
 def _time(value: str) -> float:
     return datetime.fromisoformat(value).timestamp()
+
+
+async def test_undo_deletes_what_was_migrated(
+    old_redis: OldRedis, reports: tuple[str, dict[str, Any]], client: MemoryAPIClient, tmp_path: Path
+) -> None:
+    """The last test, because it empties the store."""
+    words = ("import", "--undo", reports[1]["name"], "--url", client.config.base_url)
+    done = await asyncio.to_thread(agent_memory, *words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    left = {one.id async for one in client.search_all_long_term_memories("", batch_size=100)} & set(old_redis.left.memories)
+    assert left == set()
+    for namespace, user, name in old_redis.left.sessions:
+        with pytest.raises(MemoryNotFoundError):
+            await client.get_working_memory(name, namespace=namespace, user_id=user)

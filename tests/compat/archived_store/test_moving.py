@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,12 @@ from agent_memory.features.sessions.store import SessionStore
 from agent_memory.features.transfer.archived_server.layout import OldKind, OldPrefixes
 from agent_memory.features.transfer.archived_server.migration import Report
 from agent_memory.features.transfer.import_progress import ImportProgress
+from agent_memory.features.transfer.imports import ImportService
+from agent_memory.foundation.core.errors import Forbidden
 from agent_memory.foundation.core.scope import SessionRef
 from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.foundation.llm.openai.chat import OpenAIChat
+from agent_memory.foundation.text.redaction import redact
 from agent_memory_client.models import EditMemoryRecordRequest, MemoryMessage, MemoryRecord, UpdateWorkingMemory
 from tests.compat.archived_store.conftest import OldRedis
 from tests.compat.archived_store.moves import content_of, differences, move, picture
@@ -320,6 +324,32 @@ async def test_new_messages_come_after_migrated_ones(old_engine: str, rig: Rig) 
     assert [one.id for one in found[:3]] == ["old-0", "old-1", "old-2"]
     assert [one.text for one in found[3:]] == ["new one here", "new two here"]
     assert (await rig.stored()) != []
+
+
+async def test_messages_are_indexed_again_when_their_neighbors_arrive(old_engine: str, rig: Rig) -> None:
+    prefixes = OldPrefixes(memories="near", sessions="none:")
+    async with apart(old_engine, "near") as client:
+        await client.hset("near:1", mapping=hashed(turn("near 1", "I will visit the lighthouse.", 1), None))
+        await move(rig, old_engine, prefixes=prefixes)
+        await rig.work(DueKind.MEMORY)
+        assert await rig.marks(DueKind.MEMORY) == {}
+        await client.hset("near:2", mapping=hashed(turn("near 2", "Its lamp is broken.", 2), None))
+        await move(rig, old_engine, prefixes=prefixes)
+    assert len(await rig.marks(DueKind.MEMORY)) == 2
+
+
+async def test_texts_with_secrets_are_migrated_unchanged(old_engine: str, rig: Rig) -> None:
+    one = line("secret", "The alarm has the password: Tr0ub4dor&3xyz", 1)
+    assert redact(one["text"]) != one["text"]
+    async with apart(old_engine, "safe") as client:
+        await client.hset("safe:1", mapping=hashed(one, None))
+        await move(rig, old_engine, prefixes=OldPrefixes(memories="safe", sessions="none:"))
+    assert [record.text for record in await rig.stored()] == [one["text"]]
+
+
+async def test_whole_store_is_imported_only_for_the_whole_tenant(rig: Rig) -> None:
+    with pytest.raises(Forbidden):
+        await rig.rt[ImportService].run(replace(SCOPE, users=frozenset({"ada"})), None, None, b"{}")
 
 
 async def test_messages_extracted_at_the_source_are_not_extracted_again(
