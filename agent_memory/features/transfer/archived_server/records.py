@@ -17,7 +17,7 @@ from typing import Any, cast
 from pydantic import ValidationError
 
 from agent_memory.features.sessions.strategies import check_strategy
-from agent_memory.features.transfer.archived_server.values import (
+from agent_memory.features.transfer.values import (
     clean_text,
     cleaned_json,
     count_of,

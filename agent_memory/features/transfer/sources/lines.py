@@ -16,9 +16,9 @@ from pydantic import ValidationError
 
 from agent_memory.features.memories.service import message_memory
 from agent_memory.features.privacy.forget.matching import asked_to_forget
-from agent_memory.features.transfer.archived_server.values import cleaned_json, first_problem, made_id, tags_of
 from agent_memory.features.transfer.import_lines import MemoryLine, SessionLine
 from agent_memory.features.transfer.sources.model import Conversation, CoreBlock, Fact, Said, Unusable
+from agent_memory.features.transfer.values import cleaned_json, first_problem, made_id, tags_of
 from agent_memory.foundation.core.scope import SessionRef
 from agent_memory.foundation.text.statements import memorable
 from agent_memory_client.models import ANSWER, EXPORT_FORMAT, EXPORT_VERSION, MemoryMessage
