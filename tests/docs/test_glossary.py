@@ -34,7 +34,6 @@ BY_ID = (
     "seen",
     "ev",
     "by",
-    "mv",
     "j:o",
     "pf",
     "pfu",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from agent_memory.extensions.views.service import REFRESH_VIEW, RUN_VIEW, ViewService
 from agent_memory.extensions.views.store import ViewStore
 from agent_memory.extensions.views.summaries import ViewSummarizer
-from agent_memory.extensions.views.transfer import ArchivedViews, ViewTransfer
+from agent_memory.extensions.views.transfer import ViewTransfer
 from agent_memory.features.access.embedding_budget import TenantModels
 from agent_memory.features.jobs.order_store import OrderStore
 from agent_memory.features.memories.upkeep.scan import MemoryScan
@@ -23,7 +23,6 @@ def open_views(foundation: Foundation, services: Services) -> None:
         summarizer,
         ViewService(foundation.settings, store, services[OrderStore], summarizer, services[ErasureGuard]),
         ViewTransfer(store),
-        ArchivedViews(store),
     )
 
 
@@ -47,5 +46,4 @@ FEATURE = Feature(
     exporter=ViewTransfer,
     eraser=ViewTransfer,
     purger=ViewTransfer,
-    archived=ArchivedViews,
 )

@@ -1,28 +1,33 @@
-"""Export, import, erase and purge partitions of summary views. Import views from the archived server."""
+"""Export, import, erase and purge partitions of summary views."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BaseModel, Field
 
 from agent_memory.extensions.views.filters import check_group, check_view, users_named
 from agent_memory.extensions.views.service import MAX_VIEWS
-from agent_memory.extensions.views.store import Partition, ViewStore, group_key
-from agent_memory.foundation.core.errors import BadInput, Forbidden, UnsupportedRequest
+from agent_memory.extensions.views.store import Partition, ViewStore
+from agent_memory.foundation.core.errors import BadInput, Forbidden
 from agent_memory.foundation.core.feature import ExportLine, Group, Owner, RestoreTarget
 from agent_memory.foundation.core.input.validation import validated
 from agent_memory.foundation.core.scope import Scope
 from agent_memory_client.models import SummaryView, SummaryViewPartitionResult
 
+_NO_VIEW = "its summary view does not exist here"
+
 
 class _SummaryLine(BaseModel):
-    """A partition in an export. Its group must specify one user."""
+    """A partition in an export; in another server's whole store, also a view alone.
+
+    Unless the line is part of a whole store, the partition's group must specify one user.
+    """
 
     view: SummaryView | None = None
-    partition: SummaryViewPartitionResult
+    partition: SummaryViewPartitionResult | None = None
     fingerprint: Annotated[str, Field(max_length=200)] = ""
 
 
@@ -51,29 +56,39 @@ class ViewTransfer:
         """
         read = validated(_SummaryLine, line)
         result = read.partition
+        if result is None:
+            return "new" if await self._add_view(scope, read.view) else "same"
         namespace = result.group.get("namespace")
-        values = result.group | {"user_id": target.user_id} | ({"namespace": target.namespace(namespace)} if namespace else {})
-        if "user_id" not in result.group or not scope.reaches(values.get("namespace"), target.user_id) or scope.agents is not None:
-            raise Forbidden("these credentials do not give access to this group")
+        values = result.group | ({"namespace": target.namespace(namespace)} if namespace else {})
+        if target.user_id:
+            values["user_id"] = target.user_id
+            if "user_id" not in result.group or not scope.reaches(values.get("namespace"), target.user_id) or scope.agents is not None:
+                raise Forbidden("these credentials do not give access to this group")
         group = {name: value for name, value in values.items() if value is not None}
-        view = await self._view(scope, read, group)
+        view = await self._view(scope, result.view_id, read.view, group)
         check_group(view, group)
         fingerprint = "" if target.moved(namespace) else read.fingerprint
         added = await self._store.add_partition(scope, view.id, Partition(result.model_copy(update={"group": group}), fingerprint))
         return "new" if added else "same"
 
-    async def _view(self, scope: Scope, line: _SummaryLine, group: Mapping[str, str]) -> SummaryView:
-        view = await self._store.load_view(scope, line.partition.view_id)
+    async def _view(self, scope: Scope, view_id: str, exported: SummaryView | None, group: Mapping[str, str]) -> SummaryView:
+        view = await self._store.load_view(scope, view_id)
         if view is not None:
             return view
-        if line.view is None or line.view.id != line.partition.view_id or scope.limited:
-            raise BadInput("its summary view does not exist here", field="view")
-        check_view(line.view)
-        check_group(line.view, group)
+        if exported is None or exported.id != view_id:
+            raise BadInput(_NO_VIEW, field="view")
+        check_group(exported, group)
+        await self._add_view(scope, exported)
+        return exported
+
+    async def _add_view(self, scope: Scope, view: SummaryView | None) -> bool:
+        """Store a view. Return False if it exists. Raises BadInput or UnsupportedRequest."""
+        if view is None or scope.limited:
+            raise BadInput(_NO_VIEW, field="view")
+        check_view(view)
         if await self._store.count_views(scope) >= MAX_VIEWS:
             raise BadInput(f"there are already {MAX_VIEWS} views, the maximum: delete some first", field="view")
-        await self._store.add_view(scope, line.view)
-        return line.view
+        return await self._store.add_view(scope, view)
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
         """Delete views that filter by the user, and partitions that may mention the user.
@@ -112,43 +127,3 @@ def _may_tell_of(group: Mapping[str, str], owner: Owner) -> bool:
 
 def _may_hold(group: Mapping[str, str], memories: Group) -> bool:
     return all(group.get(name, value) == value for name, value in memories._asdict().items())
-
-
-class ArchivedViews:
-    """Imports views and partitions. A dry run only reports which views and partitions would be new."""
-
-    def __init__(self, store: ViewStore) -> None:
-        self._store = store
-        self._views: set[str] = set()
-        self._partitions: set[tuple[str, str]] = set()
-
-    async def bring_in_view(self, scope: Scope, values: dict[str, Any], *, dry_run: bool) -> bool:
-        """Store a view. Return True if the view is new. Raises ValueError for an invalid view."""
-        view = SummaryView.model_validate(values)
-        try:
-            check_view(view)
-        except (BadInput, UnsupportedRequest) as error:
-            raise ValueError(error.message) from error
-        if not dry_run:
-            return await self._store.add_view(scope, view)
-        fresh = view.id not in self._views and await self._store.load_view(scope, view.id) is None
-        self._views.add(view.id)
-        return fresh
-
-    async def bring_in_partition(self, scope: Scope, values: dict[str, Any], *, dry_run: bool) -> bool | None:
-        """Store a partition, unless `dry_run` is true.
-
-        Return True if the partition is new, False if its group already has a partition, and None if its view is
-        missing. Raises ValueError for an invalid partition.
-        """
-        result = SummaryViewPartitionResult.model_validate(values)
-        if not dry_run:
-            # The empty fingerprint makes the next refresh of a continuous view compute this partition.
-            return await self._store.add_partition(scope, result.view_id, Partition(result, ""))
-        name = (result.view_id, group_key(result.group))
-        if result.view_id not in self._views and await self._store.load_view(scope, result.view_id) is None:
-            return None
-        if name in self._partitions or name[1] in await self._store.load_partitions(scope, result.view_id):
-            return False
-        self._partitions.add(name)
-        return True

@@ -140,7 +140,6 @@ class PutOptions:
     """Keep the stored digest, so that repeating the original write changes nothing."""
     written: MemoryRecord | None = None
     """The record as its writer gave it, if the server has changed it: repeating that write changes nothing."""
-    imported: bool = False
     alone: bool = False
     """Store the record even if another memory has the same words, and do not absorb messages."""
 
@@ -221,7 +220,6 @@ class StepGroups:
             "same_text": options.same_text,
             "edited": options.edited,
             "said_often": len(record.evidence or ()) > 1,
-            "imported": options.imported,
             "order": self.message_order(record),
             "leave": options.leave,
             "outdates": self._cited_messages(record) if record.superseded_by and record.valid_to is not None else "",
@@ -253,7 +251,6 @@ class StepGroups:
             "by_person": said_by_person(record) or None,
             "statement_field": WORDS + words,
             "session": record.session_id,
-            "created": at.timestamp(),
             "same_from": None if within is None else within[0].timestamp(),
             "same_until": None if within is None else within[1].timestamp(),
             "role": role,

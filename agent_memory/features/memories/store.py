@@ -6,7 +6,7 @@ Keyword search finds a memory immediately, and vector search finds it once it is
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -137,22 +137,6 @@ class MemoryStore(MemoryQueries):
         reply = await self._write(scope, records, dedupe=dedupe, atomic=True)
         return reply[3:] if reply[0] == "moved" else None
 
-    async def adopt_memories(self, scope: Scope, records: Sequence[MemoryRecord], *, dedupe: bool = True) -> list[str]:
-        """Store memories from another server, keeping their times. Return a state for each, as in `write`.
-
-        Existing memories do not change: "other" means that another owner already uses the id here, or that the content
-        is different. Deleted memories remain deleted. Messages join their session in the order of `created_at`.
-        """
-        permit_writing(scope, records)
-        ordered = sorted(range(len(records)), key=lambda index: records[index].created_at)
-        states = [""] * len(records)
-        for start in range(0, len(ordered), WRITE_BATCH):
-            batch = ordered[start : start + WRITE_BATCH]
-            reply = await self._write(scope, [records[index] for index in batch], background=True, dedupe=dedupe, imported=True)
-            for index, state in zip(batch, reply[1:], strict=True):
-                states[index] = state
-        return states
-
     async def _write(
         self,
         scope: Scope,
@@ -161,7 +145,6 @@ class MemoryStore(MemoryQueries):
         fence: Fence | None = None,
         background: bool = False,
         dedupe: bool = False,
-        imported: bool = False,
         atomic: bool = False,
     ) -> list[str]:
         """Return the reply of `memory_commit.lua`."""
@@ -169,16 +152,14 @@ class MemoryStore(MemoryQueries):
             return ["ok"]
         batch = str(ULID())
         revised = {"id": batch, "fields": change_base(scope.tenant, ChangeKind.UPDATE, STATED, batch, "applied")}
-        steps = StepGroups(self._keys, scope.tenant, atomic=atomic, fence=fence, revised=None if imported else revised)
+        steps = StepGroups(self._keys, scope.tenant, atomic=atomic, fence=fence, revised=revised)
         options = PutOptions(
             unique="words" if dedupe else None,
             check_owner=True,
             deleted_since=background,
             # A fence moves the cursor in this call, so no later call could resolve a slot conflict.
-            slot_settled=imported or fence is not None,
-            imported=imported,
+            slot_settled=fence is not None,
         )
-        message_options = replace(options, unique=None) if imported else options
         orders = [order_of(self._keys, scope.tenant, record) for record in records]
 
         def add_groups() -> None:
@@ -190,7 +171,7 @@ class MemoryStore(MemoryQueries):
                     # Neighbors in the same call are indexed now; a worker adds the others later.
                     spans = range(max(index - REACH, 0), index), range(index + 1, min(index + 1 + REACH, len(records)))
                     before, after = ([records[i] for i in span if orders[i] == order and records[i].quarantine is None] for span in spans)
-                step = steps.put_record(record, options if order is None else message_options, before=before, after=after)
+                step = steps.put_record(record, options, before=before, after=after)
                 names = unique_names(step) if atomic else set[str]()
                 if not claimed.isdisjoint(names):
                     step["shares"] = True

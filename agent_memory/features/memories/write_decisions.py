@@ -12,7 +12,6 @@ from agent_memory.features.memories.commit import (
     STATED,
     Add,
     AddEvidence,
-    ChangeOrigin,
     Decision,
     MemoryCommits,
     Supersede,
@@ -198,24 +197,6 @@ async def decide_edit(
         inserted = await _insert_former(_Batch(store, scope), edited, holder)
         return [Update(memory, decision.record, edited=is_reworded) if isinstance(decision, Add) else decision for decision in inserted]
     return [Supersede([holder], edited, memory, edited=is_reworded)]
-
-
-async def adopt_settled(store: MemoryStore, commits: MemoryCommits, scope: Scope, records: Sequence[MemoryRecord]) -> list[str]:
-    """Adopt memories. If a memory repeats an existing memory, make it evidence for that memory (state "repeat").
-
-    Return the states.
-    """
-    states = await store.adopt_memories(scope, records)
-    twins = {index: state.split(" ")[1] for index, state in enumerate(states) if state.startswith("twin ")}
-    for index, other in zip(twins, await store.load_by_names(scope, list(twins.values())), strict=True):
-        record = records[index]
-        done = False
-        if other is not None and repeats(record, other.record):
-            pieces = [piece.model_copy(update={"source": "import"}) for piece in evidence_of(record)]
-            decisions = [AddEvidence(other, piece, record) for piece in pieces]
-            done = (await commits.commit(scope, decisions, ChangeOrigin("move"), background=True)).done
-        states[index] = "repeat" if done else (await store.adopt_memories(scope, [record], dedupe=False))[0]
-    return ["repeat" if state == "again" else state for state in states]
 
 
 async def _insert_former(batch: _Batch, record: MemoryRecord, current: StoredMemory) -> list[Decision]:

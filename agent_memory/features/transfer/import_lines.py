@@ -183,7 +183,7 @@ def header_of(line: Mapping[str, Any]) -> HeaderLine:
 class ImportPlacement:
     """Assigns imported lines to the user or agent and the namespace that the caller specifies.
 
-    The owner in the lines is ignored, except that importing an agent's data keeps the users.
+    The owner in the lines is ignored, except that without a user, as for an agent's data, the lines keep their users.
     """
 
     def __init__(
@@ -218,7 +218,7 @@ class ImportPlacement:
         return self._ids.of(*self._id_parts, name) if self._is_copy else name
 
     def user(self, user_id: str | None) -> str | None:
-        return self.user_id if self.agent_id is None else user_id
+        return self.user_id or user_id
 
     def agent(self, agent_id: str | None) -> str | None:
         return agent_id if self.agent_id is None or agent_id is None else self.agent_id

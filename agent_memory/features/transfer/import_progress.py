@@ -21,11 +21,12 @@ from agent_memory.foundation.storage.scripts import Script
 _KEEP_SECONDS = 30 * 24 * 3600
 _BATCH = 1000
 _NAME_CHARS = 12
-_RECORDED = re.compile(rb'"ra":"[0-9.]+"')
+# What differs in each run: the time at which the run created a line, and the time until a session expires.
+_VOLATILE = re.compile(rb'"(ra|seconds_left)": ?"?[0-9.]+"?')
 
 
 class ImportOwner(NamedTuple):
-    """The owner to which an import assigns its lines: a user or an agent.
+    """The owner to which an import assigns its lines: a user or an agent; without both, each line keeps its owner.
 
     If `namespace` is None, each line keeps its own namespace.
     """
@@ -48,8 +49,8 @@ class ImportProgress:
         self._note = Script(client, "transfer/arrival_note")
 
     def mark_of(self, owner: ImportOwner, raw: bytes) -> str:
-        """Return the mark of a line. The mark ignores the time at which this run created the line."""
-        return self._ids.of(*owner, _RECORDED.sub(b"", raw).decode("utf-8", "replace").strip())
+        """Return the mark of a line. The mark ignores what differs in each run."""
+        return self._ids.of(*owner, _VOLATILE.sub(b"", raw).decode("utf-8", "replace").strip())
 
     async def begin(self, scope: Scope, source: str, owner: ImportOwner) -> None:
         """Record that the owner receives data from an import. Raises ErasureUnderWay."""

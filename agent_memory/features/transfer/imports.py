@@ -61,6 +61,7 @@ _BATCH = 50
 _REASONS = {
     "other": "this id already exists here with different content, which was not changed",
     "slot": "another fact with its slot is current here and was not changed",
+    "both": "it has changed both here and there since it was imported; the session here was not changed",
 }
 
 
@@ -76,6 +77,11 @@ class _Run:
     batch: list[tuple[int, MemoryExport]] = field(default_factory=list[tuple[int, MemoryExport]])
     marks: dict[int, str] = field(default_factory=dict[int, str])
     arrived: list[str] = field(default_factory=list[str])
+
+    @property
+    def whole(self) -> bool:
+        """True if the lines are a whole store, and keep their owners."""
+        return self.owner == ImportOwner(None, None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +106,7 @@ class ImportService:
         self,
         scope: Scope,
         namespace: str | None,
-        user_id: str,
+        user_id: str | None,
         lines: bytes,
         first_line: int = 1,
         source: str = "import",
@@ -111,8 +117,14 @@ class ImportService:
         All data is assigned to `user_id`, and also to `namespace` if given. With `agent_id`, the lines are an agent's
         export: data that belongs to an agent is assigned to `agent_id`, and users do not change. For later parts of a
         file, `first_line` is the number of the line after the header. Raises BadInput if the lines are not an export.
+
+        If `user_id` is None, the lines are another server's whole store, and keep their owners and texts. Memories that
+        exist here stay as they are, also if they were deleted. A session that has changed only there replaces the
+        session here.
         """
         writing(scope)
+        if user_id is None and scope.limited:
+            raise Forbidden("only credentials for the whole tenant may import a whole store")
         namespace = list_place_of(scope, namespace, user_id)[0] if agent_id is None else whole_agent(scope, namespace, agent_id)
         rows = BytesIO(lines)
         head = next(rows, None)
@@ -155,9 +167,9 @@ class ImportService:
         return lines
 
     def _placing(
-        self, scope: Scope, header: HeaderLine, namespace: str | None, user_id: str, agent_id: str | None, now: int, source: str
+        self, scope: Scope, header: HeaderLine, namespace: str | None, user_id: str | None, agent_id: str | None, now: int, source: str
     ) -> ImportPlacement:
-        clean = redact if self.settings.longterm.redact_secrets else str
+        clean = redact if self.settings.longterm.redact_secrets and user_id is not None else str
 
         def screen(record: MemoryRecord) -> MemoryRecord:
             # Administrators may import memories that were approved. Quarantined memories stay quarantined.
@@ -165,7 +177,7 @@ class ImportService:
             kept = judged if record.quarantine is None else record
             return kept.model_copy(update={"written_by": _writer(scope, record.written_by)})
 
-        return ImportPlacement(header, user_id, namespace, now, self.restorer.vector, clean, screen, self.ids, source, agent_id)
+        return ImportPlacement(header, user_id or "", namespace, now, self.restorer.vector, clean, screen, self.ids, source, agent_id)
 
     async def _line(self, run: _Run, number: int, raw: bytes) -> None:
         line: Mapping[str, Any] = {}
@@ -190,7 +202,7 @@ class ImportService:
                     return
                 case _:
                     raise BadInput("is of a kind that this server does not support", field="kind")
-            self._done(run, number, str(kind), state, line.get("session_id") or line.get("id"))
+            self._done(run, number, str(kind), state, line.get("id") or line.get("session_id"))
         except (RedisUnavailable, TooMany, ErasureUnderWay):
             raise  # The line is valid: the caller can send the same lines again later.
         except AgentMemoryError as error:
@@ -230,7 +242,7 @@ class ImportService:
     async def _memories(self, run: _Run) -> None:
         batch, run.batch = run.batch, []
         await self.limit.room_for(run.scope.tenant, len(batch))
-        states = await self.restorer.restore(run.scope, [memory for _, memory in batch], source=run.source)
+        states = await self.restorer.restore(run.scope, [memory for _, memory in batch], source=run.source, buries=run.whole)
         for position, state in enumerate(states):
             if state.startswith("twin "):
                 states[position] = await self._twin(run, batch[position][1], state.removeprefix("twin "))
@@ -248,14 +260,14 @@ class ImportService:
         scope = run.scope
         other = (await self.memories.load_by_names(scope, [mid]))[0]
         if other is not None and memory.now is not None and tells_the_same(memory.now.record, other.record):
-            more = other.record if is_turn(memory.now.record) else add_details(other.record, memory.now.record)
+            more = other.record if run.whole or is_turn(memory.now.record) else add_details(other.record, memory.now.record)
             if more != other.record:
                 await self.decisions.commit(
                     scope, [Update(other, more)], ChangeOrigin("import", "said again in an import"), background=True
                 )
             await self.restorer.fold(scope, memory, other, run.source)
             return "same"
-        return (await self.restorer.restore(scope, [memory], dedupe=False, source=run.source))[0]
+        return (await self.restorer.restore(scope, [memory], dedupe=False, source=run.source, buries=run.whole))[0]
 
     async def _session(self, run: _Run, line: SessionLine) -> str:
         check_strategy(line.strategy)
@@ -267,9 +279,10 @@ class ImportService:
         updated = line.updated_at or created
         ended = line.kind == "waiting"
         memories = [run.placing.record(record) for record in line.memories]
-        waiting = (
-            [position for position, record in enumerate(memories) if record.persisted_at is None] if self.settings.longterm.enabled else []
-        )
+        stored = await self.memories.get(run.scope, [record.id for record in memories]) if run.whole else []
+        known = {record.id for record in stored if record is not None}
+        own = enumerate(memories) if self.settings.longterm.enabled else ()
+        waiting = [position for position, record in own if record.persisted_at is None and record.id not in known]
         debounce = self.settings.longterm.extraction_debounce_seconds
         change = SessionWrite(
             mode="put",
@@ -299,6 +312,9 @@ class ImportService:
             ),
         )
         state = "new"
+        mark = self.progress.mark_of(run.owner, repr(ref).encode())
+        if run.skips_arrived and await self._is_deleted(run, ref, mark):
+            return "same"
         try:
             await self.sessions.write(run.scope, ref, change)
         except VersionMismatch:
@@ -306,21 +322,34 @@ class ImportService:
             if here is None or (run.placing.agent_id is not None and here.agent_id != agent_id):
                 return "other"
             there = {message_identity(stored.message) for stored in here.messages}
-            if here.created_at != created and not {message_identity(entry.message()) for entry in line.messages} <= there:
+            has_all = {message_identity(entry.message()) for entry in line.messages} <= there
+            if here.created_at != created and not has_all:
                 return "other"
-            state = "new" if await self._continue(run, ref, here.version, change) else "same"
+            state = "new" if await self._continue(run, ref, here.version, change) else "same" if has_all or not run.whole else "both"
         await self._resume(run, ref, line)
+        if run.skips_arrived:
+            run.arrived.append(mark)
         return state
 
+    async def _is_deleted(self, run: _Run, ref: SessionRef, mark: str) -> bool:
+        """True if an earlier run imported the session, and it was deleted or expired since."""
+        arrived = await self.progress.arrived(run.scope, run.source, run.owner, [mark])
+        return bool(arrived) and await self.sessions.get(run.scope, ref, 1) is None
+
     async def _continue(self, run: _Run, ref: SessionRef, version: int, change: SessionWrite) -> bool:
-        """Append new messages from a later import to an imported session, unless the session has changed here."""
+        """Append new messages from a later import to an imported session, unless the session has changed here.
+
+        A whole store's session replaces the imported one.
+        """
         (source,) = await self.sessions.import_sources(run.scope, [ref])
         if not source or change.moved is None:
             return False
         moved = replace(change.moved, fields={IMPORT_FIELD: tag(source)})
-        more = replace(change, mode="append", if_match=str(version), moved=moved, waiting=(), memories=())
+        more = replace(change, if_match=str(version), moved=moved)
+        if not run.whole:
+            more = replace(more, mode="append", waiting=(), memories=())
         with suppress(VersionMismatch):  # The session changes now, so keep its current state.
-            return (await self.sessions.write(run.scope, ref, more)).added > 0
+            return (await self.sessions.write(run.scope, ref, more)).added > 0 or run.whole
         return False
 
     async def _resume(self, run: _Run, ref: SessionRef, line: SessionLine) -> None:

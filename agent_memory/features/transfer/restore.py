@@ -19,7 +19,7 @@ from agent_memory.foundation.storage.erasures import guard_of
 from agent_memory.foundation.storage.keyspace import Keys, tag
 from agent_memory.foundation.storage.scripts import Arg, Script, outbox_keys
 from agent_memory.foundation.storage.search.indexes import VectorSpec
-from agent_memory.foundation.text.retrieval_units import unit_terms
+from agent_memory.foundation.text.retrieval_units import REACH, unit_terms
 
 _TOMBSTONE_SECONDS = 30 * 24 * 3600
 # The length of a vector may differ from 1 by at most this.
@@ -37,17 +37,20 @@ class Restorer:
     def mid(self, scope: Scope, memory_id: str) -> str:
         return self._keys.mid(scope.tenant, memory_id)
 
-    async def restore(self, scope: Scope, memories: Sequence[MemoryExport], *, dedupe: bool = True, source: str = "import") -> list[str]:
+    async def restore(
+        self, scope: Scope, memories: Sequence[MemoryExport], *, dedupe: bool = True, source: str = "import", buries: bool = False
+    ) -> list[str]:
         """Restore memories. Return "new", "same", "other" or "slot" (another fact already fills its slot) for each memory.
 
         If `dedupe` is true, the result can also be "twin <mid>". Existing memories do not change. Messages with the
         same words as a restored fact become evidence for the fact. Vectors must come from this store's model. A worker
-        embeds memories without a vector. `source` is stored for purges. Raises Forbidden.
+        embeds memories without a vector. `source` is stored for purges. If `buries` is true, memories that were deleted
+        here stay deleted, with the result "same". Raises Forbidden.
         """
         permit_writing(
             scope, [version.record for memory in memories for version in (*memory.versions, *([memory.now] if memory.now else []))]
         )
-        states = await self._write(scope, memories, source, dedupe=dedupe)
+        states = await self._write(scope, memories, source, dedupe=dedupe, buries=buries)
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
         new = [
             memory.now.record
@@ -61,7 +64,7 @@ class Restorer:
             await steps.run_steps(self._scripts)
         return states
 
-    async def _write(self, scope: Scope, memories: Sequence[MemoryExport], source: str, *, dedupe: bool) -> list[str]:
+    async def _write(self, scope: Scope, memories: Sequence[MemoryExport], source: str, *, dedupe: bool, buries: bool) -> list[str]:
         if not memories:
             return []
         values: list[Arg] = []
@@ -72,6 +75,8 @@ class Restorer:
             root=self._keys.root,
             vector_field=self._spec.field,
             tombstone_seconds=_TOMBSTONE_SECONDS,
+            reach=REACH,
+            buries=buries,
             guard=guard_of(self._keys.root),
             items=items,
             values=values,

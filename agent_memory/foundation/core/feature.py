@@ -90,7 +90,7 @@ class RestoreTarget(Protocol):
 
     @property
     def user_id(self) -> str:
-        """The user who will own the imported data; "" if an agent's data is imported."""
+        """The user who will own the imported data; "" if an agent's data or a whole store is imported."""
         ...
 
     @property
@@ -99,7 +99,7 @@ class RestoreTarget(Protocol):
         ...
 
     def user(self, user_id: str | None, /) -> str | None:
-        """Return the user that an imported line belongs to in this store. If an agent's data is imported, the line keeps its user."""
+        """Return the user that an imported line belongs to in this store. Without `user_id`, the line keeps its user."""
         ...
 
     def agent(self, agent_id: str | None, /) -> str | None: ...
@@ -213,25 +213,6 @@ class ExtractionGuide(Protocol):
         ...
 
 
-class ArchivedSummaries(Protocol):
-    """An interface for importing summary views from the archived server."""
-
-    async def bring_in_view(self, scope: Scope, values: dict[str, Any], *, dry_run: bool) -> bool:
-        """Import a view, unless `dry_run` is true. Return True if the view was not stored before.
-
-        Raises ValueError if the view is invalid.
-        """
-        ...
-
-    async def bring_in_partition(self, scope: Scope, values: dict[str, Any], *, dry_run: bool) -> bool | None:
-        """Import a partition, unless `dry_run` is true.
-
-        Return True if the partition is new, False if its group already has a partition, and None if its view is
-        missing. Raises ValueError if the partition is invalid.
-        """
-        ...
-
-
 class Services:
     """The services of one bucket. `services[Type]` returns the service of that type."""
 
@@ -241,7 +222,6 @@ class Services:
         self.session_parts: list[SessionPart] = []
         self.erasers: list[Eraser] = []
         self.purgers: list[Purger] = []
-        self.archived: list[ArchivedSummaries] = []
         self.followers: list[Follower] = []
         self.guides: list[ExtractionGuide] = []
         self.sections: list[AnnouncedSection] = []
@@ -264,7 +244,6 @@ class Services:
             (self.session_parts, feature.session_part),
             (self.erasers, feature.eraser),
             (self.purgers, feature.purger),
-            (self.archived, feature.archived),
             (self.followers, feature.follower),
             (self.guides, feature.guide),
             (self.sections, feature.section),
@@ -318,7 +297,6 @@ class Feature:
     session_part: type[SessionPart] | None = None
     eraser: type[Eraser] | None = None
     purger: type[Purger] | None = None
-    archived: type[ArchivedSummaries] | None = None
     follower: type[Follower] | None = None
     guide: type[ExtractionGuide] | None = None
     section: type[AnnouncedSection] | None = None

@@ -46,8 +46,6 @@ am:{0}:idem:<key> hash  response: `s` status, `b` body, `h` headers; `q` request
 am:{0}:dead-messages list    docket's messages that no worker could read, at most the last 1,000   until dropped
 am:{0}:run:<kind>:<tenant> set     a tenant's claimed marks; ended claims are removed later   two leases after the last claim
 am:{0}:wake         list    one token while work is due, so that workers need not poll
-am:{0}:mv:<source>  string  the progress of a move from another server's Redis, its report   30 days after its last step
-am:{0}:mv:<source>:s hash   its sessions and views that were moved, each with what it was   30 days after its last step
 am:{0}:cfg          hash    which store this is, its buckets, the key of ids, means of embedding models, former indexes   forever
 am:{0}:ix:…         index   the search indexes
 am:{0}:<docket>:…           docket's own keys, in a store of several buckets or on a Redis Cluster; else am:<docket>:…   until done
@@ -197,7 +195,6 @@ class Keys:
     order_of_work = _named("ord:")
     item = _named("it:")
     apart = _named("apart:")
-    move = _named("mv:")
     index = _named("ix:")
     due = _named("due:")
     tries = _named("try:")

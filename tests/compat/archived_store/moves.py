@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from agent_memory.features.memories.commit import MemoryCommits
-from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.sessions.store import SessionStore
 from agent_memory.features.transfer.archived_server.layout import OldPrefixes, open_old
 from agent_memory.features.transfer.archived_server.migration import MigrationService, MoveOptions, OnProgress, Report
-from agent_memory.features.transfer.archived_server.progress import MoveStore
-from agent_memory.foundation.core.feature import ArchivedSummaries
+from agent_memory.features.transfer.imports import ImportService
 from tests.registrations import registrations
 from tests.support.rig import SCOPE, Rig
 
@@ -23,19 +20,15 @@ async def move(
     url: str,
     told: OnProgress | None = None,
     prefixes: OldPrefixes | None = None,
-    summaries: Sequence[ArchivedSummaries] | None = None,
+    others: bool = True,
+    source: str | None = None,
     **options: Any,
 ) -> Report:
-    """Run a migration, for real unless `dry_run=True`; `summaries` import views instead of those of the rig."""
+    """Run a migration, for real unless `dry_run=True`; without `others`, no feature imports lines of its own. `source` names the import."""
     async with open_old(url, url, prefixes or OldPrefixes(), ours=rig.keys.root, command_timeout=30) as old:
-        moves = MoveStore(rig.rt.client, rig.keys, rig.rt[MemoryStore])
-        stores = (
-            rig.rt[MemoryStore],
-            rig.rt[MemoryCommits],
-            rig.rt[SessionStore],
-            rig.rt.services.archived if summaries is None else summaries,
-        )
-        service = MigrationService(rig.settings, old, moves, *stores, rig.rt.embedder, rig.rt.counter, extracts=rig.rt.extracts)
+        old.source = source or old.source
+        imports = rig.rt[ImportService] if others else replace(rig.rt[ImportService], others=())
+        service = MigrationService(old, imports, rig.rt.embedder, rig.rt.spec)
         return await service.run(SCOPE, MoveOptions(**{"dry_run": False, **options}), told)
 
 

@@ -80,20 +80,18 @@ async def client(redis_url: str, prefix: str, reports: object) -> AsyncGenerator
 
 def test_dry_run_reports_planned_writes_and_skipped_records(old_redis: OldRedis, reports: tuple[str, dict[str, Any]]) -> None:
     dry = " ".join(reports[0].split())  # lines are wrapped
-    assert f"{len(old_redis.left.memories)} would be written" in dry
+    assert f"to import, unless it is here: {len(old_redis.left.memories)} memory, {len(old_redis.left.sessions)} session" in dry
     assert "2 cannot be moved, as only hashes are stored" in dry
     assert "80 would be kept, 23 would be made by a worker" in dry
-    assert "session 'a/b': session_id: must not contain '/'" in dry
+    assert "(session a/b): session_id: must not contain '/'" in dry
     assert "Run it again with --yes" in dry
 
 
 def test_migration_rerun_after_kill_writes_everything_once(old_redis: OldRedis, reports: tuple[str, dict[str, Any]]) -> None:
     _, report = reports
-    assert report["finished"]
     for kind, wanted in (("memory", old_redis.left.memories), ("session", old_redis.left.sessions)):
-        counts = report["counts"][kind]
-        assert counts["written"] + counts["there"] == len(wanted)
-        assert counts["other"] == counts["deleted_here"] == 0
+        assert report["imported"].get(kind, 0) + report["present"].get(kind, 0) == len(wanted)
+    assert {(one["kind"], one["id"]) for one in report["problems"]} == old_redis.left.skipped
 
 
 async def test_migrated_memories_read_back_unchanged(old_redis: OldRedis, client: MemoryAPIClient) -> None:
@@ -183,3 +181,17 @@ async def test_skipped_records_are_not_found(client: MemoryAPIClient) -> None:
 
 def _time(value: str) -> float:
     return datetime.fromisoformat(value).timestamp()
+
+
+async def test_undo_deletes_what_was_migrated(
+    old_redis: OldRedis, reports: tuple[str, dict[str, Any]], client: MemoryAPIClient, tmp_path: Path
+) -> None:
+    """The last test, because it empties the store."""
+    words = ("import", "--undo", reports[1]["name"], "--url", client.config.base_url)
+    done = await asyncio.to_thread(agent_memory, *words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    left = {one.id async for one in client.search_all_long_term_memories("", batch_size=100)} & set(old_redis.left.memories)
+    assert left == set()
+    for namespace, user, name in old_redis.left.sessions:
+        with pytest.raises(MemoryNotFoundError):
+            await client.get_working_memory(name, namespace=namespace, user_id=user)

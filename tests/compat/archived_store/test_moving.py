@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator
+from collections import Counter
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,9 +19,13 @@ from agent_memory.features.sessions.service import SessionService
 from agent_memory.features.sessions.store import SessionStore
 from agent_memory.features.transfer.archived_server.layout import OldKind, OldPrefixes
 from agent_memory.features.transfer.archived_server.migration import Report
+from agent_memory.features.transfer.import_progress import ImportProgress
+from agent_memory.features.transfer.imports import ImportService
+from agent_memory.foundation.core.errors import Forbidden
 from agent_memory.foundation.core.scope import SessionRef
 from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.foundation.llm.openai.chat import OpenAIChat
+from agent_memory.foundation.text.redaction import redact
 from agent_memory_client.models import EditMemoryRecordRequest, MemoryMessage, MemoryRecord, UpdateWorkingMemory
 from tests.compat.archived_store.conftest import OldRedis
 from tests.compat.archived_store.moves import content_of, differences, move, picture
@@ -48,15 +54,6 @@ def killer(at_call: int) -> Any:
     return told
 
 
-def figures(report: Report) -> dict[str, Any]:
-    return {kind: (one.written, one.merged, one.there, one.deleted_here, one.other, one.skipped) for kind, one in report.counts.items()}
-
-
-def told(report: Report) -> dict[str, Any]:
-    """Return the content of a report without its dry-run flag."""
-    return report.model_dump(exclude={"dry_run"})
-
-
 @pytest.fixture(scope="module")
 async def whole(old_redis: OldRedis, redis_url: str, local: Any, counter: Any) -> AsyncGenerator[tuple[Rig, Report, dict[str, Any]]]:
     """Return a store migrated in one run, its report and its content. No test changes it."""
@@ -74,7 +71,11 @@ async def test_dry_run_writes_nothing_and_predicts_the_report(
     before = await rig.raw_keys()
     dry = await move(rig, old_redis.url, dry_run=True)
     assert await rig.raw_keys() == before <= {"cfg"}
-    assert told(dry) == told(real)
+    for kind in ("memory", "session"):
+        assert dry.imported[kind] == real.imported[kind], kind
+    assert (dry.vectors_reused, dry.vectors_to_embed, dry.tokens) == (real.vectors_reused, real.vectors_to_embed, real.tokens)
+    assert dry.changed == real.changed != []
+    assert [one for one in real.problems if one.kind != "summary"] == dry.problems
 
 
 def line(name: str, text: str, minute: float, **more: Any) -> dict[str, Any]:
@@ -121,7 +122,7 @@ REPEATED = [
 
 @pytest.mark.parametrize("page", [None, 1, 4])
 @pytest.mark.parametrize("full", [False, True], ids=["empty", "not empty"])
-async def test_dry_run_predicts_merged_memories(old_engine: str, rig: Rig, page: int | None, full: bool) -> None:
+async def test_memories_that_say_the_same_are_merged_and_keep_their_ids(old_engine: str, rig: Rig, page: int | None, full: bool) -> None:
     if full:
         mine = [("mine", "A text that stands here."), ("kept", "Mine."), ("gone", "To be deleted."), ("said", "What is said here, too.")]
         await rig.rt[MemoryService].store(SCOPE, [MemoryRecord(id=name, text=text, user_id="ada") for name, text in mine])
@@ -139,25 +140,27 @@ async def test_dry_run_predicts_merged_memories(old_engine: str, rig: Rig, page:
         for place, name in ((6, "of another"), (9, "a1")):
             await client.set(f"rep-s:own{place}", json.dumps(session(place, memories=[line(name, "A session's own text.", 50)])))
         prefixes = OldPrefixes(memories="rep", sessions="rep-s")
-        dry = await move(rig, old_engine, prefixes=prefixes, page=page, dry_run=True)
-        real = await move(rig, old_engine, prefixes=prefixes, page=page)
-    assert told(dry) == told(real)
-    counts = real.counts["memory"]
-    assert counts.merged >= 5
-    assert counts.read == counts.written + counts.merged + counts.there + counts.deleted_here + counts.other + counts.skipped
-    if full:
-        assert (counts.deleted_here, counts.other) == (1, 3), "deleted here; ids that other content and another owner have"
+        stored = {record.id: record for record in await rig.stored()}
+        report = await move(rig, old_engine, prefixes=prefixes, page=page)
+        assert {one.id: one for one in await rig.stored() if one.id in stored} == stored
+    refused = {one.id for one in report.problems if one.kind == "memory"}
+    assert refused == ({"kept", "of another", "another name"} if full else set())
+    assert report.imported["memory"] + report.present["memory"] + len(refused) == len(REPEATED) + 1
+    assert report.present["memory"] >= 6
+    kept = await rig.rt[MemoryStore].get(SCOPE, [one["id"] for one in REPEATED])
+    gone = {one["id"] for one, record in zip(REPEATED, kept, strict=True) if record is None}
+    assert gone == ({"gone"} if full else set()), "every id still names a memory, except the one that was deleted here"
 
 
 async def test_report_accounts_for_every_record(old_redis: OldRedis, whole: tuple[Rig, Report, dict[str, Any]]) -> None:
     rig, report, _ = whole
     left = old_redis.left
-    for counts in report.counts.values():
-        assert counts.read == counts.written + counts.merged + counts.there + counts.deleted_here + counts.other + counts.skipped
-    assert report.counts["memory"].written == len(left.memories)
-    assert report.counts["session"].written == len(left.sessions)
-    assert {(one.kind, one.id) for one in report.skipped} == left.skipped
-    assert all(one.reason for one in [*report.skipped, *report.changed])
+    assert report.imported["memory"] == len(left.memories)
+    assert report.imported["session"] == len(left.sessions)
+    assert report.present == {}
+    assert {(one.kind, one.id) for one in report.problems} == left.skipped
+    assert report.problem_count == len(left.skipped)
+    assert all(one.reason for one in [*report.problems, *report.changed])
     assert report.tokens == 2
     assert {record.id for record in await rig.stored()} == set(left.memories)
 
@@ -193,9 +196,7 @@ async def test_second_migration_changes_nothing(old_redis: OldRedis, make_rig: M
         for _ in range(2):
             report = await move(rig, old_redis.url)
             assert differences(await picture(rig), wanted) == []
-        assert {one.written for one in report.counts.values()} == {0}
-        assert report.counts["memory"].there == first.counts["memory"].written
-        assert report.counts["session"].there == first.counts["session"].written
+        assert (report.imported, report.present) == ({}, first.imported)
         assert await content_of(old_redis.url) == before, "the source is never changed"
 
 
@@ -211,32 +212,33 @@ async def test_resumed_migration_equals_an_uninterrupted_one(
         with pytest.raises(Killed):
             await move(rig, old_redis.url, killer(number), page=page)
     report = await move(rig, old_redis.url, page=page)
-    assert report.resumed
+    assert report.present["memory"] > 0
     assert differences(await picture(rig), wanted) == []
-    assert {kind: one.written + one.there for kind, one in report.counts.items()} == {
-        kind: one.written for kind, one in first.counts.items()
-    }
+    assert Counter(report.imported) + Counter(report.present) == first.imported
     assert len(await rig.marks(DueKind.MEMORY)) == first.vectors_to_embed
 
 
 async def test_migration_killed_before_saving_progress_restarts_with_same_result(
     old_redis: OldRedis, rig: Rig, whole: tuple[Rig, Report, dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from agent_memory.features.transfer.archived_server.progress import MoveStore
+    note = ImportProgress.note
 
-    async def killed(*_: Any) -> None:
-        raise Killed
+    async def killed(self: ImportProgress, scope: Any, source: str, owner: Any, marks: Sequence[str]) -> None:
+        if not marks[0].startswith("["):
+            raise Killed
+        await note(self, scope, source, owner, marks)
 
-    with monkeypatch.context() as patch:
-        patch.setattr(MoveStore, "save", killed)
-        with pytest.raises(Killed):
-            await move(rig, old_redis.url)
+    for page in (200, 10):
+        with monkeypatch.context() as patch:
+            patch.setattr(ImportProgress, "note", killed)
+            with pytest.raises(Killed):
+                await move(rig, old_redis.url, page=page)
     report = await move(rig, old_redis.url)
-    assert not report.resumed
+    assert report.present["memory"] > 0
     assert differences(await picture(rig), whole[2]) == []
 
 
-async def test_migration_keeps_edits_and_deletions_made_here(old_redis: OldRedis, rig: Rig) -> None:
+async def test_migration_keeps_edits_and_deletions_made_here(old_redis: OldRedis, old_engine: str, rig: Rig) -> None:
     await move(rig, old_redis.url)
     edited, deleted = memory(1)["id"], memory(2)["id"]
     await rig.rt[MemoryService].patch(SCOPE, edited, EditMemoryRecordRequest(text="edited here"))
@@ -249,9 +251,16 @@ async def test_migration_keeps_edits_and_deletions_made_here(old_redis: OldRedis
     report = await move(rig, old_redis.url)
     assert differences(await picture(rig), wanted) == []
     assert (await rig.contents("talk-1", user_id="ada"))[-1] == "said here"
-    assert report.counts["memory"].other == 1
-    assert report.counts["memory"].deleted_here == 1
-    assert edited in {one.id for one in report.skipped}
+    assert report.imported == {}
+    # Nor does a later change there replace an edit, or restore a memory or session that was deleted here.
+    async with apart(old_engine, "later") as client:
+        for place in (1, 2, 3):
+            await client.hset(f"later:{place}", mapping=hashed({**memory(place), "text": f"{place} has changed there."}, None))
+        await client.set("later-s:1", json.dumps(session(2, context="later")))
+        report = await move(rig, old_engine, prefixes=OldPrefixes(memories="later", sessions="later-s"), source=report.name)
+    assert differences(await picture(rig), wanted) == []
+    assert {one.id for one in report.problems if one.kind != "summary"} == {edited, memory(3)["id"]}
+    assert (report.present["memory"], report.present["session"]) == (1, 1)
 
 
 async def test_migration_never_overwrites_an_existing_session(old_redis: OldRedis, rig: Rig) -> None:
@@ -259,8 +268,7 @@ async def test_migration_never_overwrites_an_existing_session(old_redis: OldRedi
     await rig.rt[SessionService].put(SCOPE, "talk-1", mine)
     report = await move(rig, old_redis.url)
     assert await rig.contents("talk-1", user_id="ada") == ["mine"]
-    assert report.counts["session"].other == 1
-    assert [one.id for one in report.skipped if "with other messages" in one.reason] == ["ada:talk-1"]
+    assert [one.id for one in report.problems if "already exists here with different content" in one.reason] == ["ada:talk-1"]
 
 
 async def test_records_that_no_feature_imports_are_reported(old_engine: str, rig: Rig) -> None:
@@ -271,12 +279,10 @@ async def test_records_that_no_feature_imports_are_reported(old_engine: str, rig
         try:
             for name, value in zip(names, (view, part), strict=True):
                 await client.set(name, json.dumps(value))
-            report = await move(rig, old_engine, prefixes=OldPrefixes(memories="none", sessions="none:"), summaries=())
+            report = await move(rig, old_engine, prefixes=OldPrefixes(memories="none", sessions="none:"), others=False)
         finally:
             await client.delete(*names)
-    assert {("view", "v:config"), ("partition", "v:summary:")} <= {(one.kind, one.id) for one in report.skipped}
-    for counts in report.counts.values():
-        assert counts.read == counts.written + counts.there + counts.skipped
+    assert {("summary", "v:config"), ("summary", "v:summary:")} <= {(one.kind, one.id) for one in report.problems}
 
 
 async def test_session_changed_at_source_is_migrated_again_unless_changed_here(old_engine: str, rig: Rig) -> None:
@@ -290,8 +296,8 @@ async def test_session_changed_at_source_is_migrated_again_unless_changed_here(o
         for place in (0, 3, 6):
             await client.set(f"late:{place}", json.dumps(session(place, context="later")))
         report = await move(rig, old_engine, prefixes=prefixes)
-    counts = report.counts["session"]
-    assert (counts.written, counts.other, counts.deleted_here) == (1, 1, 1)
+    assert (report.imported["session"], report.present["session"]) == (1, 1)
+    assert [one.id for one in report.problems if "both here and there" in one.reason] == ["3"]
     state = await rig.rt[SessionStore].get(SCOPE, SessionRef("talk-0", "work"))
     assert state is not None
     assert state.context == "later"
@@ -318,6 +324,32 @@ async def test_new_messages_come_after_migrated_ones(old_engine: str, rig: Rig) 
     assert [one.id for one in found[:3]] == ["old-0", "old-1", "old-2"]
     assert [one.text for one in found[3:]] == ["new one here", "new two here"]
     assert (await rig.stored()) != []
+
+
+async def test_messages_are_indexed_again_when_their_neighbors_arrive(old_engine: str, rig: Rig) -> None:
+    prefixes = OldPrefixes(memories="near", sessions="none:")
+    async with apart(old_engine, "near") as client:
+        await client.hset("near:1", mapping=hashed(turn("near 1", "I will visit the lighthouse.", 1), None))
+        await move(rig, old_engine, prefixes=prefixes)
+        await rig.work(DueKind.MEMORY)
+        assert await rig.marks(DueKind.MEMORY) == {}
+        await client.hset("near:2", mapping=hashed(turn("near 2", "Its lamp is broken.", 2), None))
+        await move(rig, old_engine, prefixes=prefixes)
+    assert len(await rig.marks(DueKind.MEMORY)) == 2
+
+
+async def test_texts_with_secrets_are_migrated_unchanged(old_engine: str, rig: Rig) -> None:
+    one = line("secret", "The alarm has the password: Tr0ub4dor&3xyz", 1)
+    assert redact(one["text"]) != one["text"]
+    async with apart(old_engine, "safe") as client:
+        await client.hset("safe:1", mapping=hashed(one, None))
+        await move(rig, old_engine, prefixes=OldPrefixes(memories="safe", sessions="none:"))
+    assert [record.text for record in await rig.stored()] == [one["text"]]
+
+
+async def test_whole_store_is_imported_only_for_the_whole_tenant(rig: Rig) -> None:
+    with pytest.raises(Forbidden):
+        await rig.rt[ImportService].run(replace(SCOPE, users=frozenset({"ada"})), None, None, b"{}")
 
 
 async def test_messages_extracted_at_the_source_are_not_extracted_again(

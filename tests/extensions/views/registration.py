@@ -119,7 +119,7 @@ class Views(Registration):
             lost = {"view_id": "gone", "group": {}, "summary": "?", "memory_count": 1, "computed_at": "2025-03-01T10:00:00Z"}
             pipe.set("summary_view:gone:summary:", json.dumps(lost))
             await pipe.execute()
-        return {("view", "wrong:config"), ("partition", "gone:summary:")}
+        return {("summary", "wrong:config"), ("summary", "gone:summary:")}
 
     async def check_moved(self, client: MemoryAPIClient) -> None:
         view = await client.get_summary_view(MOVED_VIEW)

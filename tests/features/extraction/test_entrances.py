@@ -118,8 +118,7 @@ class Server:
         """Moves what stands in the old layout, and takes it away there, so that nothing but these is moved."""
         client, embedder = self.runtime.client, SharedEmbedder(self.runtime.embedder)
         report = await move(Rig(self.runtime, self.settings, embedder), self.redis_url, prefixes=OldPrefixes(memories=f"{PREFIX}-old-{n}"))
-        counts = report.counts["memory"]
-        assert counts.written + counts.merged + counts.there == len(ENTRANCES), report
+        assert report.imported.get("memory", 0) + report.present.get("memory", 0) == len(ENTRANCES), report
         async for key in client.scan_iter(match=f"{PREFIX}-old-{n}:*", count=1000):
             await client.delete(key)
 

@@ -24,10 +24,9 @@
 --     slot: refuses if a memory not in `except` has its slot
 --     order: key of its message order; leave: key of the order that it leaves
 --     same_text: the text, and with it the vector, stays
---     imported: different content that is stored here stays; a message is ordered by its own time
 --     outdates: for a superseded fact, the mids of the messages that it rests on, which are outdated with it
 --     words_digest: for a statement; messages with its words become its evidence
---     message {field, statement_field, role, name, same_from, same_until, json, evidence_field, session, created}:
+--     message {field, statement_field, role, name, same_from, same_until, json, evidence_field, session}:
 --       for a message. If `statement_field` or `field` already names a memory, the message is not stored: it becomes
 --       evidence `json` of that memory, under `evidence_field`. If its words name a relative time, it repeats only a
 --       message that was created from `same_from` until `same_until`.
@@ -45,7 +44,7 @@
 -- KEYS: due, tries, reasons, dead, wake
 -- ARGV: root, reach: number, neighbors_ms: number, embed_after_ms: number, atomic: flag, guard: json, fence: json?, revised: json?
 -- ARGV: groups: json, values...
--- -> {"ok", state of every step…}: "new", "changed", "same", "buried", "moved", "other", "twin <mid>", "slot <mid>",
+-- -> {"ok", state of every step…}: "new", "changed", "same", "buried", "moved", "twin <mid>", "slot <mid>",
 --    "again", "done", "skipped" (another step of its group was refused). If nothing was done: {"fenced"}, {"taken",
 --    groups…} for ids of other owners, or with `atomic` {"moved", group, reason, what objects to each step or ""…}
 local outbox = require("storage/outbox")
@@ -71,11 +70,11 @@ if erasures.is_active(guard) then
   end
 end
 
--- If an id belongs to another owner, refuse the whole call, or only the record if it is imported.
+-- If an id belongs to another owner, refuse the whole call.
 local refused_groups = {}
 for g, group in ipairs(groups) do
   for _, step in ipairs(group.steps) do
-    if step.owner and not step.imported and step_conditions.belongs_to_another(step) then
+    if step.owner and step_conditions.belongs_to_another(step) then
       refused_groups[#refused_groups + 1] = tostring(g)
     end
   end

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -50,65 +50,48 @@ class OldPrefixes:
 
 @dataclass(frozen=True, slots=True)
 class OldItem:
-    """A key with its hash fields or its document, or with the `problem` that prevents reading the key.
+    """A key, without its prefix, and its hash fields or document, or the `problem` that prevents reading the key.
 
     `seconds_left` is None if the key does not expire.
     """
 
-    key: bytes
     name: str
     fields: dict[bytes, bytes] | None = None
     document: bytes | None = None
     seconds_left: int | None = None
     problem: str | None = None
 
-    @property
-    def digest(self) -> bytes:
-        return blake2b(self.key, digest_size=16).digest()
-
 
 class OldStore:
     def __init__(self, client: Redis, prefixes: OldPrefixes, *, ours: str, source: str) -> None:
-        """Create a reader that skips this server's own keys (prefix `ours`). `source` identifies the old Redis and its prefixes."""
+        """Create a reader that skips this server's own keys (prefix `ours`). `source` names the import of this Redis and its prefixes."""
         self._client = client
         self._prefixes = prefixes
         self._ours = ours.encode()
         self.source = source
 
-    async def run_id(self) -> str:
-        """Return the run id of the Redis server. A restart changes the run id and makes SCAN cursors invalid."""
-        info = (await read(self._client, lambda pipe: pipe.info("server")))[0]
-        value = info.get("run_id", b"")
-        return value.decode() if isinstance(value, bytes) else str(value)
-
     async def count(self, kind: OldKind) -> int:
         """Return the number of keys of a kind. The number is approximate, because SCAN may return a key twice."""
-        total, cursor = 0, 0
-        while True:
-            cursor, names = await self._scan(kind, cursor, 1000)
-            total += len(names)
-            if cursor == 0:
-                return total
+        return sum([len(names) async for names in self._scan(kind, 1000)])
 
-    async def page(self, kind: OldKind, cursor: int, size: int) -> tuple[int, list[OldItem]]:
-        """Return the next page's cursor (0 if there are no more pages), and about `size` items from this page.
+    async def pages(self, kind: OldKind, size: int) -> AsyncIterator[list[OldItem]]:
+        """Yield the items of a kind, about `size` at a time. Raises RedisUnavailable and StartupError."""
+        async for names in self._scan(kind, size):
+            if names:
+                yield await self._read(kind, names)
 
-        Raises RedisUnavailable and StartupError.
-        """
-        cursor, names = await self._scan(kind, cursor, size)
-        return cursor, await self._read(kind, names)
-
-    async def _scan(self, kind: OldKind, cursor: int, size: int) -> tuple[int, list[bytes]]:
+    async def _scan(self, kind: OldKind, size: int) -> AsyncIterator[list[bytes]]:
         prefix = self._prefixes.of(kind)
         match = prefix.translate(bytes.maketrans(b"*?[]^\\", b"??????")) + b"*"
-        reply = (await read(self._client, lambda pipe: pipe.scan(cursor, match=match, count=size)))[0]
-        names = [name for name in reply[1] if name.startswith(prefix) and not name.startswith(self._ours)]
-        return int(reply[0]), [name for name in dict.fromkeys(names) if _is(kind, name.removeprefix(prefix))]
+        cursor: int | None = None
+        while cursor != 0:
+            at = cursor or 0
+            reply = (await read(self._client, lambda pipe, at=at: pipe.scan(at, match=match, count=size)))[0]
+            names = [name for name in reply[1] if name.startswith(prefix) and not name.startswith(self._ours)]
+            yield [name for name in dict.fromkeys(names) if _is(kind, name.removeprefix(prefix))]
+            cursor = int(reply[0])
 
     async def _read(self, kind: OldKind, names: Sequence[bytes]) -> list[OldItem]:
-        if not names or kind is OldKind.TOKEN:
-            return [OldItem(name, "") for name in names]
-
         def about(pipe: Pipe) -> None:
             for name in names:
                 pipe.type(name)
@@ -123,7 +106,7 @@ class OldStore:
         items: list[OldItem] = []
         for name, form, left, reply in zip(names, abouts[::2], abouts[1::2], replies, strict=True):
             display_name = name.removeprefix(self._prefixes.of(kind)).decode("utf-8", "replace")
-            items.append(_item(kind, name, display_name, form, int(left), reply))
+            items.append(_item(kind, display_name, form, int(left), reply))
         return items
 
 
@@ -136,20 +119,20 @@ def _is(kind: OldKind, rest: bytes) -> bool:
     return not (kind is OldKind.SESSION and rest.decode("utf-8", "replace") in _READ_ONLY_FLAGS)
 
 
-def _item(kind: OldKind, key: bytes, name: str, form: bytes, left: int, reply: Any) -> OldItem:
+def _item(kind: OldKind, name: str, form: bytes, left: int, reply: Any) -> OldItem:
     seconds = max(round(left / 1000), 1) if left >= 0 else None
     if isinstance(reply, ResponseError) and form == b"ReJSON-RL":
         raise StartupError(f"the old Redis cannot read its JSON documents: {str(reply)[:120]}")
     if isinstance(reply, Exception):
         raise reply
     if form == b"none" or reply is None or left == -2:
-        return OldItem(key, name, problem="it expired while it was being read")
+        return OldItem(name, problem="it expired while it was being read")
     if form == b"hash":
         if kind is OldKind.MEMORY:
-            return OldItem(key, name, fields=reply, seconds_left=seconds)
+            return OldItem(name, fields=reply, seconds_left=seconds)
     elif form in (b"string", b"ReJSON-RL") and kind is not OldKind.MEMORY:
-        return OldItem(key, name, document=reply if isinstance(reply, bytes) else str(reply).encode(), seconds_left=seconds)
-    return OldItem(key, name, problem=f"a key of type {form.decode('ascii', 'replace')} is not a {kind.value}")
+        return OldItem(name, document=reply if isinstance(reply, bytes) else str(reply).encode(), seconds_left=seconds)
+    return OldItem(name, problem=f"a key of type {form.decode('ascii', 'replace')} is not a {kind.value}")
 
 
 @asynccontextmanager
@@ -162,6 +145,6 @@ async def open_old(url: str, display_url: str, prefixes: OldPrefixes, *, ours: s
         except (RedisError, OSError) as error:
             raise StartupError(f"cannot reach the old Redis at {display_url}: {str(error)[:200]}") from error
         names = f"{display_url}\n{prefixes.memories.rstrip(':')}\n{prefixes.sessions.rstrip(':')}"
-        yield OldStore(client, prefixes, ours=ours, source=blake2b(names.encode(), digest_size=8).hexdigest())
+        yield OldStore(client, prefixes, ours=ours, source=f"archived-{blake2b(names.encode(), digest_size=5).hexdigest()}")
     finally:
         await client.aclose()

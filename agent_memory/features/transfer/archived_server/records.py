@@ -11,12 +11,13 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, cast
 
 from pydantic import ValidationError
 
-from agent_memory.features.transfer.archived_server.values import (
+from agent_memory.features.sessions.strategies import check_strategy
+from agent_memory.features.transfer.values import (
     clean_text,
     cleaned_json,
     count_of,
@@ -32,7 +33,7 @@ from agent_memory.features.transfer.archived_server.values import (
     to_json,
     ulid_time,
 )
-from agent_memory.foundation.core.scope import SessionRef
+from agent_memory.foundation.core.errors import BadInput
 from agent_memory_client.models import (
     ANSWER,
     MemoryMessage,
@@ -64,7 +65,6 @@ class OldMemory:
 class OldSession:
     """A converted session. `body.ttl_seconds` is the value from its last PUT."""
 
-    ref: SessionRef
     body: WorkingMemory
     notes: list[str] = field(default_factory=list[str])
 
@@ -138,16 +138,18 @@ def session_of(raw: bytes) -> OldSession:
     notes: list[str] = []
     values = _document(raw, notes)
     times = {name: instant(values.get(name), name, notes) for name in ("created_at", "last_accessed", "updated_at")}
-    first = times["created_at"] or times["updated_at"] or times["last_accessed"] or datetime.now(UTC)
-    body: dict[str, Any] = {
+    first = times["created_at"] or times["updated_at"] or times["last_accessed"]
+    dated = {
+        "created_at": first,
+        "last_accessed": times["last_accessed"] or times["updated_at"] or first,
+        "updated_at": times["updated_at"] or times["last_accessed"] or first,
+    }
+    body: dict[str, Any] = {name: moment for name, moment in dated.items() if moment is not None} | {
         "session_id": values.get("session_id"),
         "namespace": values.get("namespace") or None,
         "user_id": values.get("user_id") or None,
         "context": clean_text(values.get("context"), notes, "context") or None,
         "tokens": count_of(values.get("tokens"), notes),
-        "created_at": first,
-        "last_accessed": times["last_accessed"] or times["updated_at"] or first,
-        "updated_at": times["updated_at"] or times["last_accessed"] or first,
         "ttl_seconds": _ttl(values.get("ttl_seconds"), notes),
         "data": cleaned_json(values.get("data"), notes),
         "messages": _messages(values.get("messages"), first, notes),
@@ -155,10 +157,9 @@ def session_of(raw: bytes) -> OldSession:
         "long_term_memory_strategy": _strategy(values.get("long_term_memory_strategy"), notes),
     }
     try:
-        session = WorkingMemory.model_validate(body, context=ANSWER)
+        return OldSession(WorkingMemory.model_validate(body, context=ANSWER), notes)
     except ValidationError as error:
         raise UnmovableRecord(first_problem(error)) from None
-    return OldSession(SessionRef(session.session_id, session.namespace, session.user_id), session, notes)
 
 
 def view_of(raw: bytes) -> dict[str, Any]:
@@ -187,7 +188,7 @@ def _document(raw: bytes, notes: list[str]) -> dict[str, Any]:
     return cast("dict[str, Any]", values)
 
 
-def _messages(values: Any, first: datetime, notes: list[str]) -> list[MemoryMessage]:
+def _messages(values: Any, first: datetime | None, notes: list[str]) -> list[MemoryMessage]:
     messages: list[MemoryMessage] = []
     moment = first
     for position, value in enumerate(cast("list[Any]", values) if isinstance(values, list) else ()):
@@ -209,10 +210,9 @@ def _messages(values: Any, first: datetime, notes: list[str]) -> list[MemoryMess
             "id": name if isinstance(name, str) and name.strip() else made_id(str(position), text, moment),
             "role": role[:_MAX_ROLE_CHARS] or "user",
             "content": text,
-            "created_at": moment,
             "persisted_at": persisted,
             "discrete_memory_extracted": "t" if fields.get("discrete_memory_extracted") == "t" else "f",
-        }
+        } | ({} if moment is None else {"created_at": moment})
         try:
             messages.append(MemoryMessage.model_validate(built, context=ANSWER))
         except ValidationError as error:
@@ -222,7 +222,7 @@ def _messages(values: Any, first: datetime, notes: list[str]) -> list[MemoryMess
     return messages
 
 
-def _own_memories(values: Any, first: datetime, notes: list[str]) -> list[MemoryRecord]:
+def _own_memories(values: Any, first: datetime | None, notes: list[str]) -> list[MemoryRecord]:
     memories: list[MemoryRecord] = []
     for position, value in enumerate(cast("list[Any]", values) if isinstance(values, list) else ()):
         fields = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
@@ -244,9 +244,11 @@ def _strategy(value: Any, notes: list[str]) -> MemoryStrategyConfig:
     if value is None:
         return MemoryStrategyConfig()
     try:
-        return MemoryStrategyConfig.model_validate(value)
-    except ValidationError:
-        notes.append("its strategy is unknown: discrete was used")
+        strategy = MemoryStrategyConfig.model_validate(value)
+        check_strategy(strategy)
+        return strategy
+    except (ValidationError, BadInput):
+        notes.append("its strategy is not supported: discrete was used")
         return MemoryStrategyConfig()
 
 

@@ -1,6 +1,8 @@
 #!lua
 -- Restores memories from an export unchanged, with their versions, aliases and evidence.
 -- Existing memories stay unchanged.
+--   reach         a message is indexed with the words of this many messages before and after it
+--   buries        memories that were deleted here stay deleted
 --   vector_field  field of the vectors of this store's model
 --   items         [{mid, owner, state ("current", "over" or "gone"), version, digest,
 --                 fields, count (position and number of the hash's fields and values in `values`),
@@ -10,7 +12,7 @@
 --                 evidence: [field, JSON…]}…]
 --   values        fields and values of hashes, and vectors; positions count from 0
 -- KEYS: due, tries, reasons, dead, wake
--- ARGV: root, vector_field, tombstone_seconds, guard: json, items: json, values...
+-- ARGV: root, vector_field, tombstone_seconds, reach: number, buries: flag, guard: json, items: json, values...
 -- -> for each memory "new", "same" (it exists), "other" (its id has other content or another owner),
 --    "slot" (another fact of its slot is current), "twin <mid>" (a memory in the same words is current)
 local clock = require("storage/clock")
@@ -21,6 +23,7 @@ local vector_tags = require("memories/vector_tags")
 local standings = require("memories/standings")
 local repetitions = require("memories/repetitions")
 local owners = require("memories/owners")
+local message_order = require("memories/message_order")
 local erasures = require("storage/erasures")
 local function objection(item)
   local owner = owners.owner_of(item.mid)
@@ -43,6 +46,7 @@ local function objection(item)
   local alias = redis.call('GET', root .. 'al:' .. item.mid)
   if alias then return string.match(alias, '^%S+') == twin and 'same' or 'other' end
   if twin then return 'twin ' .. twin end
+  if buries and redis.call('EXISTS', root .. 'mt:' .. item.mid) == 1 then return 'same' end
   if item.slot and is_current then
     local holder = redis.call('HGET', root .. 'by:' .. item.scope, item.slot)
     if holder and documents.key_of(holder) then return 'slot' end
@@ -58,10 +62,12 @@ local function write_current(item)
   write(key, item)
   if item.vector then
     vector_tags.write(item.mid, vector_field, ARGV[values_at + item.vector], {})
+    if item.order then redis.call('ZADD', item.order, 'NX', item.score, item.mid) end
   else
     outbox.mark_due(due, clock.ms, item.mid)
+    -- A worker may have indexed the neighbors already.
+    if item.order then message_order.insert(item.order, item.mid, tonumber(item.score), 0) end
   end
-  if item.order then redis.call('ZADD', item.order, 'NX', item.score, item.mid) end
   standings.link(item.mid, redis.call('HGET', key, 'bk'))
 end
 local function write_alias(item, name, digest)

@@ -16,9 +16,9 @@ from pydantic import ValidationError
 
 from agent_memory.features.memories.service import message_memory
 from agent_memory.features.privacy.forget.matching import asked_to_forget
-from agent_memory.features.transfer.archived_server.values import cleaned_json, first_problem, made_id, tags_of
 from agent_memory.features.transfer.import_lines import MemoryLine, SessionLine
 from agent_memory.features.transfer.sources.model import Conversation, CoreBlock, Fact, Said, Unusable
+from agent_memory.features.transfer.values import cleaned_json, first_problem, made_id, tags_of
 from agent_memory.foundation.core.scope import SessionRef
 from agent_memory.foundation.text.statements import memorable
 from agent_memory_client.models import ANSWER, EXPORT_FORMAT, EXPORT_VERSION, MemoryMessage
@@ -28,6 +28,8 @@ from agent_memory_client.models._types import MAX_TEXT_BYTES
 _MAX_MESSAGES, _MAX_CHARS = 500, 500_000
 _MAX_ROLE = 64
 _BLOCK_CHARS = 5_000
+# Reading a memory changes these fields, but not the memory.
+_USAGE = {"last_accessed", "access_count", "updated_at", "persisted_at"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +73,21 @@ def fact_line(fact: Fact, place: Placement, default: datetime) -> dict[str, Any]
         "source_class": "import",
         **extra,
     }
-    return _memory_line({name: value for name, value in record.items() if value is not None}, fact.updated_at or created)
+    return _checked_line({name: value for name, value in record.items() if value is not None}, fact.updated_at or created)
 
 
-def _memory_line(record: dict[str, Any], changed: datetime, position: float | None = None) -> dict[str, Any]:
-    same = json.dumps(record, sort_keys=True, ensure_ascii=False).encode("utf-8", "replace")
-    marks = {"n": str(max(round(changed.timestamp() * 1e6), 1)), "h": blake2b(same, digest_size=16).hexdigest()}
+def memory_line(record: dict[str, Any], changed: float, position: float | None = None) -> dict[str, Any]:
+    """Return the export line for a memory that changed at a time (seconds since 1970)."""
+    content = {name: value for name, value in record.items() if name not in _USAGE}
+    same = json.dumps(content, sort_keys=True, ensure_ascii=False).encode("utf-8", "replace")
+    marks = {"n": str(max(round(changed * 1e6), 1)), "h": blake2b(same, digest_size=16).hexdigest()}
     marks["ra"] = f"{datetime.now(UTC).timestamp():.6f}"
     now: dict[str, Any] = {"record": record, "marks": marks} | ({} if position is None else {"place": str(position)})
-    line = {"kind": "memory", "id": record["id"], "state": _state(record), "now": now}
+    return {"kind": "memory", "id": record["id"], "state": _state(record), "now": now}
+
+
+def _checked_line(record: dict[str, Any], changed: datetime, position: float | None = None) -> dict[str, Any]:
+    line = memory_line(record, changed.timestamp(), position)
     _check(MemoryLine, line)
     return line
 
@@ -121,7 +129,7 @@ def conversation_lines(talk: Conversation, place: Placement, default: datetime) 
                 record = message_memory(ref, chat, text).model_dump(mode="json", exclude_unset=True, exclude_none=True)
                 record |= {"agent_id": talk.agent_id} if talk.agent_id else {}
                 record.pop("persisted_at", None)
-                yield _memory_line(record, chat.created_at, position + 1 - 1e6)
+                yield _checked_line(record, chat.created_at, position + 1 - 1e6)
             # Requests of long ago to forget something must not delete anything now.
             waits = place.extracts and text is not None and asked_to_forget(chat) is None
             common = {"role": chat.role, "content": message.text, "id": message.id, "created_at": _plain(chat.created_at)}

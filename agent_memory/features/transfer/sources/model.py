@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, cast
 
-from agent_memory.features.transfer.archived_server.values import clean_text, instant
+from agent_memory.features.transfer.values import clean_text, instant
 
 
 class Unusable(ValueError):

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-from agent_memory.features.transfer.archived_server.values import made_id
 from agent_memory.features.transfer.sources.model import Conversation, Fact, Fields, Item, LeftOut, Said, Unusable
 from agent_memory.features.transfer.sources.reading import Found, each, records
+from agent_memory.features.transfer.values import made_id
 
 KEEPS_IDS = False
 _FIELDS = {"id", "text", "user_id", "agent_id", "session_id", "created_at", "updated_at", "topics", "role", "memory_type", "event_date"}

@@ -9,15 +9,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit
 
-from agent_memory.features.memories.commit import MemoryCommits
-from agent_memory.features.memories.store import MemoryStore
-from agent_memory.features.sessions.store import SessionStore
 from agent_memory.features.transfer.archived_server.layout import OldKind, OldPrefixes, open_old
 from agent_memory.features.transfer.archived_server.migration import MigrationService, MoveOptions, OnProgress, Report
-from agent_memory.features.transfer.archived_server.progress import MoveStore
-from agent_memory.features.transfer.archived_server.report_lines import PLURALS
+from agent_memory.features.transfer.imports import ImportService
 from agent_memory.foundation.api.principals import scope_of_work
-from agent_memory.foundation.core.errors import RedisUnavailable, StartupError
+from agent_memory.foundation.core.errors import ErasureUnderWay, RedisUnavailable, StartupError, TooMany
 from agent_memory.foundation.core.settings import Settings, load_settings
 from agent_memory.foundation.embedded.server import embedded_redis, has_data
 from agent_memory.foundation.storage.cluster import is_begun
@@ -44,10 +40,10 @@ def move(source: str | None, target: str | None, data_dir: Path | None, tenant: 
         with working("moving") as status:
 
             def on_progress(kind: OldKind, processed: int, total: int) -> None:
-                status.update(f"{PLURALS[kind]}: {processed} of {total}")
+                status.update(f"{kind.value}: {processed} of {total}")
 
             return asyncio.run(_move(settings, source, tenant, prefixes, options, on_progress))
-    except RedisUnavailable as error:
+    except (RedisUnavailable, TooMany, ErasureUnderWay) as error:
         raise StartupError(f"{error.message}: run the command again to continue") from error
 
 
@@ -62,18 +58,7 @@ async def _move(
         _open_target(settings, begin=not options.dry_run) as home,
     ):
         runtime = home.of(tenant)
-        service = MigrationService(
-            settings,
-            old,
-            MoveStore(runtime.client, runtime.keys, runtime[MemoryStore]),
-            runtime[MemoryStore],
-            runtime[MemoryCommits],
-            runtime[SessionStore],
-            runtime.services.archived,
-            runtime.embedder,
-            runtime.counter,
-            extracts=runtime.extracts,
-        )
+        service = MigrationService(old, runtime[ImportService], runtime.embedder, runtime.spec)
         return await service.run(scope_of_work(tenant), options, on_progress)
 
 

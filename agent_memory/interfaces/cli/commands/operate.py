@@ -52,15 +52,14 @@ def migrate(
     extract: Annotated[bool, typer.Option(help="create memories from messages that the old server extracted no facts from")] = True,
     batch_size: Annotated[int | None, typer.Option(min=1, help="keys to read together")] = None,
     yes: Annotated[bool, typer.Option("--yes/--dry-run", "-y", help="import; without it, only show what would happen")] = False,
-    restart: Annotated[bool, typer.Option("--restart", help="start again instead of continuing an unfinished move")] = False,
+    _restart: Annotated[bool, typer.Option("--restart", hidden=True, help="no effect: a run skips what is here")] = False,
 ) -> Answer:
     """Copy the archived server's data into this server. The command never changes the old Redis, and is safe to repeat."""
-    from agent_memory.features.transfer.archived_server.report_lines import report_lines
     from agent_memory.interfaces.cli.commands import migrate as moving
 
-    options = moving.MoveOptions(dry_run=not yes, page=batch_size, vectors=vectors, extract=extract, restart=restart)
+    options = moving.MoveOptions(dry_run=not yes, page=batch_size, vectors=vectors, extract=extract)
     report = moving.move(source, target, data_dir, tenant, moving.OldPrefixes(memory_prefix, session_prefix), options)
-    return Answer(report.model_dump(mode="json"), report_lines(report))
+    return Answer(report.model_dump(mode="json", exclude={"complete"}), report.lines())
 
 
 @prints

@@ -29,14 +29,10 @@ local function against_put(step)
   local key = step.key
   local stored = key and redis.call('HMGET', key, 'h', 'n') or {}
   if is_deleted(step.mid, step.deleted_since) then return 'buried' end
-  if step.imported and belongs_to_another(step) then return 'other' end
   if step.expect and (stored[2] or '') ~= step.expect then return 'moved' end
   if step.digest and stored[1] == step.digest then return 'same' end
-  if step.imported and key then return 'other' end
   if not key then
-    if step.alias_of and step.alias_digest == step.digest then
-      return step.deleted_since and not step.imported and 'buried' or 'same'
-    end
+    if step.alias_of and step.alias_digest == step.digest then return step.deleted_since and 'buried' or 'same' end
     local holder = step.unique and same_words.conflicting(step, step.kin_holder)
     if not holder and step.unique == 'words' then holder = same_words.conflicting(step, step.words_holder) end
     if holder then return 'twin ' .. holder end
@@ -45,7 +41,7 @@ local function against_put(step)
   if holder then return 'slot ' .. holder end
   return step.shares and 'shared' or nil
 end
--- Returns nil if the step may be done; else "buried", "other", "moved", "same", "shared", "twin <mid>" or "slot <mid>".
+-- Returns nil if the step may be done; else "buried", "moved", "same", "shared", "twin <mid>" or "slot <mid>".
 local function against(step)
   if step.op == 'put' then return against_put(step) end
   if step.op == 'restore' then

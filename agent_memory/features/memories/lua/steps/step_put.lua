@@ -59,12 +59,7 @@ local function put(step)
     vector_tags.copy(mid)
   end
   if step.leave then message_order.remove(step.leave, mid) end
-  if step.order then
-    -- Order an imported message by its own time. The score is negative, so it precedes messages that arrived here,
-    -- whose scores count from 1. A score of this size is exact to 15 µs.
-    local score = step.imported and tonumber(redis.call('HGET', key, 'c')) - 1e11
-    message_order.insert(step.order, mid, score, neighbors_ms)
-  end
+  if step.order then message_order.insert(step.order, mid, nil, neighbors_ms) end
   change_log.add('m', mid, before, version)
   -- Followers need no new messages from programs or assistants.
   if from or not step.message or step.message.by_person then follow_marks.mark(mid) end

@@ -19,7 +19,7 @@ end
 local function cite(step, holder, without_position)
   local message = step.message
   evidence({mid = holder, field = message.evidence_field, json = message.json, alias = step.mid, digest = step.digest})
-  if step.order then message_order.insert(step.order, step.mid, step.imported and message.created - 1e11, neighbors_ms) end
+  if step.order then message_order.insert(step.order, step.mid, nil, neighbors_ms) end
   if without_position and message.session then
     if redis.call('HSETNX', documents.memory_key(holder), 'pl', step.mid .. ' ' .. message.session) == 1 then
       outbox.mark_due(due, clock.ms, holder)

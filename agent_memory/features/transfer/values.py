@@ -1,4 +1,4 @@
-"""Convert single values from the archived server. Every change adds a note. Pure functions, no I/O."""
+"""Convert single values from other systems. Every change adds a note. Pure functions, no I/O."""
 
 from __future__ import annotations
 
