@@ -292,7 +292,7 @@ async def test_former_fact_edited_to_have_no_end_ends_when_the_next_fact_begins(
 
     for city, begins in (("turin", 2020), ("rome", 2022), ("oslo", 2024)):
         await create(rig, fact(f"Ada lives in {city}", city, slot="home_city", valid_from=year(begins)))
-    changes = {} if new_begin is None else {"valid_from": year(new_begin)}
+    changes: dict[str, Any] = {} if new_begin is None else {"valid_from": year(new_begin)}
     await rig.rt[MemoryService].patch(SCOPE, name, EditMemoryRecordRequest(valid_to=None, **changes))
     for former, (begins, ends, successor) in (("turin", turin), ("rome", rome)):
         memory = (await found(rig, former)).record
