@@ -115,7 +115,7 @@ export class LongTermMemory extends Resource {
     return this.transport.request(`GET ${P.memory}`, { memory_id: memoryId }, options);
   }
 
-  /** Changes fields of a memory; null leaves one as it is. Rejects with MemoryNotFoundError. */
+  /** Changes the given fields of a memory; null clears one. Rejects with MemoryNotFoundError. */
   edit(memoryId: string, changes: Body<`PATCH ${MemoryPath}`>, options: Options<`PATCH ${MemoryPath}`> = {}) {
     return this.transport.request(`PATCH ${P.memory}`, { memory_id: memoryId }, options, changes);
   }
@@ -136,7 +136,7 @@ export class LongTermMemory extends Resource {
     return this.transport.request("POST /v1/long-term-memory/forget", {}, this.within(options), policy);
   }
 
-  /** Forgets what a user asks to be forgotten, by their words or by ids; the receipt's id undoes it. Sent once. */
+  /** Forgets what a user asks to be forgotten, by their words or by ids; the receipt's id undoes it. Sent once, also with an `idempotencyKey`. */
   forgetByRequest(request: Body<"POST /v1/memory/forget">, options: Options<"POST /v1/memory/forget"> = {}) {
     return this.transport.request("POST /v1/memory/forget", {}, options, this.within(request));
   }
@@ -207,7 +207,7 @@ export class Blocks extends Resource {
     return this.transport.request(`PUT ${P.block}`, { label }, this.within(options), block);
   }
 
-  /** Edits the text: `append`, `insert`, `replace` or `rethink`. Sent once. */
+  /** Edits the text: `append`, `insert`, `replace` or `rethink`. Sent once; takes `ifMatch`, no `idempotencyKey`. */
   edit(label: string, edit: Body<`PATCH ${BlockPath}`>, options: Options<`PATCH ${BlockPath}`> = {}) {
     return this.transport.request(`PATCH ${P.block}`, { label }, this.within(options), edit);
   }

@@ -24,7 +24,7 @@ export interface CallOptions {
   signal?: AbortSignal;
   /** Milliseconds for each attempt; the client's own when not given. What `wait` asks for is added. */
   timeout?: number;
-  /** A key of your own, under which the server carries out one request and answers it again. Where it counts, one is made otherwise. */
+  /** A key of your own for a POST: the server carries out one request under it and answers it again. Where it counts, one is made otherwise. */
   idempotencyKey?: string;
   /** The version that what is changed must have. */
   ifMatch?: number;
@@ -78,7 +78,7 @@ const UNDER_A_KEY = new Set<OperationName>([
 ]);
 /** Operations whose body is a file, sent as it is. */
 const SENT_AS_IS = new Set<OperationName>(["POST /v1/files"]);
-/** What would count twice, and has no key. */
+/** What would count twice even under a key: the server keeps no receipt under one, and heeds none of a PATCH. */
 const SENT_ONCE = new Set<OperationName>(["PATCH /v1/blocks/{label}", "POST /v1/memory/forget"]);
 
 export class Transport {
@@ -117,8 +117,10 @@ export class Transport {
     const place = filled(template, path as Record<string, string>);
     const headers: Record<string, string> = { ...this.#headers };
     if (ifMatch !== undefined) headers["If-Match"] = `"${ifMatch}"`;
-    if (UNDER_A_KEY.has(name))
-      headers["Idempotency-Key"] = idempotencyKey === undefined ? newId() : printable("idempotencyKey", idempotencyKey);
+    if (idempotencyKey !== undefined && method !== "POST" && SENT_ONCE.has(name))
+      throw new MemoryValidationError("idempotencyKey: the server ignores it here: pass ifMatch, so that a repeat changes nothing");
+    const key = idempotencyKey ?? (UNDER_A_KEY.has(name) ? newId() : undefined);
+    if (key !== undefined && method === "POST") headers["Idempotency-Key"] = printable("idempotencyKey", key);
     const isFile = SENT_AS_IS.has(name);
     if (body !== undefined) headers["Content-Type"] = isFile ? (mediaType ?? "application/octet-stream") : "application/json";
     const sent = body === undefined ? undefined : isFile ? (body as BodyInit) : jsonOf(body);

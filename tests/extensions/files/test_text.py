@@ -87,7 +87,7 @@ def test_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     def find_none(_: str) -> None: ...
 
     monkeypatch.setattr("agent_memory.extensions.files.media_types.find_spec", find_none)
-    with pytest.raises(BadInput, match=r"agent-memory\[files\]"):
+    with pytest.raises(BadInput, match=r"\./client '\.\[files\]'.*\.whl\[files\]"):
         media_type_of("", "x.pdf", b"%PDF-1.7")
 
 

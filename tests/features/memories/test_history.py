@@ -275,6 +275,32 @@ async def test_undo_is_a_conflict_if_the_memory_changed_since(rig: Rig) -> None:
     assert (await found(rig, "turin")).record.text == "Ada lives in Bari"
 
 
+@pytest.mark.parametrize(
+    ("name", "new_begin", "turin", "rome"),
+    [
+        ("turin", None, (2020, 2022, "rome"), (2022, 2024, "oslo")),
+        ("turin", 2019, (2019, 2022, "rome"), (2022, 2024, "oslo")),
+        ("rome", None, (2020, 2022, "rome"), (2022, 2024, "oslo")),
+        ("rome", 2021, (2020, 2021, "rome"), (2021, 2024, "oslo")),
+    ],
+)
+async def test_former_fact_edited_to_have_no_end_ends_when_the_next_fact_begins(
+    rig: Rig, name: str, new_begin: int | None, turin: tuple[int, int, str], rome: tuple[int, int, str]
+) -> None:
+    def year(number: int) -> datetime:
+        return datetime(number, 1, 1, tzinfo=UTC)
+
+    for city, begins in (("turin", 2020), ("rome", 2022), ("oslo", 2024)):
+        await create(rig, fact(f"Ada lives in {city}", city, slot="home_city", valid_from=year(begins)))
+    changes: dict[str, Any] = {} if new_begin is None else {"valid_from": year(new_begin)}
+    await rig.rt[MemoryService].patch(SCOPE, name, EditMemoryRecordRequest(valid_to=None, **changes))
+    for former, (begins, ends, successor) in (("turin", turin), ("rome", rome)):
+        memory = (await found(rig, former)).record
+        assert (memory.valid_from, memory.valid_to, memory.superseded_by) == (year(begins), year(ends), successor)
+    current = (await found(rig, "oslo")).record
+    assert (current.valid_to, current.superseded_by) == (None, None)
+
+
 async def test_proposals_change_nothing_until_approved(rig: Rig) -> None:
     await create(rig, fact("Ada lives in Turin", "turin", slot="home_city"))
     oslo = record("Ada lives in Oslo", "oslo", user_id="ada", slot="home_city")

