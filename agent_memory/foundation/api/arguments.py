@@ -13,6 +13,7 @@ from fastapi import Request
 from fastapi.dependencies.models import Dependant
 from fastapi.dependencies.utils import get_flat_params, request_params_to_args
 from fastapi.exceptions import RequestValidationError
+from starlette.datastructures import QueryParams
 from starlette.types import Scope
 
 from agent_memory.foundation.api.body import AT_ONCE_BYTES, BodyReader, read_body
@@ -35,6 +36,10 @@ class ArgumentReader:
         self._harmless_fields = _HARMLESS_FIELDS.get(getattr(endpoint.call, "__name__", ""), frozenset[str]())
         self._elsewhere = frozenset(field.alias for field in (*endpoint.path_params, *endpoint.header_params))
         self._query_fields = frozenset(field.alias for field in get_flat_params(endpoint)) - self._elsewhere
+        without_query, refused = request_params_to_args(endpoint.query_params, QueryParams())
+        # FastAPI copies mutable defaults for each request.
+        is_constant = not refused and all(value is None or isinstance(value, (str, int, float)) for value in without_query.values())
+        self._without_query = without_query if is_constant else None
         self._body: tuple[str, BodyReader] | None = None
         self._scope_fields_of_body: frozenset[str] = frozenset()
         for field in endpoint.body_params:
@@ -83,11 +88,12 @@ class ArgumentReader:
         values: dict[str, Any] = {}
         problems: list[Any] = []
         endpoint = self._endpoint
-        for fields, received in (
-            (endpoint.path_params, path),
-            (endpoint.query_params, request.query_params),
-            (endpoint.header_params, request.headers),
-        ):
+        sources: list[tuple[Any, Any]] = [(endpoint.path_params, path), (endpoint.header_params, request.headers)]
+        if scope["query_string"] or self._without_query is None:
+            sources.append((endpoint.query_params, request.query_params))
+        else:
+            values.update(self._without_query)
+        for fields, received in sources:
             parsed, refused = request_params_to_args(fields, received)
             values.update(parsed)
             problems += refused

@@ -130,7 +130,7 @@ def _hints() -> tuple[frozenset[str], re.Pattern[str]]:
 
     A text that has no digits, and none of these words and characters, contains no date.
     """
-    sources = [pattern.pattern for table in tables().values() if not table.blankless for _, pattern, _ in table.patterns]
+    sources = [pattern.pattern for table in tables().values() if not table.blankless for _, pattern, _ in table.patterns()]
     words = frozenset(word for source in sources for word in _WORD.findall(re.sub(r"\?P<\w+>|\\\w", " ", source.lower())))
     # "days?" matches "day" and "days".
     plural = frozenset(word + "s" for word in words) | frozenset(word[:-1] for word in words)
@@ -145,7 +145,7 @@ def _numeric(text: str) -> Iterator[_TimeMatch]:
 
 def _worded(text: str) -> Iterator[_TimeMatch]:
     for table in _tables_of(text):
-        for kind, pattern, days in table.patterns:
+        for kind, pattern, days in table.patterns(text):
             yield from (_TimeMatch(kind, match, table, days) for match in pattern.finditer(text))
 
 

@@ -18,6 +18,9 @@ CODES = ("en", "zh", "de", "es", "fr")
 _CHINESE = {digit: value for value, digit in enumerate("零一二三四五六七八九")} | {"〇": 0, "○": 0, "两": 2, "兩": 2}
 _EDGE = r"(?<!\w){}(?![\w(])"
 _YEAR = r"(?P<year>(?:19|20)\d\d)(?!\d|[.,]\d|s\b)"
+_GROUP = re.compile(r"\([^()]*\)\??")
+# The beginning of a month's or weekday's name that all matches of its pattern have.
+_BEGINNING = re.compile(r"(?:\w(?![?*]))*")
 _NUMERIC = (
     r"(?<![\w.,/-])(?P<year>(?:19|20)\d\d)-(?P<m>0[1-9]|1[0-2])-(?P<day>0[1-9]|[12]\d|3[01])(?![\d-])",
     r"(?<![\w.,/-])(?P<year>(?:19|20)\d\d)/(?P<m>0?[1-9]|1[0-2])/(?P<day>0?[1-9]|[12]\d|3[01])(?![\d/])",
@@ -26,6 +29,9 @@ _NUMERIC = (
 )
 NUMERIC = tuple(map(re.compile, _NUMERIC))
 """Numeric dates: 2024-03-05, 2024/03/05, 5.3.2024 and 3/5/2024. In the last form, day and month are ambiguous."""
+
+
+DatePattern = tuple[str, re.Pattern[str], int]
 
 
 class Table:
@@ -45,10 +51,15 @@ class Table:
         self.units = {unit: _exact(forms) for unit, forms in source["units"].items()}
         self._numbers: Mapping[str, int] = source["numbers"]
         placeholders = _placeholders(source)
-        self.patterns = [("near", _compiled(edge, words, placeholders), days) for words, days in source["near"].items()]
-        """The kind and the pattern of each form. For near days ("yesterday"), also the number of days from today."""
+        self._near = [("near", _compiled(edge, words, placeholders), days) for words, days in source["near"].items()]
+        forms = [form for name in (*source["months"], *source["weekdays"]) for form in name.split("|")]
+        self._beginnings = {_BEGINNING.match(form)[0] for form in forms}  # type: ignore[index]
+        self._named: list[DatePattern] = []
+        self._others: list[DatePattern] = []
         for kind, templates in source["patterns"].items():
-            self.patterns += [(kind, _compiled(edge, template, placeholders), 0) for template in templates]
+            for template in templates:
+                group = self._named if _needs_name(template) else self._others
+                group.append((kind, _compiled(edge, template, placeholders), 0))
         articles = "" if self.blankless else r"(?:\s+(?:the|le|la|el|los|den|dem|der|l['’]|in|im|en|on|am))*"
         # Words before a date.
         self.before = {
@@ -77,6 +88,15 @@ class Table:
         self.goes_on = _compiled(edge, questions["goes_on"], {})
         # The largest number of words that may follow the time in a question. In German, verbs come last.
         self.tail: int = questions["tail"]
+
+    def patterns(self, text: str | None = None) -> list[DatePattern]:
+        """Return the kind and the pattern of each form. For near days ("yesterday"), also the number of days from today.
+
+        With `text`, omit patterns that cannot match because the text names no month and no weekday.
+        """
+        lowered = None if text is None else text.lower()
+        named = self._named if lowered is None or any(map(lowered.__contains__, self._beginnings)) else []
+        return [*self._near, *named, *self._others]
 
     def count(self, word: str) -> int:
         """Return the number that a word or a string of digits represents, or 0 for any other text."""
@@ -139,6 +159,13 @@ def _compiled(edge: str, template: str, placeholders: Mapping[str, str]) -> re.P
     for name, source in placeholders.items():
         template = template.replace(name, source)
     return re.compile(edge.replace("{}", f"(?:{template})"), re.IGNORECASE)
+
+
+def _needs_name(template: str) -> bool:
+    """True if all matches of a template contain the name of a month or a weekday."""
+    while template != (shorter := _GROUP.sub("", template)):
+        template = shorter
+    return "|" not in template and ("{M}" in template or "{W}" in template)
 
 
 def _exact(forms: str) -> re.Pattern[str]:
