@@ -51,9 +51,9 @@ FORGET = Feature(
         KeySpace(
             "fg:<id>",
             "hash",
-            "the receipt of a request to forget: `t`, `ns`, `u` owner; `nss` the caller's namespaces; `at` time of the request; `by` its author; "
-            "`un` end of the undo time; after an undo: `undone` result, `back` restored data. Other fields: a copy for the undo "
-            "(`agent_memory/features/privacy/lua/kept_copy.lua`)",
+            "the receipt of a request to forget: `t`, `ns`, `u` owner; `nss` the caller's namespaces; `at` time of the request; "
+            "`by` its author; `un` end of the undo time; after an undo: `undone` result, `back` restored data. Other fields: a copy for "
+            "the undo (`agent_memory/features/privacy/lua/kept_copy.lua`)",
             "FORGET_UNDO_SECONDS",
             not_exported="what was forgotten comes back by an undo alone",
         ),
