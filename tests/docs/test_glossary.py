@@ -38,6 +38,8 @@ BY_ID = (
     "pf",
     "pfu",
     "pfx",
+    "tl",
+    "tlu",
     "itn",
     "ito",
 )
