@@ -158,3 +158,8 @@ class ContextExceeded(ModelAnswerInvalid, code="context_exceeded"):
 
 class StartupError(AgentMemoryError, code="startup_error"):
     """The process cannot start. It prints `message` and exits with code 1."""
+
+
+def how_to_install(extra: str) -> str:
+    """Return the commands that install an extra. The server is not on a package index, so name its checkout or wheel."""
+    return f"`pip install ./client '.[{extra}]'` in a checkout, or `pip install 'PATH.whl[{extra}]'` with the server's wheel"
