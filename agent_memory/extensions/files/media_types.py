@@ -7,8 +7,7 @@ from pathlib import PurePosixPath
 from types import MappingProxyType
 
 from agent_memory.foundation.api.errors import UnsupportedMedia
-from agent_memory.foundation.core.errors import BadInput, TooLarge, UnsupportedRequest
-from agent_memory.foundation.core.extras import how_to_install
+from agent_memory.foundation.core.errors import BadInput, TooLarge, UnsupportedRequest, how_to_install
 
 MAX_FILE_BYTES = 8 * 1024 * 1024
 TEXT, MARKDOWN, HTML, PDF = "text/plain", "text/markdown", "text/html", "application/pdf"

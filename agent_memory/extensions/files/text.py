@@ -17,7 +17,7 @@ from io import BytesIO
 from typing import Any
 from zipfile import BadZipFile, ZipFile
 
-from agent_memory.foundation.core.extras import how_to_install
+from agent_memory.foundation.core.errors import how_to_install
 
 _CPU_SECONDS = 40
 _WALL_SECONDS = 180.0

@@ -21,8 +21,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
-from agent_memory.foundation.core.errors import StartupError
-from agent_memory.foundation.core.extras import how_to_install
+from agent_memory.foundation.core.errors import StartupError, how_to_install
 from agent_memory.foundation.core.settings import engine as engine_options
 
 SEARCH_OPTIONS = engine_options.REQUIRED + engine_options.EMBEDDED

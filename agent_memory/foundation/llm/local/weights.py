@@ -14,8 +14,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from agent_memory.foundation.core.errors import StartupError
-from agent_memory.foundation.core.extras import how_to_install
+from agent_memory.foundation.core.errors import StartupError, how_to_install
 from agent_memory.foundation.llm.local.graph import is_rounded, scale_name
 
 
