@@ -72,7 +72,7 @@ async def test_proposed_forgetting_shows_texts_and_is_approved_and_undone(new_pa
     (proposal,) = (await listed(api, "/v1/changes", state="proposed", user_id=USER))["changes"]
     named = {each["memory_id"] for each in proposal["memories"]}
     page = await visited(new_page, open_url, f"/changes?user={USER}")
-    await expect(page.locator(".change del", has_text="robotics company").first).to_be_visible()
+    await expect(page.locator(".change .diff del", has_text="robotics company").first).to_be_visible()
     card = page.locator(".change", has_text="the user asked to forget it")
     await expect(card).to_contain_text("message in its session")
     await expect(card).not_to_contain_text("writer unknown")
