@@ -46,7 +46,7 @@ class Operation(APIRoute):
         self.app = self._serve
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        # Routing tries about 150 routes in order, and most differ in the beginning of their path.
+        # Routing tries about a hundred routes in order, and most differ in the beginning of their path.
         if not scope["path"].startswith(self._beginning) and not scope.get("root_path"):
             return Match.NONE, {}
         return super().matches(scope)
