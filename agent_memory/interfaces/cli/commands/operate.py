@@ -52,7 +52,6 @@ def migrate(
     extract: Annotated[bool, typer.Option(help="create memories from messages that the old server extracted no facts from")] = True,
     batch_size: Annotated[int | None, typer.Option(min=1, help="keys to read together")] = None,
     yes: Annotated[bool, typer.Option("--yes/--dry-run", "-y", help="import; without it, only show what would happen")] = False,
-    _restart: Annotated[bool, typer.Option("--restart", hidden=True, help="no effect: a run skips what is here")] = False,
 ) -> Answer:
     """Copy the archived server's data into this server. The command never changes the old Redis, and is safe to repeat."""
     from agent_memory.interfaces.cli.commands import migrate as moving
