@@ -28,10 +28,10 @@ from agent_memory.foundation.storage.keyspace import digest
 from agent_memory.foundation.text.prompt_marks import part_heading
 
 # A script of another package gets its keys in KEYS and its arguments in ARGV. The optional ARGV[3] is a fence: the
-# script writes only if ARGV[3] is still the stored nickname.
+# script writes only if ARGV[3] is still the stored nickname ("" for none).
 SWAP = """
 local before = redis.call('HGET', KEYS[1], ARGV[1])
-if ARGV[3] and before ~= ARGV[3] then return before end
+if ARGV[3] and (before or '') ~= ARGV[3] then return before end
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
 return before
 """
@@ -55,7 +55,7 @@ class Nicknames:
         return f"{self._root}nn:{digest('nickname', scope.tenant, user_id)}"
 
     async def put(self, scope: Scope, namespace: str | None, user_id: str, name: str, expected: str | None = None) -> str | None:
-        """Store a nickname. If `expected` is given, do so only if it equals the stored nickname. Return the former one."""
+        """Store a nickname. If `expected` is given, do so only if it equals the stored nickname ("" for none). Return the former one."""
         await self._erasures.require_none(scope.tenant, namespace, user_id)
         fence = () if expected is None else (expected,)
         before: bytes | None = await self._swap([self.key(scope, user_id)], [namespace or "", name, *fence])
@@ -86,11 +86,8 @@ class Nicknames:
         namespace, user_id = place_of(scope, target.namespace(line.get("namespace")), target.user_id)
         if user_id is None or not isinstance(line.get("name"), str):
             raise BadInput("must be a nickname of a user", field="name")
-        here = await self.load(scope, namespace, user_id)
-        if here is not None:
-            return "same" if here == line["name"] else "other"
-        await self.put(scope, namespace, user_id, line["name"])
-        return "new"
+        here = await self.put(scope, namespace, user_id, line["name"], expected="")
+        return "new" if here is None else "same" if here == line["name"] else "other"
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
         names = [line["namespace"] or "" async for line in self.export_lines(scope, owner)]
