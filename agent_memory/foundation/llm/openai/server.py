@@ -14,7 +14,7 @@ import re
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 import httpx2
 import openai
@@ -113,7 +113,9 @@ class ModelServer:
         self._urgent = asyncio.Semaphore(models.max_concurrent_calls)
         # The SDK must not retry: on 429 it would wait up to a minute and occupy our slot. No redirects: they may lead
         # to a server that the operator did not name. No timeouts: `_guarded` limits each call.
-        http = openai.DefaultAsyncHttpxClient(follow_redirects=False, timeout=None, limits=_CONNECTIONS)
+        # aiohttp parses HTTP in C. It refuses credentials in the address beside the header that the SDK sends.
+        self.url, credentials = _split_credentials(self.url)
+        http = openai.DefaultAioHttpClient(follow_redirects=False, timeout=None, limits=_CONNECTIONS, auth=credentials)
         self._client = openai.AsyncOpenAI(base_url=self.url, api_key=self._key, max_retries=0, timeout=None, http_client=http)
 
     async def call(self, what: str, request: Callable[[openai.AsyncOpenAI], Awaitable[Result]], *, timeout: float | None = None) -> Result:
@@ -213,7 +215,8 @@ class ModelServer:
     def _translate(self, what: str, error: Exception, timeout: float) -> Exception:
         if isinstance(error, AgentMemoryError):
             return error
-        if isinstance(error, TimeoutError | openai.APITimeoutError):
+        # Calls have no connect timeout: the transport raises ConnectTimeout if the server closes the connection.
+        if isinstance(error, TimeoutError | openai.APITimeoutError) and not isinstance(error.__cause__, httpx2.ConnectTimeout):
             return ModelUnavailable(f"{what}: no answer within {timeout:g} s (MODEL_TIMEOUT_SECONDS)", reason="timeout")
         if isinstance(error, openai.APIConnectionError | httpx2.TransportError):
             return ModelUnavailable(f"{what}: cannot connect to {self.shown_url}", reason="connection")
@@ -247,6 +250,15 @@ class ModelServer:
         if self._key != NO_KEY and len(self._key) >= _SHORTEST_SECRET:
             text = text.replace(self._key, "***")
         return _KEY_LIKE.sub("***", text)[:300]
+
+
+def _split_credentials(url: str) -> tuple[str, tuple[str, str] | None]:
+    """Return the address without user and password, and these two if the address contains them."""
+    parts = urlsplit(url)
+    if parts.username is None:
+        return url, None
+    bare = parts._replace(netloc=parts.netloc.rpartition("@")[2])
+    return urlunsplit(bare), (unquote(parts.username), unquote(parts.password or ""))
 
 
 def shown_url(url: str) -> str:
