@@ -10,6 +10,7 @@ from hashlib import blake2b
 from typing import Annotated, Any, NamedTuple, TypeVar
 
 from pydantic import Field
+from pydantic_core import to_json
 from ulid import ULID
 
 from agent_memory.foundation.core.errors import IdTaken
@@ -28,6 +29,7 @@ Result = TypeVar("Result")
 READ_FIELDS = ("t", "j", "n", "ra", "ro", "rt")
 
 _SERVERS_OWN = {"persisted_at", "updated_at", "last_accessed", "recorded_at", "retired_at", "quarantine", "approved", "written_by"}
+_COMPUTED = {"source_class", "trust", "recorded_at", "retired_at"}
 _AND = ", "
 WORDS, TURN, REPLY = "w", "u", "o"
 RESTATED_TURN, RESTATED_REPLY = "n", "p"
@@ -214,8 +216,8 @@ async def decode_rows(decode: Callable[[], Result], rows: Iterable[Sequence[Any]
 
 def encode_memory(record: MemoryRecord) -> bytes:
     """Return a record as JSON, including its source and trust. Omit None values, and times that the hash stores separately."""
-    update = {"source_class": source_of(record), "trust": trust_of(record), "recorded_at": None, "retired_at": None}
-    return record.model_copy(update=update).model_dump_json(exclude_none=True).encode()
+    body = record.model_dump_json(exclude_none=True, exclude=_COMPUTED).encode()
+    return b"%b,%b" % (body[:-1], to_json({"source_class": source_of(record), "trust": trust_of(record)})[1:])
 
 
 def decode_memory(raw: bytes) -> MemoryRecord:

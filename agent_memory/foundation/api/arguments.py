@@ -13,7 +13,7 @@ from fastapi import Request
 from fastapi.dependencies.models import Dependant
 from fastapi.dependencies.utils import get_flat_params, request_params_to_args
 from fastapi.exceptions import RequestValidationError
-from starlette.datastructures import QueryParams
+from starlette.datastructures import Headers, QueryParams
 from starlette.types import Scope
 
 from agent_memory.foundation.api.body import AT_ONCE_BYTES, BodyReader, read_body
@@ -36,10 +36,9 @@ class ArgumentReader:
         self._harmless_fields = _HARMLESS_FIELDS.get(getattr(endpoint.call, "__name__", ""), frozenset[str]())
         self._elsewhere = frozenset(field.alias for field in (*endpoint.path_params, *endpoint.header_params))
         self._query_fields = frozenset(field.alias for field in get_flat_params(endpoint)) - self._elsewhere
-        without_query, refused = request_params_to_args(endpoint.query_params, QueryParams())
-        # FastAPI copies mutable defaults for each request.
-        is_constant = not refused and all(value is None or isinstance(value, (str, int, float)) for value in without_query.values())
-        self._without_query = without_query if is_constant else None
+        self._headers = frozenset(field.alias.lower().encode() for field in endpoint.header_params)
+        self._without_query = _defaults(endpoint.query_params, QueryParams())
+        self._without_headers = _defaults(endpoint.header_params, Headers())
         self._body: tuple[str, BodyReader] | None = None
         self._scope_fields_of_body: frozenset[str] = frozenset()
         for field in endpoint.body_params:
@@ -88,7 +87,11 @@ class ArgumentReader:
         values: dict[str, Any] = {}
         problems: list[Any] = []
         endpoint = self._endpoint
-        sources: list[tuple[Any, Any]] = [(endpoint.path_params, path), (endpoint.header_params, request.headers)]
+        sources: list[tuple[Any, Any]] = [(endpoint.path_params, path)] if path else []
+        if self._without_headers is None or any(name in self._headers for name, _ in scope["headers"]):
+            sources.append((endpoint.header_params, request.headers))
+        else:
+            values.update(self._without_headers)
         if scope["query_string"] or self._without_query is None:
             sources.append((endpoint.query_params, request.query_params))
         else:
@@ -144,6 +147,13 @@ class ArgumentReader:
         except UnknownFields as refused:
             raise unknown(refused, part) from None
         ignored.extend(fields)
+
+
+def _defaults(fields: Sequence[Any], empty: QueryParams | Headers) -> dict[str, Any] | None:
+    """Return the arguments for absent parameters, or None if one is required or must be copied for each request."""
+    values, refused = request_params_to_args(fields, empty)
+    is_constant = all(value is None or isinstance(value, (str, int, float)) for value in values.values())
+    return values if is_constant and not refused else None
 
 
 def _check_utf8(values: Mapping[str, str], raw: bytes, source: str) -> None:

@@ -17,6 +17,7 @@ from agent_memory import __version__
 from agent_memory.features.access.credentials import Authenticator, CredentialGate
 from agent_memory.features.access.limits import RequestLimit
 from agent_memory.foundation.api import errors
+from agent_memory.foundation.api.operation import OperationRouter
 from agent_memory.foundation.core.errors import StartupError
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.interfaces.console.live import LiveStreams
@@ -63,7 +64,7 @@ class _App(FastAPI):
 
         These layers handle telemetry, temporary files and body limits.
         """
-        app: ASGIApp = ExceptionMiddleware(self.router, handlers=self.exception_handlers)
+        app: ASGIApp = ExceptionMiddleware(OperationRouter(self.router), handlers=self.exception_handlers)
         for layer, arguments, options in reversed(self.user_middleware):
             app = layer(app, *arguments, **options)
         return app

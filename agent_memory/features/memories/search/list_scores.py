@@ -49,7 +49,7 @@ def rescored(hits: Hits, weights: Mapping[str, float], mean_length: float) -> Hi
     Only the first hundred hits get new scores. The others follow in their original order, so a longer list begins with
     the same hits as a shorter one.
     """
-    first = hits.texts(TERMS_FIELD)[:_RESCORED]
+    first = hits.texts(TERMS_FIELD, _RESCORED)
     scores = bm25([text.decode() for text in first], weights, mean_length)
     order = sorted(range(len(first)), key=lambda place: -scores[place])
     least, engine_least = min(scores, default=0.0), hits.values[len(first) - 1] if first else 0.0
@@ -63,7 +63,7 @@ def is_quoted(hits: Hits | None, weights: Mapping[str, float]) -> bool:
     """True if the query has at least six terms, and the best hit contains at least 80% of them by weight."""
     if hits is None or not hits.rows or len(weights) < _FEW_TERMS:
         return False
-    terms = frozenset(hits.texts(TERMS_FIELD)[0].decode().split(" "))
+    terms = frozenset(hits.texts(TERMS_FIELD, 1)[0].decode().split(" "))
     return sum(weight for term, weight in weights.items() if term in terms) >= _NEARLY_ALL * sum(weights.values())
 
 

@@ -307,7 +307,7 @@ def _said_by_named_speakers(query: SearchQuery, candidates: Candidates) -> Colle
     if hits is None or not speakers:
         return ()
     # Hits beyond a first page's depth get no bonus: later pages must not contain memories that belong on earlier ones.
-    first = zip(hits.names[:_FIRST_DEPTH], hits.texts(TERMS_FIELD), strict=False)
+    first = zip(hits.names, hits.texts(TERMS_FIELD, _FIRST_DEPTH), strict=False)
     return {name for name, terms in first if is_said_by(terms, speakers)}
 
 

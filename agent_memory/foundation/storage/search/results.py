@@ -51,21 +51,12 @@ class Hits:
         return [Hit(*parts) for parts in zip(self.names, self.values, rows, strict=True)]
 
     def numbers(self, field: bytes) -> dict[str, float]:
-        pairs = zip(self.names, self.rows, strict=False)
-        first = self.rows[0] if self.rows else _NO_FIELDS
-        if not isinstance(first, list):
-            return {name: float(row[field]) for name, row in pairs if field in row and not isinstance(row, list)}
-        # The field has the same position in nearly all rows.
-        at = first.index(field) if field in first else len(first)
-        values: dict[str, float] = {}
-        for name, row in pairs:
-            if isinstance(row, list) and field in row:
-                values[name] = float(row[at + 1] if row[at : at + 1] == [field] else row[row.index(field) + 1])
-        return values
+        values = zip(self.names, _field_of(self.rows, field), strict=False)
+        return {name: float(value) for name, value in values if value is not None}
 
-    def texts(self, field: bytes) -> list[bytes]:
-        rows = (dict(zip(row[::2], row[1::2], strict=True)) if isinstance(row, list) else row for row in self.rows)
-        return [row.get(field, b"") for row in rows]
+    def texts(self, field: bytes, first: int | None = None) -> list[bytes]:
+        """Return one field of each hit, or only of the `first` hits. A missing field is empty."""
+        return [value or b"" for value in _field_of(self.rows[:first], field)]
 
     @classmethod
     def of(cls, total: int, hits: Sequence[Hit], *, distances: bool) -> Hits:
@@ -129,6 +120,21 @@ def _parse_list(reply: list[Any]) -> Hits:
     keys: list[bytes] = parts[::step]
     rows: list[Row] = [row or _NO_FIELDS for row in parts[step - 1 :: step]] if fields else []
     return Hits(total, _names(keys), _values(len(keys), rows, parts[1::step] if scored else None), rows, fields and _DISTANCE in rows[0])
+
+
+def _field_of(rows: Sequence[Row], field: bytes) -> list[bytes | None]:
+    """Return one field of each row, or None where it is missing."""
+    # The field has the same position in nearly all lists.
+    at = rows[0].index(field) if rows and isinstance(rows[0], list) and field in rows[0] else 0
+    values: list[bytes | None] = []
+    for row in rows:
+        if not isinstance(row, list):
+            values.append(row.get(field))
+        elif len(row) > at and row[at] == field:
+            values.append(row[at + 1])
+        else:
+            values.append(row[row.index(field) + 1] if field in row else None)
+    return values
 
 
 def _names(keys: Sequence[bytes]) -> list[str]:

@@ -84,9 +84,10 @@ def is_filler(text: str) -> bool:
 
     Answers ("No.") and numbers are content.
     """
-    if len(text) > _MOST_CHARS:
-        return False
-    words = _words(text)
+    return len(text) <= _MOST_CHARS and _are_filler(_words(text))
+
+
+def _are_filler(words: Sequence[str]) -> bool:
     if not words:
         return True
     if len(words) <= _LONGEST_WHOLE and (whole := _whole().get(tuple(words))) is not None:
@@ -108,13 +109,16 @@ def is_filler(text: str) -> bool:
 
 def has_content(query: str) -> bool:
     """True if at least one word of a query has content. False for "thanks!", "ok", "x" and "👍"."""
-    if len(query) > _MOST_QUERY_CHARS:
-        return True
+    return len(query) > _MOST_QUERY_CHARS or _has_content(query)
+
+
+@lru_cache(maxsize=256)
+def _has_content(query: str) -> bool:
     words = _words(query)
     if (len(words) == 1 and words[0] in _answers()) or _whole().get(tuple(words)) is False:
         # Answers such as "yes" and "me too" ask for nothing.
         return False
-    return any(not (len(word) == 1 and _LETTERS.match(word)) for word in words) and not is_filler(query)
+    return any(not (len(word) == 1 and _LETTERS.match(word)) for word in words) and not _are_filler(words)
 
 
 def literal_words(query: str) -> list[str]:

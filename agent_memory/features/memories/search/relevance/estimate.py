@@ -69,6 +69,8 @@ class RelevanceEstimate:
         listed = sorted(similarities.values(), reverse=True)[:_LIST]
         self._top = listed[0] if listed else 0.0
         self._near = similarities if not facts else {**facts, **similarities}
+        self._farthest = min(self._near.values(), default=0.0)
+        self._log_memories = math.log(max(background.memories, len(self._near), 1))
         self._words = words
         self.narrowed, self._background = background.narrowed, background
         self._in_time, self._time_bonus = in_time, time_bonus
@@ -89,10 +91,9 @@ class RelevanceEstimate:
         if name in self._in_time:
             score = min(score + self._time_bonus, 1.0)
         score = max(score, _LEAST_SCORE)
-        memories = max(self._background.memories, len(self._near), 1)
         # A search by words alone has no similarities: treat the memory as if it were as near as an answer.
-        near = self._near.get(name, min(self._near.values())) / self._background.unit if self._near else 1.0
-        return {"score": score, "log_score": math.log(score), "log_memories": math.log(memories), "near": near}
+        near = self._near.get(name, self._farthest) / self._background.unit if self._near else 1.0
+        return {"score": score, "log_score": math.log(score), "log_memories": self._log_memories, "near": near}
 
     def known_features(self) -> Features:
         """Return the inputs for estimating the probability that the store contains any answer."""
