@@ -7,9 +7,12 @@ import importlib
 import json
 import runpy
 import shutil
+import subprocess
+import sys
 from collections.abc import AsyncGenerator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +23,7 @@ from agent_memory.foundation.llm.base import EmbeddingModel
 from agent_memory.foundation.llm.local import e5, weights
 from agent_memory.foundation.llm.local import embedder as module
 from agent_memory.foundation.llm.local.embedder import LocalEmbedder, plan_runs
-from agent_memory.foundation.llm.local.graph import EncoderShape, build_graph, is_rounded, weight_shapes
+from agent_memory.foundation.llm.local.shape import EncoderShape, is_rounded, weight_shapes
 from agent_memory.foundation.llm.profiles import profile_of
 from agent_memory.foundation.llm.wrappers.caching import CachingEmbedder
 from agent_memory.foundation.llm.wrappers.profiled import ProfiledEmbedder
@@ -34,11 +37,15 @@ from tests.support.waiting import settled
 ROOT = Path(__file__).parents[3]
 
 
-def test_committed_graphs_equal_the_scripts_output() -> None:
-    script = runpy.run_path(str(ROOT / "scripts" / "build_graph.py"))
+@pytest.fixture(scope="session")
+def script() -> dict[str, Any]:
+    return runpy.run_path(str(ROOT / "scripts" / "build_graph.py"))
+
+
+def test_committed_graphs_equal_the_scripts_output(script: dict[str, Any]) -> None:
     assert {path.stem for path in script["FOLDER"].glob("*.onnx")} == set(script["GRAPHS"])
     for name, (shape, precision) in script["GRAPHS"].items():
-        assert (script["FOLDER"] / f"{name}.onnx").read_bytes() == build_graph(shape, precision), name
+        assert (script["FOLDER"] / f"{name}.onnx").read_bytes() == script["build_graph"](shape, precision), name
 
 
 @pytest.fixture(scope="session")
@@ -207,9 +214,10 @@ def _tiny_model(directory: Path, shape: EncoderShape, **config: object) -> dict[
 
 
 @pytest.mark.parametrize(("precision", "within"), [("fp32", 1e-5), ("int8", 0.02)])
-async def test_another_encoder_is_loaded_from_a_directory(precision: str, within: float, tmp_path: Path) -> None:
+async def test_another_encoder_is_loaded_from_a_directory(precision: str, within: float, tmp_path: Path, script: dict[str, Any]) -> None:
     shape = EncoderShape(layers=2, heads=4, width=32, inner=64, positions=128)
     tensors = _tiny_model(tmp_path / "tiny", shape)
+    (tmp_path / "tiny" / "graph.onnx").write_bytes(script["build_graph"](shape, precision))
     embedder = await LocalEmbedder.open(load_settings(LOCAL_MODEL=str(tmp_path / "tiny"), LOCAL_MODEL_PRECISION=precision))
     assert (embedder.model, embedder.dimensions) == ("tiny", 32)
     row = (await embedder.embed(["a small encoder"]))[0]
@@ -239,11 +247,16 @@ async def test_server_with_a_local_encoder_directory_searches_in_every_script(tm
             assert text in [hit.text for hit in hits.memories]
 
 
-async def test_other_encoder_shape_without_onnx_is_refused_with_advice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _tiny_model(tmp_path / "tiny", EncoderShape(layers=1, heads=2, width=16, inner=16))
-    monkeypatch.setitem(__import__("sys").modules, "onnx", None)
-    with pytest.raises(StartupError, match="pip install onnx"):
-        await LocalEmbedder.open(load_settings(LOCAL_MODEL=str(tmp_path / "tiny")))
+async def test_encoder_without_its_graph_is_refused_with_the_command_that_builds_it(tmp_path: Path) -> None:
+    directory = tmp_path / "tiny"
+    _tiny_model(directory, EncoderShape(layers=1, heads=2, width=16, inner=16))
+    settings = load_settings(LOCAL_MODEL=str(directory))
+    with pytest.raises(StartupError, match="build_graph") as refused:
+        await LocalEmbedder.open(settings)
+    command = refused.value.message.split("`")[-2].split()[1:]
+    assert command == ["scripts/build_graph.py", str(directory)]
+    await asyncio.to_thread(subprocess.run, [sys.executable, *command], cwd=ROOT, check=True)
+    await (await LocalEmbedder.open(settings)).close()
 
 
 @pytest.mark.parametrize(
@@ -261,6 +274,7 @@ async def test_missing_model_file_or_package_is_reported_in_one_line(tmp_path: P
         await LocalEmbedder.open(load_settings(LOCAL_MODEL=str(tmp_path)))
     _tiny_model(tmp_path / "cut", EncoderShape(layers=1, heads=2, width=16, inner=16))
     (tmp_path / "cut" / "model.safetensors").write_bytes(b"\x10")
+    (tmp_path / "cut" / "graph.onnx").touch()
     with pytest.raises(StartupError, match=r"model\.safetensors"):
         await LocalEmbedder.open(load_settings(LOCAL_MODEL=str(tmp_path / "cut")))
     packages = {name: replace(package, module="no_such_package_here") for name, package in weights.PACKAGES.items()}
@@ -270,7 +284,7 @@ async def test_missing_model_file_or_package_is_reported_in_one_line(tmp_path: P
     assert "\n" not in caught.value.message
     monkeypatch.setitem(__import__("sys").modules, "onnxruntime", None)
     with pytest.raises(StartupError, match="onnxruntime"):
-        await LocalEmbedder.open(load_settings(LOCAL_MODEL=str(tmp_path)))
+        await LocalEmbedder.open(load_settings(LOCAL_MODEL=str(tmp_path / "cut")))
 
 
 async def test_packaged_weights_with_a_wrong_digest_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -280,11 +280,15 @@ def test_doctor_shows_context_limit_learned_by_workers(tmp_path: Path, redis_url
 def test_doctor_lists_problems_that_would_stop_serve(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        result = agent_memory("doctor", "--port", port, "--redis-url", "redis://127.0.0.1:1/0", cwd=tmp_path, SLOW_MODEL="gpt-5")
+        shape = {"num_hidden_layers": 1, "num_attention_heads": 2, "hidden_size": 16, "intermediate_size": 16, "vocab_size": 9}
+        (tmp_path / "config.json").write_text(json.dumps({**shape, "max_position_embeddings": 128}))
+        given = {"SLOW_MODEL": "gpt-5", "EMBEDDING_PROVIDER": "local", "LOCAL_MODEL": str(tmp_path)}
+        result = agent_memory("doctor", "--port", port, "--redis-url", "redis://127.0.0.1:1/0", cwd=tmp_path, **given)
     assert result.returncode == 1
     assert "SLOW_MODEL is not read any more: GENERATION_MODEL does its work" in result.stdout
     assert f"would stop serve: port {port} on 127.0.0.1 is taken" in result.stdout
     assert "would stop serve: cannot reach Redis" in result.stdout
+    assert f"python scripts/build_graph.py {tmp_path}" in unwrapped(result)
 
 
 def test_health_fails_when_no_server_answers(tmp_path: Path) -> None:

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from agent_memory.foundation.core.errors import StartupError
 from agent_memory.foundation.llm.base import Vectors
-from agent_memory.foundation.llm.local.graph import EncoderShape, Precision, build_graph, weight_shapes
+from agent_memory.foundation.llm.local.shape import EncoderShape, Precision, weight_shapes
 from agent_memory.foundation.llm.local.weights import import_extra, read_json, read_weights, round_weights
 
+GRAPH_FILE = "graph.onnx"
 _GRAPHS: dict[Precision, str] = {"int8": "minilm-int8", "fp32": "minilm"}
 
 
@@ -31,17 +32,11 @@ class BertEncoder:
     def load(cls, directory: Path, name: str, *, threads: int, precision: Precision, max_tokens: int) -> BertEncoder:
         """Load an encoder from config.json, tokenizer.json and model.safetensors. Loading takes 0.2 s. Raises StartupError."""
         runtime, tokenizers = import_extra("onnxruntime", "tokenizers")
-        if not (directory / "config.json").is_file():
-            raise StartupError(f"{directory} contains no sentence encoder: it needs config.json, tokenizer.json and model.safetensors")
-        pooling = directory / "1_Pooling" / "config.json"
-        try:
-            shape = EncoderShape.of(read_json(directory / "config.json"), read_json(pooling) if pooling.is_file() else {})
-        except ValueError as error:
-            raise StartupError(f"the encoder in {directory} cannot be used: {error}") from error
+        shape = read_shape(directory)
         weights: dict[str, Any] = dict(read_weights(directory / "model.safetensors", weight_shapes(shape)))
         if precision == "int8":
             weights = round_weights(weights)
-        graph = _graph(shape, precision)
+        graph = read_graph(directory, shape, precision)
         try:
             tokenizer = tokenizers.Tokenizer.from_file(str(directory / "tokenizer.json"))
             tokenizer.enable_truncation(min(max_tokens, shape.positions))
@@ -74,13 +69,26 @@ def packaged_graph(name: str) -> bytes:
     return resources.files("agent_memory.foundation.llm").joinpath("data", f"{name}.onnx").read_bytes()
 
 
-def _graph(shape: EncoderShape, precision: Precision) -> bytes:
+def read_shape(directory: Path) -> EncoderShape:
+    """Return the shape of the encoder in a directory. Raises StartupError."""
+    if not (directory / "config.json").is_file():
+        raise StartupError(f"{directory} contains no sentence encoder: it needs config.json, tokenizer.json and model.safetensors")
+    pooling = directory / "1_Pooling" / "config.json"
+    try:
+        return EncoderShape.of(read_json(directory / "config.json"), read_json(pooling) if pooling.is_file() else {})
+    except ValueError as error:
+        raise StartupError(f"the encoder in {directory} cannot be used: {error}") from error
+
+
+def read_graph(directory: Path, shape: EncoderShape, precision: Precision = "int8") -> bytes:
+    """Return the graph for the weights in a directory. Raises StartupError, whose message says how to build a missing graph."""
     if shape == EncoderShape():
         return packaged_graph(_GRAPHS[precision])
     try:
-        return build_graph(shape, precision)
-    except ImportError as error:
-        raise StartupError("an encoder of another shape than all-MiniLM-L6-v2 needs its graph built: `pip install onnx`") from error
+        return (directory / GRAPH_FILE).read_bytes()
+    except OSError as error:
+        advice = f"`.venv/bin/pip install onnx`, then `.venv/bin/python scripts/build_graph.py {directory}`"
+        raise StartupError(f"the encoder in {directory} needs {GRAPH_FILE} ({error.strerror}). In a checkout, run {advice}") from error
 
 
 def start_session(runtime: Any, graph: bytes, weights: dict[str, Any], threads: int) -> Any:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from agent_memory.foundation.core.errors import StartupError
 from agent_memory.foundation.llm.base import Vectors
 from agent_memory.foundation.llm.local.bert import packaged_graph, padded, start_session
-from agent_memory.foundation.llm.local.graph import EncoderShape, weight_shapes
+from agent_memory.foundation.llm.local.shape import EncoderShape, weight_shapes
 from agent_memory.foundation.llm.local.weights import import_extra, round_weights
 
 NAME = "multilingual-e5-small"

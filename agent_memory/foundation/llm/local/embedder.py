@@ -15,7 +15,7 @@ from agent_memory.foundation.core.errors import ModelUnavailable, StartupError
 from agent_memory.foundation.core.settings import ModelSettings, Settings
 from agent_memory.foundation.llm.base import Vectors
 from agent_memory.foundation.llm.embedding_checks import BLANK, clean_text, unit_rows
-from agent_memory.foundation.llm.local.bert import BertEncoder
+from agent_memory.foundation.llm.local.bert import BertEncoder, read_graph, read_shape
 from agent_memory.foundation.llm.local.e5 import E5Encoder
 from agent_memory.foundation.llm.local.use import UseEncoder
 from agent_memory.foundation.llm.local.weights import PACKAGES, find_package
@@ -136,15 +136,21 @@ def _load(models: ModelSettings) -> SentenceEncoder:
     return encoder
 
 
+def find_model(local_model: str) -> tuple[str, Path]:
+    """Return the model's name and folder. Raises StartupError if files are missing."""
+    if local_model in PACKAGES:
+        return local_model, find_package(local_model)
+    directory = Path(local_model).resolve()
+    if not directory.is_dir():
+        raise StartupError(f"LOCAL_MODEL {local_model} is neither a directory nor one of {', '.join(PACKAGES)}")
+    read_graph(directory, read_shape(directory))
+    return directory.name, directory
+
+
 def _read(models: ModelSettings) -> SentenceEncoder:
-    if models.local_model not in PACKAGES:
-        directory = Path(models.local_model)
-        return _bert(models, directory, directory.resolve().name)
-    directory = find_package(models.local_model)
+    name, directory = find_model(models.local_model)
     if models.local_model == E5Encoder.name:
         return E5Encoder.load(directory, threads=models.local_threads, max_tokens=MAX_TOKENS)
-    return UseEncoder.load(directory, MAX_TOKENS) if models.local_model == UseEncoder.name else _bert(models, directory, models.local_model)
-
-
-def _bert(models: ModelSettings, directory: Path, name: str) -> SentenceEncoder:
+    if models.local_model == UseEncoder.name:
+        return UseEncoder.load(directory, MAX_TOKENS)
     return BertEncoder.load(directory, name, threads=models.local_threads, precision=models.local_precision, max_tokens=MAX_TOKENS)

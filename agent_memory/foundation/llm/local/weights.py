@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agent_memory.foundation.core.errors import StartupError, how_to_install
-from agent_memory.foundation.llm.local.graph import is_rounded, scale_name
+from agent_memory.foundation.llm.local.shape import is_rounded, scale_name
 
 
 @dataclass(frozen=True, slots=True)

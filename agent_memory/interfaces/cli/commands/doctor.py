@@ -14,7 +14,8 @@ from agent_memory.foundation.core.settings import Settings, load_settings, setti
 from agent_memory.foundation.core.settings.renamed import unread_variables
 from agent_memory.foundation.embedded.engine import INSTALL_HINT, examine_engines
 from agent_memory.foundation.embedded.server import check_data_dir, running_redis
-from agent_memory.foundation.llm.local.weights import LATIN_ONLY, PACKAGES, find_package
+from agent_memory.foundation.llm.local.embedder import find_model
+from agent_memory.foundation.llm.local.weights import LATIN_ONLY
 from agent_memory.foundation.llm.model_context import ModelContext
 from agent_memory.foundation.storage.cluster import is_begun
 from agent_memory.foundation.storage.context_limits import learned_at
@@ -77,12 +78,8 @@ def _models(settings: Settings) -> str:
     models = settings.models
     if models.use_openai_embeddings and models.use_openai_chat:
         return "a model server is configured; it is contacted when it is needed"
-    if models.local_model not in PACKAGES:
-        if not Path(models.local_model).is_dir():
-            raise StartupError(f"LOCAL_MODEL {models.local_model} is neither a directory nor one of {', '.join(PACKAGES)}")
-        return f"local model in {models.local_model}"
-    about = f"; {LATIN_ONLY}" if models.embeds_latin_only else ""
-    return f"{models.local_model} in {find_package(models.local_model)}{about}"
+    name, folder = find_model(models.local_model)
+    return f"{name} in {folder}" + f"; {LATIN_ONLY}" * models.embeds_latin_only
 
 
 async def _context(settings: Settings) -> str:
