@@ -14,7 +14,7 @@ from agent_memory.extensions.procedures.service import ProcedureService
 from agent_memory.extensions.procedures.store import INDEX_PROCEDURE, ProcedureStore
 from agent_memory.extensions.procedures.tool_calls.store import ToolStore
 from agent_memory.extensions.procedures.transfer import ProcedureTransfer
-from agent_memory.features.access.embedding_budget import EmbeddingBudget, TenantModels
+from agent_memory.features.access.embedding_budget import TenantModels
 from agent_memory.features.sessions.store import SessionStore
 from agent_memory.foundation.core.feature import Feature, KeySpace, PeriodicJob, Services, while_enabled
 from agent_memory.foundation.foundation import Foundation
@@ -27,7 +27,7 @@ def open_procedures(foundation: Foundation, services: Services) -> None:
     spec, fsync = foundation.spec, foundation.fsync
     store = ProcedureStore(client, keys, spec, fsync=fsync)
     tools = ToolStore(client, keys, spec, redacts=settings.longterm.redact_secrets, fsync=fsync)
-    search = ProcedureSearch(settings, keys, spec, services[EmbeddingBudget].metered_embedder)
+    search = ProcedureSearch(settings, keys, spec, services[TenantModels].embedder)
     results = ResultStore(client, keys, fsync=fsync)
     limits = services[ContextLimits] if foundation.extracts else None
     models = (services[TenantModels], limits, foundation.counter)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agent_memory.features.access.browser_sessions import BrowserSessions
 from agent_memory.features.access.credentials import Authenticator, open_oauth
-from agent_memory.features.access.embedding_budget import EmbeddingBudget, TenantModels
+from agent_memory.features.access.embedding_budget import TenantModels
 from agent_memory.features.access.limits import LimitStore, RequestLimit
 from agent_memory.features.access.token_store import TokenStore
 from agent_memory.features.access.tokens import TokenGate, TokenService
@@ -17,8 +17,6 @@ from agent_memory.foundation.storage.context_limits import ContextLimitStore
 def open_access(foundation: Foundation, services: Services) -> None:
     settings, client, keys = foundation.settings, foundation.client, foundation.keys
     limits = LimitStore(client, keys)
-    embeddings = EmbeddingBudget(settings.limits, limits, foundation.embedder, paid=settings.models.use_openai_embeddings)
-    foundation.on_close(embeddings.close)
     tokens = TokenStore(client, keys)
     token_gate = TokenGate(settings.auth, tokens)
     foundation.watch.on_renewal(token_gate.renew)
@@ -30,8 +28,7 @@ def open_access(foundation: Foundation, services: Services) -> None:
         TokenService(tokens, token_gate),
         BrowserSessions(client, keys, token_gate if settings.auth.takes_keys else None, provider),
         RequestLimit(settings.limits, limits),
-        embeddings,
-        TenantModels(settings.limits, limits, foundation.chat, embeddings),
+        TenantModels(settings.limits, limits, foundation.chat, foundation.embedder, paid=settings.models.use_openai_embeddings),
         ContextLimits(ContextLimitStore(client, keys)),
     )
 

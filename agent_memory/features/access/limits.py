@@ -10,8 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from time import monotonic
 
@@ -20,9 +19,6 @@ from redis.asyncio import Redis
 from agent_memory.foundation.core.errors import BudgetSpent, RedisUnavailable, TooMany
 from agent_memory.foundation.core.metrics import LIMITED
 from agent_memory.foundation.core.settings import LimitSettings
-from agent_memory.foundation.llm.base import Answer, ChatMessage, ChatModel
-from agent_memory.foundation.llm.token_usage import metering
-from agent_memory.foundation.llm.wrappers.base import ChatWrapper
 from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.foundation.storage.scripts import Script
 
@@ -177,50 +173,6 @@ class MemoryLimit:
         count.memories += number
 
 
-def budget_spent(most: int, seconds_left: float) -> BudgetSpent:
-    LIMITED.labels("model_tokens").inc()
-    message = f"the tenant has used up today's {most} model tokens (UTC, LIMIT_MODEL_TOKENS_PER_DAY): try again tomorrow"
-    return BudgetSpent(message, retry_after=max(math.ceil(seconds_left), 1), limit="model_tokens")
-
-
-class MeteredChat(ChatWrapper):
-    """A ChatModel that charges a tenant's budget of `most` tokens a day. A call that exceeds the budget still finishes."""
-
-    def __init__(self, inner: ChatModel, store: LimitStore, tenant: str, most: int) -> None:
-        super().__init__(inner)
-        self._store = store
-        self._tenant = tenant
-        self._most = most
-
-    def with_model(self, model: str) -> MeteredChat:
-        return MeteredChat(self._inner.with_model(model), self._store, self._tenant, self._most)
-
-    async def text(self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None, timeout: float | None = None) -> str:
-        async with self._charged():
-            return await self._inner.text(messages, max_tokens=max_tokens, timeout=timeout)
-
-    async def structured(
-        self, messages: Sequence[ChatMessage], answer: type[Answer], *, max_tokens: int | None = None, timeout: float | None = None
-    ) -> Answer:
-        async with self._charged():
-            return await self._inner.structured(messages, answer, max_tokens=max_tokens, timeout=timeout)
-
-    @asynccontextmanager
-    async def _charged(self) -> AsyncGenerator[None]:
-        """Raise BudgetSpent if the tenant has used up today's tokens. Count the tokens that are used inside the `async with` block."""
-        spent = await self._store.spend(self._tenant, 0)
-        if spent.tokens >= self._most:
-            raise budget_spent(self._most, spent.seconds_left)
-        with metering() as used:
-            try:
-                yield
-            finally:
-                try:
-                    await self._store.spend(self._tenant, used.tokens)
-                except RedisUnavailable as error:  # the model's answer has already been paid for
-                    log.warning("could not count %d of a tenant's model tokens: %s", used.tokens, error)
-
-
 _DAY_MS = 24 * 3600 * 1000
 
 
@@ -252,3 +204,26 @@ class LimitStore:
         """Add model tokens to the tenant's usage for today, and return today's total. Pass 0 to only read the total."""
         spent, left = await self._spend(spent=self._keys.spent(tenant), day_ms=_DAY_MS, tokens=tokens)
         return TokensSpent(int(spent), int(left) / 1000)
+
+
+class TokenBudget:
+    """A tenant's limit of `most` model tokens a day. A call that exceeds the limit still finishes."""
+
+    def __init__(self, store: LimitStore, tenant: str, most: int) -> None:
+        self._store = store
+        self._tenant = tenant
+        self._most = most
+
+    async def check(self) -> None:
+        """Raise BudgetSpent if the tenant has used up today's tokens. Raises RedisUnavailable."""
+        spent = await self._store.spend(self._tenant, 0)
+        if spent.tokens >= self._most:
+            LIMITED.labels("model_tokens").inc()
+            message = f"the tenant has used up today's {self._most} model tokens (UTC, LIMIT_MODEL_TOKENS_PER_DAY): try again tomorrow"
+            raise BudgetSpent(message, retry_after=max(math.ceil(spent.seconds_left), 1), limit="model_tokens")
+
+    async def charge(self, tokens: int) -> None:
+        try:
+            await self._store.spend(self._tenant, tokens)
+        except RedisUnavailable as error:  # the model's answer has already been paid for
+            log.warning("could not count %d of a tenant's model tokens: %s", tokens, error)

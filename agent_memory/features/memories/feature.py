@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent_memory.features.access.embedding_budget import EmbeddingBudget, TenantModels
+from agent_memory.features.access.embedding_budget import TenantModels
 from agent_memory.features.access.limits import MemoryLimit
 from agent_memory.features.jobs.order_store import OrderStore
 from agent_memory.features.memories.changes.service import HistoryService
@@ -76,7 +76,7 @@ def _open_search(foundation: Foundation, services: Services, store: MemoryStore,
     frequencies = DocumentFrequencies(settings, reader, store)
     rewriter = QueryRewriter(settings, services[TenantModels].chat)
     reranks = foundation.reranker is not None
-    queries = QueryBuilder(settings, frequencies, services[EmbeddingBudget].metered_embedder, rewriter, reranks=reranks)
+    queries = QueryBuilder(settings, frequencies, services[TenantModels].embedder, rewriter, reranks=reranks)
     cards = ShownMemoryReader(foundation.client, foundation.keys)
     pages = PageReader(reader, store, cards)
     search = SearchService(settings, reader, store, cards, queries, foundation.reranker, pages, usage)

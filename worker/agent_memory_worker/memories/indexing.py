@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from agent_memory.features.access.embedding_budget import EmbeddingBudget, TenantModels
+from agent_memory.features.access.embedding_budget import TenantModels
 from agent_memory.features.memories.store import IndexEntry, IndexJob, MemoryStore
 from agent_memory.foundation.core.errors import BudgetSpent
 from agent_memory.foundation.core.task_kinds import DueKind
@@ -48,13 +48,15 @@ async def index_memories(runtime: Runtime, claims: Sequence[Claim], long_texts: 
 async def _index_by_tenant(
     runtime: Runtime, jobs: Sequence[IndexJob], leases: Mapping[str, Claim], passages: Mapping[str, Sequence[str]]
 ) -> int:
+    models = runtime[TenantModels]
     by_tenant: dict[str, list[IndexJob]] = {}
     for job in jobs:
-        by_tenant.setdefault(job.tenant if runtime[EmbeddingBudget].limits(job.tenant) else "", []).append(job)
+        limited = models.embedder(job.tenant) is not runtime.embedder
+        by_tenant.setdefault(job.tenant if limited else "", []).append(job)
     done = 0
     for tenant, jobs_of_tenant in by_tenant.items():
         try:
-            embedder = runtime[TenantModels].embedder(tenant) if tenant else runtime.embedder
+            embedder = models.embedder(tenant) if tenant else runtime.embedder
             done += await _index(runtime, embedder, jobs_of_tenant, leases, passages)
         except BudgetSpent as error:
             for job in jobs_of_tenant:

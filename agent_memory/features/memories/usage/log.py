@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import logging
 import time
 from collections.abc import Iterable
 
 from agent_memory.features.memories.usage.store import SAME_READING_SECONDS, UsageStore
-from agent_memory.foundation.core.deferred_writes import DeferredWrite
+from agent_memory.foundation.core.errors import AgentMemoryError
+
+log = logging.getLogger(__name__)
 
 _DELAY_SECONDS = 0.5
+_CLOSE_SECONDS = 2.0
 _BATCH = 500
 # Beyond these numbers, for example if Redis is unavailable, drop readings to save memory.
 _MOST_WAITING = 20_000
@@ -22,7 +28,9 @@ class UsageLog:
         self._store = store
         self._waiting: dict[str, int] = {}
         self._noted: dict[str, float] = {}
-        self._later = DeferredWrite(self.flush, "readings of memories", delay_seconds=delay_seconds)
+        self._delay = delay_seconds
+        self._writer: asyncio.Task[None] | None = None
+        self._closing = asyncio.Event()
 
     def note_readings(self, memories: Iterable[tuple[str, int]]) -> None:
         """Note, without waiting, that memories were read. Each pair is a mid and the access count that the response showed."""
@@ -31,8 +39,8 @@ class UsageLog:
             last = self._noted.get(mid)
             if (last is None or now - last >= SAME_READING_SECONDS) and len(self._waiting) < _MOST_WAITING:
                 self._waiting.setdefault(mid, count)
-        if self._waiting:
-            self._later.soon()
+        if self._waiting and (self._writer is None or self._writer.done()):
+            self._writer = asyncio.create_task(self._write_later())
 
     async def flush(self) -> None:
         """Write the collected reads. If this fails, the next read triggers another attempt."""
@@ -47,4 +55,23 @@ class UsageLog:
                 self._noted[mid] = now
 
     async def close(self) -> None:
-        await self._later.close()
+        """Write all collected reads. Give up after two seconds."""
+        self._closing.set()
+        try:
+            async with asyncio.timeout(_CLOSE_SECONDS):
+                if self._writer is not None:
+                    await self._writer
+                await self._write_or_log()
+        except TimeoutError:
+            log.warning("some reads of memories not counted: Redis is slow")
+
+    async def _write_later(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._closing.wait(), self._delay)
+        await self._write_or_log()
+
+    async def _write_or_log(self) -> None:
+        try:
+            await self.flush()
+        except AgentMemoryError as error:
+            log.warning("reads of memories not counted: %s", error)

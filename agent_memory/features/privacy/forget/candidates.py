@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from redis.asyncio import Redis
 
-from agent_memory.features.access.embedding_budget import EmbeddingBudget
+from agent_memory.features.access.embedding_budget import TenantModels
 from agent_memory.features.memories.store import MemoryStore, parse_hits
 from agent_memory.features.memories.upkeep.scan import Selection
 from agent_memory.features.privacy.lineage import LineageMemory, LineageStore
@@ -30,7 +30,7 @@ _SECONDS = 2.0
 
 
 class CandidateFinder:
-    def __init__(self, client: Redis, memories: MemoryStore, lineage: LineageStore, budget: EmbeddingBudget, *, latin_only: bool) -> None:
+    def __init__(self, client: Redis, memories: MemoryStore, lineage: LineageStore, models: TenantModels, *, latin_only: bool) -> None:
         """Create a finder.
 
         If `latin_only` is true, use no vectors for texts in non-Latin scripts, because the embedder does not know them.
@@ -38,7 +38,7 @@ class CandidateFinder:
         self._client = client
         self._memories = memories
         self._lineage = lineage
-        self._budget = budget
+        self._models = models
         self._latin_only = latin_only
 
     async def find(self, scope: Scope, selection: Selection, text: str) -> tuple[list[LineageMemory], dict[str, float]]:
@@ -80,7 +80,7 @@ class CandidateFinder:
         return [float(cosine) if cosine >= least else 0.0 for cosine in rows @ vector]
 
     def _least(self, scope: Scope) -> float:
-        return profile_of(self._budget.metered_embedder(scope.tenant).model).least
+        return profile_of(self._models.embedder(scope.tenant).model).least
 
     async def _vector(self, scope: Scope, text: str) -> NDArray[np.float32] | None:
         """Return the vector of a text, or None. Without a vector, callers match only by words.
@@ -93,7 +93,7 @@ class CandidateFinder:
 
     async def _embed(self, scope: Scope, texts: Sequence[str], role: TextRole) -> NDArray[np.float32] | None:
         try:
-            return await self._budget.metered_embedder(scope.tenant).embed(texts, role=role, timeout=_SECONDS)
+            return await self._models.embedder(scope.tenant).embed(texts, role=role, timeout=_SECONDS)
         except (ModelUnavailable, TooMany):
             return None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent_memory.features.access.embedding_budget import EmbeddingBudget
+from agent_memory.features.access.embedding_budget import TenantModels
 from agent_memory.features.memories.changes.service import HistoryService
 from agent_memory.features.memories.changes.store import ChangeStore
 from agent_memory.features.memories.steps import MemoryScripts
@@ -28,7 +28,7 @@ def open_forget(foundation: Foundation, services: Services) -> None:
     store = ForgetStore(client, keys, memories, changes, undo_seconds=settings.longterm.forget_undo_seconds, fsync=foundation.fsync)
     forget = ForgetService(
         store,
-        CandidateFinder(client, memories, lineage, services[EmbeddingBudget], latin_only=settings.models.embeds_latin_only),
+        CandidateFinder(client, memories, lineage, services[TenantModels], latin_only=settings.models.embeds_latin_only),
         lineage,
         SessionReader(client, keys, sessions),
         sessions,
