@@ -14,11 +14,12 @@ from agent_memory.features.sessions.service import SessionService
 from agent_memory.features.sessions.store import SessionStore
 from agent_memory.foundation.core.errors import RedisUnavailable
 from agent_memory.foundation.core.scope import SessionRef
-from agent_memory.foundation.storage.lua_files import load, lua_names
+from agent_memory.foundation.storage.lua_files import load
 from agent_memory.interfaces.http.app import create_app
 from tests.registrations import registrations
 from tests.support.api import serving
 from tests.support.rig import SCOPE, Rig
+from tests.support.shared.lua import SCRIPTS
 from tests.system.conftest import MakeChat, MakeProxied
 from tests.system.faults.pictures import finished, picture, texts
 from tests.system.faults.proxy import Proxy
@@ -128,9 +129,7 @@ _NO_STORY = ("sessions/recent_messages", "sessions/session_window")
 # No life has pictures: the ids of their descriptions differ between stores.
 _NEVER_RUN = ("sessions/session_data", "sessions/session_pictures", "sessions/session_set_aside", "storage/due_fail")
 # A store's marker is written before there is anything to lose.
-BACKGROUND = [
-    name for name, is_script in lua_names() if is_script and name.startswith(("sessions/", "storage/due_")) and name not in _NO_STORY
-]
+BACKGROUND = [name for name in SCRIPTS if name.startswith(("sessions/", "storage/due_")) and name not in _NO_STORY]
 
 # What a life without lost replies leaves, which is the same beside every script.
 _CALM: list[tuple[Any, Any]] = []

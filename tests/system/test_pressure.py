@@ -67,7 +67,7 @@ async def test_500_requests_on_few_connections_with_200_ms_latency_end_in_time(m
 
         # What is counted after the answers (readings, vectors) may just be on its way.
         async def given_back() -> bool:
-            return pool.in_use == 0
+            return not pool.busy
 
         await wait_until(given_back, "connections were not given back", 10)
 
@@ -90,7 +90,7 @@ async def test_dropped_packets_end_requests_at_the_deadline_without_connection_l
             return (await plain_post(base_url, "/v1/working-memory/s/messages", body))[0] == "200"
 
         async def given_back() -> bool:
-            return pool.in_use == 0
+            return not pool.busy
 
         await wait_until(served, "an answer when packets flow again", 10)
         # A regular task of the process may just be asking Redis something.
@@ -139,7 +139,7 @@ async def test_aborted_requests_return_their_connections(make_proxied: MakeProxi
         pool = rig.rt.client.connection_pool
 
         async def all_back() -> bool:
-            return pool.in_use == 0
+            return not pool.busy
 
         await wait_until(all_back, "all connections back in the pool", 20)
 

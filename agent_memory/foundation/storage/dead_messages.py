@@ -56,8 +56,3 @@ class CarrierGuard:
                     limit=_DEAD_KEPT,
                 )
         return moved
-
-    async def dead(self) -> int:
-        """Return the number of dead messages."""
-        with redis_errors():
-            return int(await self._client.llen(self._keys.dead_messages))

@@ -15,7 +15,7 @@ declares the script arguments that it uses: `-- NEEDS: root, due`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.resources import files
@@ -124,19 +124,6 @@ def load(name: str) -> LuaScript:
     encoders = tuple((place, _ENCODERS[argument.kind]) for place, argument in enumerate(args) if argument.kind in _ENCODERS)
     optional = tuple(place for place, argument in enumerate(args) if argument.mark == "?")
     return LuaScript(name, "\n".join(text) + "\n", keys, args, names, encoders, optional)
-
-
-def lua_names() -> Iterator[tuple[str, bool]]:
-    """Yield the name of every `.lua` file, and whether it is a script."""
-    owners = sorted(entry.name for level in LEVELS for entry in (files("agent_memory") / level).iterdir() if entry.is_dir())
-    for owner in owners:
-        for file in sorted(entry.name for folder in _folders(owner) for entry in folder.iterdir() if entry.name.endswith(".lua")):
-            name = f"{owner}/{file.removesuffix('.lua')}"
-            yield name, _lines(name)[0].startswith("#!lua")
-
-
-def required_parts(name: str) -> list[str]:
-    return [match[2] for line in _lines(name) if (match := _REQUIRE.fullmatch(line))]
 
 
 def _lines(name: str) -> list[str]:

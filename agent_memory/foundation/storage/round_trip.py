@@ -48,11 +48,7 @@ class BoundedPool(ConnectionPool):
         self._gate = gate
         self._free = asyncio.Semaphore(self.max_connections)
         self._idle: list[AbstractConnection] = []
-        self._busy: set[AbstractConnection] = set()
-
-    @property
-    def in_use(self) -> int:
-        return len(self._busy)
+        self.busy: set[AbstractConnection] = set()
 
     async def get_connection(self, command_name: str | None = None, *keys: Any, **options: Any) -> Any:
         """Return a ready connection. Raises MaxConnectionsError after the timeout, and anything that the gate raises."""
@@ -67,7 +63,7 @@ class BoundedPool(ConnectionPool):
         else:
             await self._free.acquire()
         connection = self._idle.pop() if self._idle else self.make_connection()
-        self._busy.add(connection)
+        self.busy.add(connection)
         try:
             # The connection is nearly always ready.
             if not connection.is_connected or await connection.can_read():
@@ -78,7 +74,7 @@ class BoundedPool(ConnectionPool):
         return connection
 
     async def release(self, connection: AbstractConnection) -> None:
-        self._busy.discard(connection)
+        self.busy.discard(connection)
         try:
             if connection.should_reconnect():
                 await connection.disconnect()
@@ -88,7 +84,7 @@ class BoundedPool(ConnectionPool):
 
     async def disconnect(self, inuse_connections: bool = True) -> None:
         """Close all connections, or only the idle ones. Raises the first error."""
-        connections = [*self._idle, *(self._busy if inuse_connections else ())]
+        connections = [*self._idle, *(self.busy if inuse_connections else ())]
         results = await asyncio.gather(*(connection.disconnect() for connection in connections), return_exceptions=True)
         if error := next((result for result in results if result is not None), None):
             raise error
@@ -97,7 +93,7 @@ class BoundedPool(ConnectionPool):
         """Use a different address for new connections. Busy connections close after their replies."""
         self.connection_kwargs.update(host=host, port=port)
         idle, self._idle = self._idle, []
-        for connection in self._busy:
+        for connection in self.busy:
             if isinstance(connection, Connection):
                 connection.host, connection.port = host, port
             connection.mark_for_reconnect()

@@ -251,11 +251,6 @@ def index_terms_of_name(name: str) -> list[str]:
     return [_term(fold(word)) for word in _WORD.findall(name)]
 
 
-def carries_information(text: str) -> bool:
-    """True if a message says more than a greeting, thanks, agreement or laughter."""
-    return bool(content_of(text))
-
-
 def content_of(text: str) -> list[str]:
     """Return a text's words in order, without stop words or words of greeting, thanks, agreement or laughter."""
     return [word for word in words(text) if word not in STOP_WORDS and word not in _FILLERS]

@@ -13,7 +13,6 @@ import cloudpickle
 import pytest
 
 from agent_memory.foundation.core.task_kinds import TaskName
-from agent_memory.foundation.storage.dead_messages import CarrierGuard
 from agent_memory_worker.main import run_worker
 from agent_memory_worker.plain_serializer import loads
 from tests.support.rig import MakeRig
@@ -79,7 +78,7 @@ async def test_worker_sets_malicious_messages_aside_and_continues(make_rig: Make
 
         # What was read together with them may be set aside, too: its mark brings it back.
         async def over() -> bool:
-            return await rig.rt[CarrierGuard].dead() >= 2 and len(await rig.stored()) == 1
+            return await rig.rt.client.llen(rig.keys.dead_messages) >= 2 and len(await rig.stored()) == 1
 
         try:
             await wait_until(over, "both messages to be set aside and the session to be promoted", 60)

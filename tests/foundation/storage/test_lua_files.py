@@ -15,13 +15,11 @@ import pytest
 
 from agent_memory.foundation.storage.connection import connect
 from agent_memory.foundation.storage.keyspace import Keys, SessionKeys
-from agent_memory.foundation.storage.lua_files import Argument, load, lua_names, required_parts
+from agent_memory.foundation.storage.lua_files import Argument, load
 from tests.support.rig import MakeRig
+from tests.support.shared.lua import LUA_FILES, SCRIPTS, required_parts
 
 ROOT = Path(__file__).parents[3]
-NAMES = dict(lua_names())
-SCRIPTS = [name for name, is_script in NAMES.items() if is_script]
-PARTS = [name for name, is_script in NAMES.items() if not is_script]
 OUTBOX = {"due", "tries", "reasons", "dead"}
 # Calls of these pass an object with the names of keys.
 WITH_KEYS = ("blocks/", "items/", "profile/", "timeline/", "storage/due_")
@@ -61,7 +59,7 @@ def test_every_lua_file_is_used() -> None:
         parts = [part for part in required_parts(waiting.pop()) if part not in used]
         used |= set(parts)
         waiting += parts
-    assert used == set(PARTS)
+    assert used == set(LUA_FILES) - set(SCRIPTS)
 
 
 def test_every_script_call_passes_the_declared_arguments() -> None:
@@ -87,7 +85,7 @@ def _trees() -> Iterator[ast.Module]:
 def _script_of(node: ast.expr) -> str | None:
     """The script that `Script(client, "a/b")` or `load("a/b")` names."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("Script", "load"):
-        return next((arg.value for arg in node.args if isinstance(arg, ast.Constant) and arg.value in NAMES), None)
+        return next((arg.value for arg in node.args if isinstance(arg, ast.Constant) and arg.value in LUA_FILES), None)
     return None
 
 
@@ -133,7 +131,7 @@ def test_lua_parts_are_required_only_from_lower_layers() -> None:
         for layer in contract["layers"]
     ]
     floor = {module: position for position, layer in enumerate(reversed(layers)) for module in layer.split(" | ")}
-    for name in NAMES:
+    for name in LUA_FILES:
         for part in required_parts(name):
             assert floor[part.partition("/")[0]] <= floor[name.partition("/")[0]], f"{name} requires {part}"
 

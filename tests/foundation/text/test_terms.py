@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_memory.foundation.storage.search.syntax import having
-from agent_memory.foundation.text.terms import carries_information, fold, query_terms, terms, words
+from agent_memory.foundation.text.terms import content_of, fold, query_terms, terms, words
 
 ANY_TEXT = st.text(max_size=200)
 
@@ -113,17 +113,17 @@ def test_terms_of_long_texts_and_words_are_bounded() -> None:
     ],
 )
 def test_small_talk_carries_no_information(text: str) -> None:
-    assert not carries_information(text)
+    assert not content_of(text)
 
 
 @pytest.mark.parametrize("text", ["Thanks a lot", "Thank you so much!"])
 def test_thanks_with_more_words_carry_no_information(text: str) -> None:
-    assert not carries_information(text)
+    assert not content_of(text)
 
 
 @pytest.mark.parametrize("text", ["Oslo", "I like figs", "42", "hello Anna", "明日会いましょう", "my number is 5", "ok, at noon", "@bob"])
 def test_statement_carries_information(text: str) -> None:
-    assert carries_information(text)
+    assert content_of(text)
 
 
 def test_underscores_alone_are_not_words() -> None:

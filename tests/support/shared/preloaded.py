@@ -6,8 +6,9 @@ import functools
 from importlib import import_module
 
 from agent_memory.foundation.llm import tokens
-from agent_memory.foundation.storage.lua_files import load, lua_names
+from agent_memory.foundation.storage.lua_files import load
 from agent_memory.foundation.text.languages.preparation import compile_phrases
+from tests.support.shared.lua import SCRIPTS
 
 for name in (
     "agent_memory.interfaces.compat.mem0.routes",
@@ -20,8 +21,7 @@ for name in (
 ):
     import_module(name)
 compile_phrases()
-for name, is_script in lua_names():
-    if is_script:
-        load(name)
+for name in SCRIPTS:
+    load(name)
 tokens.load_encoding = functools.cache(tokens.load_encoding)
 tokens.load_encoding()
