@@ -10,13 +10,13 @@ from agent_memory.extensions.views.filters import selection_of
 from agent_memory.extensions.views.service import REFRESH_VIEW
 from agent_memory.extensions.views.store import ViewStore, group_key
 from agent_memory.extensions.views.summaries import ViewSummarizer
+from agent_memory.features.access.context_limits import ContextLimits
 from agent_memory.features.access.embedding_budget import TenantModels
 from agent_memory.features.jobs.order_store import JobOrder, OrderStore
 from agent_memory.features.memories.upkeep.scan import MemoryScan
 from agent_memory.foundation.api.principals import scope_of_work
 from agent_memory.foundation.core.errors import AgentMemoryError, ErasureUnderWay, NotFound, RedisUnavailable
 from agent_memory.foundation.core.scope import Scope
-from agent_memory.foundation.llm.context_limits import ContextLimits
 from agent_memory.runtime import Runtime
 from agent_memory_client.models import SummaryView, TaskStatusEnum
 

@@ -14,11 +14,11 @@ from agent_memory.extensions.procedures.service import ProcedureService
 from agent_memory.extensions.procedures.store import INDEX_PROCEDURE, ProcedureStore
 from agent_memory.extensions.procedures.tool_calls.store import ToolStore
 from agent_memory.extensions.procedures.transfer import ProcedureTransfer
+from agent_memory.features.access.context_limits import ContextLimits
 from agent_memory.features.access.embedding_budget import TenantModels
 from agent_memory.features.sessions.store import SessionStore
 from agent_memory.foundation.core.feature import Feature, KeySpace, PeriodicJob, Services, while_enabled
 from agent_memory.foundation.foundation import Foundation
-from agent_memory.foundation.llm.context_limits import ContextLimits
 from agent_memory.foundation.storage.connection import PipelineReader
 
 

@@ -10,13 +10,13 @@ from agent_memory.extensions.timeline.service import SUMMARIZE, TimelineService
 from agent_memory.extensions.timeline.store import TimelineStore
 from agent_memory.extensions.timeline.summaries.store import SummaryStore
 from agent_memory.extensions.timeline.summaries.summarizer import PeriodSummarizer
+from agent_memory.features.access.context_limits import ContextLimits
 from agent_memory.features.access.embedding_budget import TenantModels
 from agent_memory.features.extraction.rule_store import RuleStore
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.memories.upkeep.scan import MemoryScan
 from agent_memory.foundation.core.feature import Feature, KeySpace, PeriodicJob, Services, while_enabled
 from agent_memory.foundation.foundation import Foundation
-from agent_memory.foundation.llm.context_limits import ContextLimits
 
 
 def open_timelines(foundation: Foundation, services: Services) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agent_memory.features.access.browser_sessions import BrowserSessions
+from agent_memory.features.access.context_limits import ContextLimits
 from agent_memory.features.access.credentials import Authenticator, open_oauth
 from agent_memory.features.access.embedding_budget import TenantModels
 from agent_memory.features.access.limits import LimitStore, RequestLimit
@@ -10,8 +11,6 @@ from agent_memory.features.access.token_store import TokenStore
 from agent_memory.features.access.tokens import TokenGate, TokenService
 from agent_memory.foundation.core.feature import Feature, KeySpace, Services
 from agent_memory.foundation.foundation import Foundation
-from agent_memory.foundation.llm.context_limits import ContextLimits
-from agent_memory.foundation.storage.context_limits import ContextLimitStore
 
 
 def open_access(foundation: Foundation, services: Services) -> None:
@@ -29,7 +28,7 @@ def open_access(foundation: Foundation, services: Services) -> None:
         BrowserSessions(client, keys, token_gate if settings.auth.takes_keys else None, provider),
         RequestLimit(settings.limits, limits),
         TenantModels(settings.limits, limits, foundation.chat, foundation.embedder, paid=settings.models.use_openai_embeddings),
-        ContextLimits(ContextLimitStore(client, keys)),
+        ContextLimits(client, keys),
     )
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from agent_memory.features.access.context_limits import ContextLimits
 from agent_memory.features.access.embedding_budget import TenantModels
 from agent_memory.features.extraction.fact_wording import says_same
 from agent_memory.features.extraction.facts import Candidate
@@ -29,7 +30,6 @@ from agent_memory.foundation.api.principals import scope_of_work
 from agent_memory.foundation.core.errors import ModelAnswerInvalid, ModelUnavailable
 from agent_memory.foundation.core.scope import Scope, SessionRef
 from agent_memory.foundation.llm.base import ChatModel
-from agent_memory.foundation.llm.context_limits import ContextLimits
 from agent_memory.foundation.storage.job_times import JobTimes
 from agent_memory.foundation.text.normalization import begins_at
 from agent_memory.runtime import Runtime

@@ -11,6 +11,7 @@ from itertools import islice, pairwise
 from time import monotonic
 from typing import Any
 
+from agent_memory.features.access.context_limits import ContextLimits
 from agent_memory.features.access.embedding_budget import TenantModels
 from agent_memory.features.access.limits import MemoryLimit
 from agent_memory.features.extraction.fact_support import ExtractionMessage
@@ -41,7 +42,6 @@ from agent_memory.foundation.api.principals import scope_of_work
 from agent_memory.foundation.core.errors import Conflict, ContextExceeded, ModelAnswerInvalid, ModelUnavailable
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.llm.base import ChatModel
-from agent_memory.foundation.llm.context_limits import ContextLimits
 from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.foundation.text.cleaning.context_blocks import context_blocks
 from agent_memory.foundation.text.data_fences import PromptMessage

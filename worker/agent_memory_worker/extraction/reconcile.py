@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC
 from functools import partial
 
+from agent_memory.features.access.context_limits import ContextLimits
 from agent_memory.features.access.embedding_budget import TenantModels
 from agent_memory.features.extraction.fact_wording import DENIALS, says_same
 from agent_memory.features.extraction.facts import Candidate
@@ -23,7 +24,6 @@ from agent_memory.features.memories.similar_memories import ExistingMemories, Si
 from agent_memory.foundation.core.errors import ContextExceeded
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.llm.base import ChatModel
-from agent_memory.foundation.llm.context_limits import ContextLimits
 from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.foundation.text.normalization import begins_at
 from agent_memory.foundation.text.terms import stems

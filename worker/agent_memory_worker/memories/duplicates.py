@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
+from agent_memory.features.access.context_limits import ContextLimits
 from agent_memory.features.access.embedding_budget import TenantModels
 from agent_memory.features.jobs.order_store import JobOrder
 from agent_memory.features.memories.duplicates.prompts import RepeatsAnswer, find_repeats
@@ -23,7 +24,6 @@ from agent_memory.foundation.api.principals import scope_of_work
 from agent_memory.foundation.core.errors import ContextExceeded, ModelAnswerInvalid, ModelUnavailable
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.llm.base import ChatModel
-from agent_memory.foundation.llm.context_limits import ContextLimits
 from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.foundation.storage.job_times import JobTimes
 from agent_memory.foundation.text.normalization import Kin, kin

@@ -8,6 +8,7 @@ import zlib
 from base64 import b64encode
 from datetime import UTC, datetime
 
+from agent_memory.features.access.context_limits import ContextLimits
 from agent_memory.features.access.embedding_budget import TenantModels
 from agent_memory.features.access.limits import MemoryLimit
 from agent_memory.features.extraction.rules import Rules
@@ -21,7 +22,6 @@ from agent_memory.features.sessions.store import SessionStore
 from agent_memory.foundation.api.principals import scope_of_work
 from agent_memory.foundation.core.errors import ContextExceeded, ModelAnswerInvalid, ModelUnavailable
 from agent_memory.foundation.llm.base import ChatModel
-from agent_memory.foundation.llm.context_limits import ContextLimits
 from agent_memory.foundation.text.pictures import pictures_of
 from agent_memory.foundation.text.statements import StatementFilter
 from agent_memory.runtime import Runtime

@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import UTC
 from functools import partial
 
+from agent_memory.features.access.context_limits import ContextLimits
 from agent_memory.features.access.embedding_budget import TenantModels
 from agent_memory.features.sessions.codec import SessionState, StoredMessage
 from agent_memory.features.sessions.prompts import SummaryAnswer, summarize_messages
@@ -15,7 +16,6 @@ from agent_memory.features.sessions.service import fitting
 from agent_memory.features.sessions.store import SessionStore, outside_blocks
 from agent_memory.foundation.core.errors import ContextExceeded, ModelAnswerInvalid, ModelUnavailable
 from agent_memory.foundation.llm.base import ChatModel
-from agent_memory.foundation.llm.context_limits import ContextLimits
 from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.foundation.text.cleaning.context_blocks import context_blocks
 from agent_memory.foundation.text.data_fences import PromptMessage

@@ -24,6 +24,7 @@ from agent_memory.extensions.procedures.service import screened
 from agent_memory.extensions.procedures.store import MOST_CHANGES, ProcedureStore
 from agent_memory.extensions.procedures.tool_calls.store import ToolStore
 from agent_memory.extensions.procedures.tool_calls.traces import ToolCall, clean, failures_of, steps_of, tool_calls
+from agent_memory.features.access.context_limits import ContextLimits
 from agent_memory.features.access.embedding_budget import TenantModels
 from agent_memory.features.sessions.codec import SessionState
 from agent_memory.features.sessions.store import SessionStore
@@ -33,7 +34,6 @@ from agent_memory.foundation.core.ids import made_id
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.llm.base import ChatModel
-from agent_memory.foundation.llm.context_limits import ContextLimits
 from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory.foundation.storage.connection import read
 from agent_memory.foundation.storage.keyspace import Keys

@@ -10,10 +10,10 @@ from agent_memory.extensions.timeline.periods import period_of_key
 from agent_memory.extensions.timeline.summaries.digest import digest_of, weightiest
 from agent_memory.extensions.timeline.summaries.prompts import PeriodAnswer, event_lines, summarize_period
 from agent_memory.extensions.timeline.summaries.store import PeriodInputs, SummaryStore
+from agent_memory.features.access.context_limits import ContextLimits
 from agent_memory.features.access.embedding_budget import TenantModels
 from agent_memory.foundation.core.errors import ContextExceeded, ModelAnswerInvalid
 from agent_memory.foundation.llm.base import ChatModel
-from agent_memory.foundation.llm.context_limits import ContextLimits
 from agent_memory.foundation.llm.tokens import TokenCounter
 
 log = logging.getLogger(__name__)

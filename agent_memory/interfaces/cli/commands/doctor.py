@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from agent_memory.features.access.context_limits import take_over_from
 from agent_memory.features.extraction.prompts import ExtractionAnswer, extract_messages
 from agent_memory.foundation.core.errors import AgentMemoryError, StartupError
 from agent_memory.foundation.core.settings import Settings, load_settings, settings_in_force
@@ -18,7 +19,6 @@ from agent_memory.foundation.llm.local.embedder import find_model
 from agent_memory.foundation.llm.local.weights import LATIN_ONLY
 from agent_memory.foundation.llm.model_context import ModelContext
 from agent_memory.foundation.storage.cluster import is_begun
-from agent_memory.foundation.storage.context_limits import learned_at
 from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.foundation.storage.store_marker import StoreFile
 from agent_memory.foundation.storage.store_watch import ACCEPT, Problem, inspect_stores
@@ -108,11 +108,9 @@ async def _add_learned(settings: Settings, context: ModelContext) -> None:
         return
     buckets = [Keys(options.key_prefix, number) for number in range(options.buckets)]
     try:
-        learned = await learned_at(url, buckets, context.where, context.model, command_timeout=options.command_timeout_seconds)
+        await take_over_from(url, buckets, context, command_timeout=options.command_timeout_seconds)
     except AgentMemoryError:
         return
-    if learned is not None:
-        context.take_over(learned.tokens, learned.seconds)
 
 
 async def _redis(settings: Settings, engines: list[str], *, everything: bool) -> str:

@@ -1,0 +1,74 @@
+"""Let workers share the context sizes that they learn from model servers. Redis keeps them for a limited time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from time import monotonic
+
+from redis.asyncio import Redis
+
+from agent_memory.foundation.llm.base import ChatModel
+from agent_memory.foundation.llm.model_context import KNOWN_SECONDS, ModelContext
+from agent_memory.foundation.storage.cluster import bucket_clients
+from agent_memory.foundation.storage.connection import read, write
+from agent_memory.foundation.storage.keyspace import Keys
+
+# A worker sees what another worker learned at most this much later.
+_LOOK_SECONDS = 30.0
+_MOST_MODELS = 1000
+# After this time, a model that refuses pictures gets another one: its server may have been updated.
+_BLIND_SECONDS = 24 * 3600
+
+
+class ContextLimits:
+    """A store of learned context sizes. Use this only in background work, because requests must not wait for the store."""
+
+    def __init__(self, client: Redis, keys: Keys, clock: Callable[[], float] = monotonic) -> None:
+        self._client = client
+        self._keys = keys
+        self._clock = clock
+        self._look_at: dict[tuple[str, str], float] = {}
+
+    async def load_learned(self, chat: ChatModel) -> None:
+        """Update a model's context from the store and from the model's server. Raises RedisUnavailable."""
+        model_key = (chat.context.where, chat.context.model)
+        if self._clock() >= self._look_at.get(model_key, 0.0):
+            if len(self._look_at) >= _MOST_MODELS:
+                self._look_at.clear()
+            self._look_at[model_key] = self._clock() + _LOOK_SECONDS
+            await self.take_over_stored(chat.context)
+        await chat.ask_context()
+
+    async def take_over_stored(self, context: ModelContext) -> None:
+        """Update a context with the limits that are stored for its model. Raises RedisUnavailable."""
+        for asked, take_over in ((False, context.take_over), (True, context.take_over_asked)):
+            key = self._keys.context_limit(context.where, context.model, asked=asked)
+            tokens, left = await read(self._client, lambda pipe, key=key: (pipe.get(key), pipe.pttl(key)))
+            if tokens is not None and left > 0:
+                take_over(int(tokens), left / 1000)
+
+    async def save_learned(self, chat: ChatModel) -> None:
+        """Store the limits that a refusal or a timeout revealed. Raises RedisUnavailable."""
+        limit = chat.context.limit
+        for asked, tokens in ((False, limit.tokens if limit.source == "learned" else None), (True, chat.context.most_asked)):
+            if tokens is not None:
+                key = self._keys.context_limit(chat.context.where, chat.context.model, asked=asked)
+                await write(self._client, lambda pipe, key=key, tokens=tokens: pipe.set(key, str(tokens), ex=int(KNOWN_SECONDS)))
+
+    async def save_blind(self, chat: ChatModel) -> None:
+        """Remember that a model refuses pictures. Raises RedisUnavailable."""
+        key = self._keys.blind(chat.context.where, chat.context.model)
+        await write(self._client, lambda pipe: pipe.set(key, "1", ex=_BLIND_SECONDS))
+
+    async def is_blind(self, chat: ChatModel) -> bool:
+        """True if a model refused pictures recently. Raises RedisUnavailable."""
+        key = self._keys.blind(chat.context.where, chat.context.model)
+        (refused,) = await read(self._client, lambda pipe: pipe.exists(key))
+        return bool(refused)
+
+
+async def take_over_from(url: str, buckets: Sequence[Keys], context: ModelContext, *, command_timeout: float) -> None:
+    """Update a context with the smallest limits in all buckets of a store. Raises StartupError and RedisUnavailable."""
+    async with bucket_clients(url, buckets, command_timeout=command_timeout) as clients:
+        for keys, client in clients:
+            await ContextLimits(client, keys).take_over_stored(context)
