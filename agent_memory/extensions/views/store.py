@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from redis.asyncio import Redis
 
 from agent_memory.foundation.core.scope import Scope
-from agent_memory.foundation.storage.connection import read, redis_errors
+from agent_memory.foundation.storage.connection import read, redis_errors, write
 from agent_memory.foundation.storage.erasures import Guard, guard_of, whole_tenant_guard
 from agent_memory.foundation.storage.keyspace import Keys, digest
 from agent_memory.foundation.storage.scripts import Script
@@ -57,11 +57,10 @@ class ViewStore:
 
     async def add_view(self, scope: Scope, view: SummaryView) -> bool:
         """Store a view unless its id already exists. Return True if the view was stored."""
-        with redis_errors():
-            async with self._client.pipeline(transaction=True) as pipe:
-                pipe.hsetnx(self._view_keys.views(scope.tenant), view.id, view.model_dump_json())
-                pipe.sadd(self._view_keys.tenants, scope.tenant)
-                return bool((await pipe.execute())[0])
+        views, tenants = self._view_keys.views(scope.tenant), self._view_keys.tenants
+        fields = (view.id, view.model_dump_json())
+        new, _ = await write(self._client, lambda pipe: (pipe.hsetnx(views, *fields), pipe.sadd(tenants, scope.tenant)), atomic=True)
+        return bool(new)
 
     async def add_partition(self, scope: Scope, view_id: str, partition: Partition) -> bool | None:
         """Store a partition. Return True if it was stored, False if its group already has a partition, or None if its view is missing."""
@@ -86,11 +85,9 @@ class ViewStore:
 
     async def drop_view(self, scope: Scope, view_id: str) -> bool:
         """Delete a view with its partitions. Return True if the view existed. Unfinished runs can then no longer store anything."""
-        with redis_errors():
-            async with self._client.pipeline(transaction=True) as pipe:
-                pipe.hdel(self._view_keys.views(scope.tenant), view_id)
-                pipe.unlink(self._view_keys.partitions(scope.tenant, view_id))
-                return bool((await pipe.execute())[0])
+        views, partitions = self._view_keys.views(scope.tenant), self._view_keys.partitions(scope.tenant, view_id)
+        existed, _ = await write(self._client, lambda pipe: (pipe.hdel(views, view_id), pipe.unlink(partitions)), atomic=True)
+        return bool(existed)
 
     async def load_tenants(self) -> Sequence[str]:
         """Return all tenants that have, or had, views."""

@@ -10,6 +10,7 @@ from pydantic import Field, ValidationError
 
 from agent_memory.foundation.core.clock import zone_of
 from agent_memory.foundation.core.errors import BadInput
+from agent_memory.foundation.core.input.validation import first_problem
 from agent_memory_client.models import ExtractionRules, MemoryStrategyConfig
 
 MAX_PROMPT_CHARS = 10_000
@@ -51,9 +52,8 @@ def options_of(config: dict[str, Any]) -> StrategyOptions:
     try:
         return StrategyOptions.model_validate(options)
     except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        path = ".".join(str(part) for part in first["loc"])
-        raise BadInput(first["msg"], field=f"{_STRATEGY}.config.{path}") from error
+        path, reason = first_problem(error)
+        raise BadInput(reason, field=f"{_STRATEGY}.config.{path}") from error
 
 
 def read_zone(name: str | None, field_name: str = "timezone", where: str = "body") -> tzinfo:

@@ -160,10 +160,3 @@ def made_id(*parts: Any) -> str:
 
 def to_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
-
-
-def first_problem(error: ValidationError) -> str:
-    """Return the field and reason of a validation error, without the rejected value."""
-    problem = error.errors(include_input=False, include_url=False, include_context=False)[0]
-    path = ".".join(str(part) for part in problem["loc"])
-    return f"{path}: {problem['msg']}"

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from agent_memory.foundation.core.errors import Forbidden, Unauthenticated
+from agent_memory.foundation.core.permissions import permit_writing
 from agent_memory.foundation.core.prompt_sections import Reader
 from agent_memory.foundation.core.scope import DEFAULT_TENANT, Principal, Rights, Role, Scope, SessionRef
 from agent_memory.foundation.core.settings import Settings
@@ -64,8 +65,7 @@ def scope_of_writer(tenant: str, rights: Rights) -> Scope:
 
 def writing(scope: Scope) -> Scope:
     """Return `scope`. Raises Forbidden if its caller may only read."""
-    if not scope.may_write:
-        raise Forbidden("these credentials are read-only: use credentials with the role write")
+    permit_writing(scope)
     return scope
 
 

@@ -22,7 +22,7 @@ from redis.exceptions import ConnectionError
 from redisvl.schema import IndexSchema
 
 from agent_memory.foundation.core.errors import AgentMemoryError, RedisUnavailable, StoreChanged, StoreLost
-from agent_memory.foundation.storage.cluster import bucket_clients, ensure_buckets
+from agent_memory.foundation.storage.cluster import bucket_clients, end_task, ensure_buckets
 from agent_memory.foundation.storage.connection import connect, translate_error
 from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.foundation.storage.scripts import Script
@@ -241,11 +241,8 @@ class StoreWatch:
         try:
             yield
         finally:
-            for each in (task, self._mending):
-                # A cancellation during a connect is lost, because it becomes a connection error. Cancel again.
-                while each is not None and not each.done():
-                    each.cancel()
-                    await asyncio.wait({each}, timeout=0.1)
+            for each in filter(None, (task, self._mending)):
+                await end_task(each)
 
     async def _run(self) -> None:
         while True:

@@ -22,7 +22,7 @@ from agent_memory.foundation.core.errors import Forbidden, Unauthenticated
 from agent_memory.foundation.core.feature import Services
 from agent_memory.foundation.core.scope import Principal, Role
 from agent_memory.foundation.foundation import Foundation
-from agent_memory.foundation.storage.connection import read, redis_errors
+from agent_memory.foundation.storage.connection import read, redis_errors, write
 from agent_memory.foundation.storage.keyspace import digest
 from agent_memory.foundation.storage.scripts import Script
 from agent_memory_client.models import new_id
@@ -113,11 +113,7 @@ class Connections:
         fields: dict[Any, Any] = {"ki": "code", "id": token.id, "cl": wish.client_id, "sc": " ".join(wish.scopes)}
         fields |= {"ru": wish.redirect_uri, "cc": wish.challenge, "un": str(time() + CODE_SECONDS)}
         key = self._grant(await self._gate.digest(code))
-        with redis_errors():
-            async with self._client.pipeline(transaction=True) as pipe:
-                pipe.hset(key, mapping=fields)
-                pipe.pexpire(key, LISTED_MS)
-                await pipe.execute()
+        await write(self._client, lambda pipe: (pipe.hset(key, mapping=fields), pipe.pexpire(key, LISTED_MS)), atomic=True)
         return code, token.id
 
     async def find_grant(self, kind: str, secret: str, client_id: str) -> Grant | None:

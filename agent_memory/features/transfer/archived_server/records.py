@@ -22,7 +22,6 @@ from agent_memory.features.transfer.values import (
     cleaned_json,
     count_of,
     decode_text,
-    first_problem,
     instant,
     json_object,
     made_id,
@@ -34,6 +33,7 @@ from agent_memory.features.transfer.values import (
     ulid_time,
 )
 from agent_memory.foundation.core.errors import BadInput
+from agent_memory.foundation.core.input.validation import first_problem
 from agent_memory_client.models import (
     ANSWER,
     MemoryMessage,
@@ -118,7 +118,7 @@ def record_of(values: Mapping[str, Any], notes: list[str], *, flag: str) -> Memo
     try:
         return MemoryRecord.model_validate(fields, context=ANSWER)
     except ValidationError as error:
-        raise UnmovableRecord(first_problem(error)) from None
+        raise UnmovableRecord(": ".join(first_problem(error))) from None
 
 
 def _fill_times(fields: dict[str, Any]) -> None:
@@ -159,7 +159,7 @@ def session_of(raw: bytes) -> OldSession:
     try:
         return OldSession(WorkingMemory.model_validate(body, context=ANSWER), notes)
     except ValidationError as error:
-        raise UnmovableRecord(first_problem(error)) from None
+        raise UnmovableRecord(": ".join(first_problem(error))) from None
 
 
 def view_of(raw: bytes) -> dict[str, Any]:
@@ -218,7 +218,7 @@ def _messages(values: Any, first: datetime | None, notes: list[str]) -> list[Mem
         except ValidationError as error:
             built["id"] = made_id(str(position), text, moment)
             messages.append(MemoryMessage.model_validate(built, context=ANSWER))
-            notes.append(f"message {position} got a new id: {first_problem(error)}")
+            notes.append(f"message {position} got a new id: {': '.join(first_problem(error))}")
     return messages
 
 

@@ -18,7 +18,8 @@ from agent_memory.features.memories.service import message_memory
 from agent_memory.features.privacy.forget.matching import asked_to_forget
 from agent_memory.features.transfer.import_lines import MemoryLine, SessionLine
 from agent_memory.features.transfer.sources.model import Conversation, CoreBlock, Fact, Said, Unusable
-from agent_memory.features.transfer.values import cleaned_json, first_problem, made_id, tags_of
+from agent_memory.features.transfer.values import cleaned_json, made_id, tags_of
+from agent_memory.foundation.core.input.validation import first_problem
 from agent_memory.foundation.core.scope import SessionRef
 from agent_memory.foundation.text.statements import memorable
 from agent_memory_client.models import ANSWER, EXPORT_FORMAT, EXPORT_VERSION, MemoryMessage
@@ -187,7 +188,7 @@ def _check(model: type[MemoryLine] | type[SessionLine], line: Mapping[str, Any])
     try:
         model.model_validate(line)
     except ValidationError as error:
-        raise Unusable(first_problem(error).removeprefix("now.record.")) from None
+        raise Unusable(": ".join(first_problem(error)).removeprefix("now.record.")) from None
 
 
 def _plain(value: Any) -> Any:

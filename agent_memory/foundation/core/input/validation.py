@@ -21,6 +21,11 @@ def validated(model: type[Model], values: Mapping[str, Any]) -> Model:
     try:
         return model.model_validate(values, context=ANSWER)
     except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False, include_context=False)[0]
-        field = ".".join(str(part) for part in first["loc"][:6])
-        raise BadInput(first["msg"], field=field) from None
+        field, reason = first_problem(error)
+        raise BadInput(reason, field=field) from None
+
+
+def first_problem(error: ValidationError) -> tuple[str, str]:
+    """Return the path of an invalid field and the reason, without the rejected value."""
+    problem = error.errors(include_input=False, include_url=False, include_context=False)[0]
+    return ".".join(str(part) for part in problem["loc"][:6]), problem["msg"]
