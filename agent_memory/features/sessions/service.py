@@ -387,7 +387,6 @@ class SessionService:
             "extract_after_ms": int(debounce * 1000) if self._extracts else -1,
             "extract_within_ms": int(debounce * 10_000),
             "extract_tokens": settings.longterm.extraction_batch_tokens,
-            "most_messages": settings.limits.session_messages,
         }
 
     def _percentages(self, tokens: int, any_messages: bool, model_name: str | None, context_window_max: int | None) -> dict[str, Any]:

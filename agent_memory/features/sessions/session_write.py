@@ -10,7 +10,7 @@ from typing import Any
 from agent_memory.features.sessions.agent_sessions import agent_refusal
 from agent_memory.features.sessions.codec import encode_beside, encode_message, message_identity
 from agent_memory.foundation.core.clock import iso
-from agent_memory.foundation.core.errors import BadInput, IdTaken, TooLarge, VersionMismatch
+from agent_memory.foundation.core.errors import BadInput, IdTaken, VersionMismatch
 from agent_memory.foundation.core.scope import Scope, SessionRef
 from agent_memory.foundation.storage.keyspace import tag
 from agent_memory.foundation.storage.scripts import Arg, compact
@@ -84,8 +84,6 @@ class SessionWrite:
     moved: MovedSession | None = None
     extract_tokens: int = 0
     fed_back: bool = False
-    most_messages: int = 0
-    """Maximum number of messages in the session. 0 means no limit."""
     distinct_ids: bool = False
     """If true, a message that reuses another message's id gets a different id, in place."""
     empty: Sequence[int] = ()
@@ -166,7 +164,6 @@ def write_arguments(scope: Scope, ref: SessionRef, change: SessionWrite) -> dict
         "strategy": strategy,
         "extract_tokens": change.extract_tokens or None,
         "remembered_ids": REMEMBERED_IDS,
-        "max_messages": change.most_messages or None,
         "updated_at": updated_at,
         "fields": {"create": identity, "doc": doc, "set": stored_fields, "unset": removed_fields, "empty": list(change.empty)}
         | ({} if scope.agents is None else {"agents": sorted(scope.agents)})
@@ -178,10 +175,10 @@ def micros(moment: datetime) -> str:
     return str(round(moment.timestamp() * 1_000_000))
 
 
-def read_stamp(reply: Any, promoted: Sequence[int], most: int) -> SessionStamp:
+def read_stamp(reply: Any, promoted: Sequence[int]) -> SessionStamp:
     """Return the result of `session_write.lua`. `promoted` contains the positions of the memories to promote.
 
-    Raises MessageIdsReused, VersionMismatch, IdTaken, TooLarge, BadInput or Forbidden.
+    Raises MessageIdsReused, VersionMismatch, IdTaken, BadInput or Forbidden.
     """
     refuse_mismatch(reply)
     if reply[0] == b"agent":
@@ -190,11 +187,6 @@ def read_stamp(reply: Any, promoted: Sequence[int], most: int) -> SessionStamp:
         raise MessageIdsReused(list(map(int, reply[1:])))
     if reply[0] == b"taken":
         raise IdTaken([], field=f"memories.{promoted[int(reply[1])]}.id")
-    if reply[0] == b"full":
-        held = int(reply[1])
-        limit = f"a session can have at most {most} messages (MAX_SESSION_MESSAGES)"
-        message = f"messages: {limit}, and this one has {held}: start a new session"
-        raise TooLarge(message, field="messages", limit=most)
     if reply[0] == b"empty":
         field = f"messages.{int(reply[1])}.content"
         raise BadInput("must not be blank: give at least one character that is not white space", field=field)

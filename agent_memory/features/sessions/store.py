@@ -141,7 +141,7 @@ class SessionStore:
 
         Raises Forbidden or IdTaken, naming the field, if the caller may not create a memory that is to be promoted. In
         that case, the script writes nothing. Unchanged memories of the session are not promoted again. Raises
-        VersionMismatch, TooLarge, BadInput or RedisUnavailable.
+        VersionMismatch, BadInput or RedisUnavailable.
         """
         k = self._keys.session(self._sid(scope, ref, write=True))
         await run_in_thread(lambda: permit_own(scope, ref, change), memories_work(change.memories))
@@ -178,7 +178,7 @@ class SessionStore:
             new_messages=args,
             **arguments,
         )
-        return read_stamp(reply, list(promoted.values()), change.most_messages)
+        return read_stamp(reply, list(promoted.values()))
 
     def _guard(self, scope: Scope, ref: SessionRef, agent_id: str | None = None) -> Guard:
         return guard_of(self._keys.root, scope.tenant, ref.namespace, ref.user_id, ref.session_id, agent_id)

@@ -7,7 +7,6 @@
 --   extract_within_ms   how long extraction waits at most
 --   extract_tokens      tokens that make extraction due at once
 --   remembered_ids      how many identities of dropped messages stay known
---   max_messages        how many messages the session may have
 --   fed_back            some of the messages repeat a memory prompt
 --   updated_at          time of the change (µs), if it is not now
 --   fields              {create, doc, set: [field, value…], unset: [field…], to_promote, memories: see `own_memories`,
@@ -21,11 +20,11 @@
 -- `user_waiting` and `outboxes` (only with `anew`) are as in `session_delete.lua`.
 -- KEYS: meta, messages, ids, doc, journal, journal_list, journal_own, set_aside, session_due, extraction_due, wake, user_waiting, outboxes...
 -- ARGV: root, sid, mode, if_match?, ttl: number, window: number?, default_window: number, summarize_ratio: number, summary?, strategy?
--- ARGV: extract_after_ms: number, extract_within_ms: number, extract_tokens: number?, remembered_ids: number, max_messages: number?
+-- ARGV: extract_after_ms: number, extract_within_ms: number, extract_tokens: number?, remembered_ids: number
 -- ARGV: fed_back: flag, updated_at?, guard: json, fields: json, new_messages...
 -- -> {"ok", version, tokens, messages, added, epoch, created (µs), creation time from the caller or "",
 --     [position, JSON of the stored content beside the text that stays…]},
---    {"mismatch", version or "0"}, {"full", messages}, {"empty", position}, {"reused", positions…},
+--    {"mismatch", version or "0"}, {"empty", position}, {"reused", positions…},
 --    {"taken", position among the memories to promote} or {"agent"}
 local clock = require("storage/clock")
 local outbox = require("storage/outbox")
@@ -55,16 +54,6 @@ local function refusal()
     if not exists then return {'mismatch', '0'} end
   elseif if_match and if_match ~= (exists or '0') then
     return {'mismatch', exists or '0'}
-  end
-  if max_messages then
-    local new, stored_count = (#ARGV + 1 - new_messages_at) / 5, 0
-    if not put and exists and not fields.anew then
-      stored_count = redis.call('LLEN', messages)
-      if stored_count + new > max_messages then
-        for i = new_messages_at, #ARGV, 5 do if redis.call('ZSCORE', ids, ARGV[i]) then new = new - 1 end end
-      end
-    end
-    if new > 0 and stored_count + new > max_messages then return {'full', stored_count} end
   end
   for _, position in ipairs(fields.empty or {}) do
     if not exists or not redis.call('ZSCORE', ids, ARGV[new_messages_at + 5 * position]) then return {'empty', position} end

@@ -37,7 +37,6 @@ class LimitSettings(Group):
     )
     query_bytes: int = internal(8 * 1024, "MAX_QUERY_BYTES", ge=64, le=1024 * 1024)
     message_bytes: int = internal(8 * 1024 * 1024, "MAX_MESSAGE_BYTES", ge=1)
-    session_messages: int = internal(0, "MAX_SESSION_MESSAGES", ge=0)
 
     def for_tenant(self, tenant: str) -> TenantLimits:
         own = self.tenants.get(tenant, TenantLimits())
