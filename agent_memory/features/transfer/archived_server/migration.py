@@ -54,7 +54,7 @@ class Report(ImportReport):
         for title, remarks in (("Not imported", problem_lines(self, numbered=False)), ("Imported with changes", changes)):
             more = [f"  and {len(remarks) - _SHOWN} more: see --json"] if len(remarks) > _SHOWN + 1 else []
             lines += ["", f"{title}:", *remarks[: _SHOWN + 1], *more] if remarks else []
-        undo = f"undo: agent-memory import --undo {self.name}"
+        undo = f"undo: agent-memory import --undo {self.name} (with --url, if a server uses the store)"
         return [*lines, "", "This was a dry run: nothing was written. Run it again with --yes to move." if self.dry_run else undo]
 
 

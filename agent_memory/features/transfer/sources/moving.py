@@ -157,7 +157,7 @@ class Moving:
             lines.append("This was a dry run: nothing was written.")
         else:
             data |= report.model_dump(mode="json", exclude={"complete"})
-            lines += [*summary_lines(report), f"undo: agent-memory import --undo {name}"]
+            lines += [*summary_lines(report), f"undo: agent-memory import --undo {name} (with the same --url and --api-key)"]
         return Result(data, lines, [*self.left_out.lines(), *problem_lines(report, numbered=False)])
 
 
