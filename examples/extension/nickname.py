@@ -203,10 +203,10 @@ FEATURE = Feature(
     exporter=Nicknames,
     eraser=Nicknames,
     section=NicknameSection,
-    # Other fields, with examples in agent_memory/extensions/:
-    # tools: MCP tools, each an async function in a ToolSet; for clients with MCP_TOOLS=core, set offered="core" (timeline/tools.py)
+    # Other fields, with examples, mostly in agent_memory/extensions/:
+    # tools: MCP tools, each an async function in a ToolSet; to offer one even with MCP_TOOLS=core, set offered="core" (timeline/tools.py)
     # follower: updates data derived from memories (profile/follower.py)
-    # purger: also deletes derived data, during purges and requests to forget (files/transfer.py)
+    # purger: deletes derived data that a follower cannot find, during purges and requests to forget (files/transfer.py)
     # guide: adds sentences to the prompt of extraction (profile/service.py)
     # session_part: stores fields of the feature in sessions (procedures/learning/results.py)
     # indexes: search indexes (items/search_index.py)

@@ -20,7 +20,6 @@ _LOOKS_LIKE_A_NAME = re.compile(r"[a-z0-9]_[a-z0-9]|[a-z][A-Z]")
 _OTHER_CODE = {".lua", ".toml", ".json", ".html", ".sh", ".mjs", ".ts"}
 _SKIPPED = {".venv", ".venvs", "node_modules", "site"}
 OTHER_PRODUCTS = {
-    "ConcurrencyLimit",  # docket
     "ConversationStore",  # Pydantic AI
     "DeleteAllMemoryOptions",  # mem0ai for TypeScript
     "ModelProto",  # sentencepiece

@@ -43,8 +43,8 @@ class ServerSettings(Group):
     allowed_hosts: str = setting(
         "",
         "ALLOWED_HOSTS",
-        meaning="host names that requests may use besides localhost, comma-separated; `*`: all. If unset, all names are allowed; "
-        "without authentication on 127.0.0.1, only localhost",
+        meaning="host names that requests may use besides localhost, comma-separated; `*`: all. If unset: only localhost "
+        "if `AUTH_MODE=disabled` on 127.0.0.1, otherwise all names",
     )
     public_url: str | None = setting(
         None,
