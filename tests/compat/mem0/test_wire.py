@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from agent_memory.foundation.core.settings import load_settings
+from tests.support.lookalike import Lookalike
 from tests.support.stack import stack
 from tests.support.waiting import wait_until
 
@@ -249,6 +250,16 @@ async def test_custom_categories_are_accepted_in_every_shape(api: httpx.AsyncCli
     kept = (await call(api, "GET", project))["custom_categories"]
     assert kept == [{"race_goals": "Goals for races, such as a marathon"}, {"pets": "Animals at home"}]
     await call(api, "PATCH", project, {"custom_categories": []})
+
+
+async def test_custom_categories_of_a_request_are_refused_beside_a_model(redis_url: str, lookalike: Lookalike) -> None:
+    model = {"OPENAI_BASE_URL": lookalike.url, "OPENAI_API_KEY": "test", "EMBEDDING_PROVIDER": "local"}
+    said = {"messages": [{"role": "user", "content": "I run"}], "user_id": "ann", "custom_categories": [{"sport": "Sports"}]}
+    settings = load_settings(KEY_PREFIX="mem0-wire-model", COMPAT_APIS="mem0", **model)
+    async with stack(settings, redis_url) as url, httpx.AsyncClient(base_url=url, timeout=30) as client:
+        for more in ({}, {"infer": False}):
+            assert (await client.post("/v3/memories/add/", json=said | more)).status_code == 501
+        assert await listed(client, {"user_id": "ann"}) == []
 
 
 async def test_text_of_messages_with_images_is_stored_with_notices(api: httpx.AsyncClient, user: str) -> None:

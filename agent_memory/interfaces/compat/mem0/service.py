@@ -82,6 +82,8 @@ class Mem0Service(CompatService):
         scope = writing(self._scope)
         if not request.entities():
             raise BadInput("give at least one of user_id, agent_id, run_id and app_id", field="user_id")
+        if request.custom_categories is not None and self._runtime.extracts:
+            raise NotSupported("custom_categories of a single request beside a language model (project.update sets them for all)")
         note_unreadable_dates([request.metadata])
         conversation, instructions = request.statements()
         stored = [*instructions, *(message for message in conversation if message.role not in PROGRAM_ROLES)]
@@ -95,8 +97,6 @@ class Mem0Service(CompatService):
         if (request.run_id or "").startswith(OWN_SESSION):
             raise BadInput(f"must not begin with {OWN_SESSION}", field="run_id")
         event = str(uuid4())
-        if request.custom_categories is not None and self._runtime.extracts:
-            raise NotSupported("custom_categories of a single request beside a language model (project.update sets them for all)")
         said = [message.content for message in conversation]
         categories = await nearest_categories(self._runtime, said, request.custom_categories or ())
         body = AppendMessagesRequest.model_validate(
