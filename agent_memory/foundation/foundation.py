@@ -1,4 +1,4 @@
-"""Open the resources that the features of one bucket use, and close them in reverse order."""
+"""Open the resources that one bucket's features use, and close them in reverse order."""
 
 from __future__ import annotations
 
@@ -89,12 +89,12 @@ class Foundation:
         from docket import Docket  # noqa: PLC0415
 
         alone = self.settings.redis.buckets == 1 and not self.bucket_redis.clustered
-        # On a cluster a docket's keys must share a slot.
+        # On a cluster, a docket's keys must share a slot.
         name = f"{self.keys.prefix}:" if alone else self.keys.root
         joint = "&" if "?" in self.redis_url else "?"
         url = f"{self.redis_url}{joint}max_connections={self.settings.worker.concurrency + 64}"
         # Keep no record of a finished run: a message that is delivered again would set it to running, and docket would
-        # refuse the next task of the same key until the record expires.
+        # refuse the next task with the same key until the record expires.
         return Docket(name=name + self.settings.worker.docket_name, url=url, execution_ttl=timedelta(0))
 
     async def queued(self, docket: Docket) -> int:

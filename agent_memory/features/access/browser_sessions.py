@@ -1,4 +1,4 @@
-"""Manage sessions of browsers that logged in with an API key or at the login provider.
+"""Manage sessions for browsers that logged in with an API key or at the login provider.
 
 A session stores only the key's digest. Each request looks up the key's permissions again, so when a key is revoked or
 expires, its sessions also end. A session from a provider login stores the token's claims, and ends with the token.
@@ -70,7 +70,7 @@ class BrowserSessions:
         return name
 
     async def find_principal(self, name: str) -> Principal | None:
-        """Return the current permissions of the session, or None if the session or its key no longer exists.
+        """Return the session's current permissions, or None if the session or its key no longer exists.
 
         Raises RedisUnavailable.
         """

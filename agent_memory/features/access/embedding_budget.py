@@ -1,4 +1,4 @@
-"""Charge calls of models to each tenant's tokens per day."""
+"""Charge model calls to each tenant's daily tokens."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from agent_memory.foundation.core.settings import Settings
 log = logging.getLogger(__name__)
 
 _INVALID = "the login provider's answer is not valid here: log in again"
-# Browsers drop cookies above 4096 bytes.
+# Browsers drop cookies larger than 4096 bytes.
 _MOST_ADDRESS_BYTES = 2000
 
 

@@ -237,7 +237,7 @@ async def fetch_urls(settings: AuthSettings) -> bytes:
 async def fetch_keys(settings: AuthSettings) -> bytes:
     url = settings.oauth2_jwks_url
     if url is None and settings.oauth2_client_id is None:
-        # The archived server's default. Not every issuer of tokens has a discovery document.
+        # The archived server's default. Not every token issuer has a discovery document.
         url = well_known(settings, "jwks.json")
     return await fetch(url or parse_urls(settings, await fetch_urls(settings))["jwks_uri"])
 

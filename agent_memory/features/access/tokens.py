@@ -75,7 +75,7 @@ class TokenGate:
         principal = Principal(token.tenant, f"token:{token.id}", token.role, token.namespaces, token.users, token.agents)
         if len(self._trusted) >= _MOST_CACHED:
             self._trusted.clear()
-        # The lease starts before the look-up, so it ends in time if the key is revoked during the look-up.
+        # The lease starts before the lookup, so it ends in time if the key is revoked during the lookup.
         self._trusted[digest] = (principal, until)
         return principal
 
@@ -139,7 +139,7 @@ class TokenService:
         return CreatedToken(token=secret, **(await self.show(who, token.id)).model_dump())
 
     async def list(self, who: Principal) -> Sequence[TokenInfo]:
-        """Return the keys of the caller's tenant, oldest first. An operator gets the keys of all tenants. Raises Forbidden."""
+        """Return the keys of the caller's tenant, oldest first. An operator gets all tenants' keys. Raises Forbidden."""
         return [token_info(token) for token in await self._mine(who)]
 
     async def show(self, who: Principal, name: str) -> TokenInfo:

@@ -126,7 +126,7 @@ class Grounds:
         return sorted(index - self._first for index in chosen)
 
     def needs_pictures(self, text: str, entities: Sequence[str]) -> bool:
-        """True if a fact has a word that occurs only in the description of a picture."""
+        """True if a fact has a word that occurs only in a picture's description."""
         claim = Claim.of(text, entities)
         said, seen = (
             Wording("\n".join(texts), self._messages[-1].said_at)

@@ -182,7 +182,7 @@ class Wording:
 
 
 def joined(wordings: Sequence[Wording]) -> Wording:
-    """Combine the wordings of several messages into one, with the time of the latest message."""
+    """Combine several messages' wordings into one, with the latest message's time."""
     return Wording("\n".join(w.text for w in wordings), max(w.said_at for w in wordings), " ".join(dict.fromkeys(w.role for w in wordings)))
 
 

@@ -65,7 +65,7 @@ class ErasureOrders:
         name = digest("erasure", *names) if what.agent_id is None else digest("erasure of an agent", *names, what.agent_id)
         body = {"tn": scope.tenant, "ns": what.namespace, "us": what.user_id, "sid": what.session_id, "of": str(ULID()), "pl": what.place}
         body |= {} if what.agent_id is None else {"ag": what.agent_id}
-        # The receipt must not name whom it is about.
+        # The receipt must not say whom it is about.
         body |= {"by": "self" if scope.actor == what.user_id else scope.actor, "at": datetime.now(UTC).isoformat()}
         order: bytes = await self._order(
             orders=self._keys.erasure(""),

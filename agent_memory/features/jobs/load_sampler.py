@@ -125,7 +125,7 @@ def _counted() -> Counter[str]:
             counted["requests"] += int(sample.value)
             counted["failed"] += int(sample.value) if sample.labels["status"] >= "500" else 0
     counted["model_tokens"] = sum(int(sample.value) for sample in _samples(MODEL_TOKENS) if sample.name.endswith("_total"))
-    # Each bucket of the histogram includes the requests in all smaller buckets.
+    # Each bucket in the histogram includes the requests in all smaller buckets.
     within = Counter[float]()
     for sample in _samples(REQUEST_SECONDS):
         if sample.name.endswith("_bucket") and _is_call(sample.labels):

@@ -1,4 +1,4 @@
-"""Store the load of the last hour and day in Redis: one hash per minute and one per ten minutes.
+"""Store the load for the last hour and day in Redis: one hash per minute and one per ten minutes.
 
 All processes add their counts to the same hashes, so the hashes contain sums over all processes. In each minute, one
 process (the owner) also writes the installation's totals.

@@ -141,7 +141,7 @@ class OperationStore:
         return [Mark(kind, member.decode()) for member in members]
 
     async def list_receipts(self, scope: Scope, offset: int, limit: int) -> list[Mark]:
-        """Return the marks of the tenant's finished erasures, newest first."""
+        """Return the marks for the tenant's finished erasures, newest first."""
         key = self._keys.erasure_receipts(tag(scope.tenant))
         members = (await read(self._client, lambda pipe: pipe.zrevrange(key, offset, offset + limit - 1)))[0]
         return [Mark(DueKind.DELETION, member.decode()) for member in members]

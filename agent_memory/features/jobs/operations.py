@@ -59,7 +59,7 @@ class OperationService:
             DueKind(wanted_kind.value) for wanted_kind in (OperationKind if kind is None else [kind]) if wanted_kind.value in OUTBOX_KINDS
         ]
         operations: list[OperationRecord] = []
-        # The offset is a position in the marks of all kinds, not a number of operations.
+        # The offset is a position among the marks of all kinds, not a number of operations.
         position = 0
         for due_kind in kinds:
             start = 0
@@ -100,7 +100,7 @@ class OperationService:
             await self._store.drop_mark(mark)
 
     async def wait_for_marks(self, scope: Scope, marks: Sequence[Mark], seconds: float, *, untouched: float | None = None) -> bool:
-        """Wait up to `seconds` for the work of all `marks`. Return True if all of it is done or no longer exists.
+        """Wait up to `seconds` for the work that `marks` request. Return True if all of it is done or no longer exists.
 
         Give up after `untouched` seconds if no worker has started any of it.
         """

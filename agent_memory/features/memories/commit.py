@@ -74,7 +74,7 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Supersede:
-    """A decision to end the validity of the `old` facts when `record` becomes valid, and to link the records to each other."""
+    """A decision to end the `old` facts' validity when `record` becomes valid, and to link the records to each other."""
 
     old: Sequence[StoredMemory]
     record: MemoryRecord
@@ -130,7 +130,7 @@ STATED = ChangeOrigin("client", "stated by a client")
 
 @dataclass(frozen=True, slots=True)
 class CommitOutcome:
-    """The result of a batch. If `moved` or `fenced` is True, the batch wrote nothing.
+    """A batch's result. If `moved` or `fenced` is True, the batch wrote nothing.
 
     - `moved`: a memory has changed in the meantime, or an id belongs to another owner.
     - `fenced`: the session has changed in the meantime.
@@ -212,7 +212,7 @@ class MemoryCommits:
                 group = [] if proposed else self._steps(steps, decision, _since(decision, background, written or {}))
                 change = self._change(scope, steps, decision, origin, batch, proposed)
                 if change is not None:
-                    # Ids in the order of the decisions, so that the changes of a batch can be undone last first.
+                    # Ids in the order of the decisions, so that a batch's changes can be undone last first.
                     change["id"] = str(ULID.from_int(first_id + len(changes)))
                 steps.add_group(*group, change=change)
                 counts.append(len(group))

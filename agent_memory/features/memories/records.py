@@ -33,7 +33,7 @@ _COMPUTED = {"source_class", "trust", "recorded_at", "retired_at"}
 _AND = ", "
 WORDS, TURN, REPLY = "w", "u", "o"
 RESTATED_TURN, RESTATED_REPLY = "n", "p"
-# The version of a memory that an earlier step of the same call writes.
+# The version of a memory that an earlier step in the same call writes.
 IN_BATCH = 0
 
 # `run_in_thread` counts characters of text to analyze; parsing a record takes about a tenth of that time.
@@ -135,7 +135,7 @@ def memory_digest(record: MemoryRecord) -> str:
 
 
 class Fields(NamedTuple):
-    """The fields of a memory's hash. `alike` holds alternating names and values that many memories share."""
+    """The fields in a memory's hash. `alike` holds alternating names and values that many memories share."""
 
     own: dict[str, Arg]
     alike: Sequence[str]
@@ -269,13 +269,13 @@ def source_of(record: MemoryRecord) -> SourceClass:
 
 
 def trust_of(record: MemoryRecord) -> float:
-    """Return the lowest of the record's own trust, the trust of its source, and the trust of each evidence source."""
+    """Return the lowest of the record's own trust, its source's trust, and each evidence source's trust."""
     least = min([TRUST[source_of(record)], *(TRUST[piece.source] for piece in record.evidence or () if piece.source is not None)])
     return least if record.trust is None else min(least, record.trust)
 
 
 def combine_trust(records: Sequence[MemoryRecord]) -> dict[str, Any]:
-    """Return fields for a merged memory: source and trust from the least trusted of `records`, and the writers of all records."""
+    """Return fields for a merged memory: source and trust from the least trusted record, and all records' writers."""
     least = min(records, key=trust_of)
     return {
         "source_class": source_of(least),
@@ -285,5 +285,5 @@ def combine_trust(records: Sequence[MemoryRecord]) -> dict[str, Any]:
 
 
 def join_writers(writers: Iterable[str | None]) -> str | None:
-    """Join the distinct writers of several texts into one string, or return None if no writer is known."""
+    """Join several texts' distinct writers into one string, or return None if no writer is known."""
     return _AND.join(dict.fromkeys(writer for writer in writers if writer)) or None

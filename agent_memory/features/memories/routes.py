@@ -1,4 +1,4 @@
-"""Routes of long-term memory: search, history and changes, records, retention, repeats and quarantine."""
+"""Routes for long-term memory: search, history and changes, records, retention, repeats and quarantine."""
 
 from __future__ import annotations
 

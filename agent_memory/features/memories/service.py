@@ -216,7 +216,7 @@ class MemoryService:
     ) -> MemoryRecord:
         """Change the given fields and return the memory.
 
-        Null clears a field. A new slot supersedes the slot's current fact. An edit of the validity is recorded as a change.
+        Null clears a field. A new slot supersedes the slot's current fact. An edit to the validity is recorded as a change.
 
         With `merges_metadata`, keep `metadata` keys that are not in the request. With `shown_as_semantic`, a procedural
         memory keeps its type if the request sets `semantic`. Raises NotFound or Conflict, and UnsupportedRequest if the
@@ -250,7 +250,7 @@ class MemoryService:
                         await self._followers.follow([memory.mid])
                         return await self.get(scope, memory_id)
                     continue
-            # A new text names its writer itself; no field tells who ended a memory, or made it valid again.
+            # A new text names its writer itself; no field says who ended a memory, or made it valid again.
             is_moved = any(getattr(new, name) != getattr(old, name) for name in _VALIDITY)
             origin = ChangeOrigin(scope.actor or STATED.actor) if is_moved else None
             if await self._store.replace_memory(scope, memory, new, settled=not claims_slot, origin=origin):

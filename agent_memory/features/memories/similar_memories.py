@@ -65,7 +65,7 @@ class SimilarMemoryStore:
                 whose = Selection.of(record.namespace, record.user_id)
                 clause = where(scope, replace(whose, memory_type=MemoryType(ne=MemoryTypeEnum.MESSAGE)))
                 self._memories.queue_nearest(pipe, clause, vector, _BY_VECTOR)
-                # A text of stop words has no terms. The term none0 never occurs, so nothing matches.
+                # A text with only stop words has no terms. The term none0 never occurs, so nothing matches.
                 self._memories.queue_words(pipe, clause, query_terms(record.text, _TERMS) or ["none0"], _BY_WORDS)
 
         replies = await read(self._client, build)

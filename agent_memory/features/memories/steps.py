@@ -1,4 +1,4 @@
-"""Build a call to `memory_commit.lua`: the steps, the values that they write, and the fence of their session."""
+"""Build a call to `memory_commit.lua`: the steps, the values that they write, and their session's fence."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ class StepGroups:
         return {name: value for name, value in conditions.items() if value}
 
     def _cited_messages(self, record: MemoryRecord) -> str:
-        """Return the mids of the messages from which a fact was made, separated by spaces."""
+        """Return the mids of the messages that a fact was made from, separated by spaces."""
         if is_turn(record) or not record.session_id:
             return ""
         ref = SessionRef(record.session_id, record.namespace, record.user_id)

@@ -24,7 +24,7 @@ from agent_memory_client.models import MemoryRecord
 
 _PAGE = 100
 _RECEIPT_SECONDS = 30 * 24 * 3600
-# For this long after an erasure, Redis refuses writes of work that began before the erasure ended.
+# For this long after an erasure, Redis refuses writes from work that began before the erasure ended.
 _REMEMBERED_SECONDS = 2 * 3600
 
 
@@ -108,7 +108,7 @@ OWNER_FIELDS = ("t", "j", "n", "ns", "u", "s", "ag")
 
 
 def _meant_rows(scope: Scope, erasure: Erasure, names: Sequence[str], rows: Sequence[Sequence[bytes | None]]) -> list[ErasedMemory]:
-    """Return the memories or versions that an order covers, according to the `OWNER_FIELDS` of their hashes."""
+    """Return the memories or versions that an order covers, according to the `OWNER_FIELDS` in their hashes."""
     mine = tag(scope.tenant).encode()
     matching: list[ErasedMemory] = []
     for name, (owner, raw, version, *tags) in zip(names, rows, strict=True):

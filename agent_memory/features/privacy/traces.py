@@ -120,7 +120,7 @@ class TraceStore:
             readable = [(memory.record, memory.version or None) for memory in memories if memory.record is not None]
             removed = sum(await self._memories.drop_records(scope, readable))
             unread = [memory for memory in memories if memory.record is None]
-        except ValueError:  # The evidence of one of them is unreadable, so its places in other keys are not known.
+        except ValueError:  # One of them has unreadable evidence, so its places in other keys are unknown.
             removed, unread = 0, list(memories)
         args: list[Arg] = [part for memory in unread for part in (memory.name.partition(".")[0], memory.version or "", "", "")]
         return removed + (sum(await self._memories.run_deletion(args)) if args else 0)
@@ -128,7 +128,7 @@ class TraceStore:
     async def forget_answers(self, name: str) -> int:
         """Delete stored answers to requests with an idempotency key if they contain the name.
 
-        Return how many were deleted. Search the answers of all tenants, because an answer does not record its tenant.
+        Return how many were deleted. Search all tenants' answers, because an answer does not record its tenant.
         """
         spelled = {json.dumps(name).encode(), json.dumps(name, ensure_ascii=False).encode()}
         deleted_keys: list[bytes] = []

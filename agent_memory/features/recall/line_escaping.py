@@ -57,7 +57,7 @@ def _line(text: str) -> str:
     return escape_frames(" ".join(plain_text(text).split()))
 
 
-# Cached, because the prompts of successive turns show nearly the same memories.
+# Cached, because the prompts in successive turns show nearly the same memories.
 _short_line = lru_cache(maxsize=2048)(_line)
 
 

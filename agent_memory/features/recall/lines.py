@@ -1,4 +1,4 @@
-"""Write a memory as a line of a prompt: `- [date; type] text (ID: id)`. Pure functions, no I/O."""
+"""Write a memory as a line in a prompt: `- [date; type] text (ID: id)`. Pure functions, no I/O."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def ago(moment: datetime, now: datetime) -> str:
 def memory_line(
     memory: ShownMemory, style: LineStyle, date: datetime, *, latest: bool = False, asks: bool = False, passage: str | None = None
 ) -> str:
-    """Return a memory as a line of a prompt. `date` is the result of `line_date`.
+    """Return a memory as a line in a prompt. `date` is the result of `line_date`.
 
     `latest` marks the last of several contradictory statements. `asks` marks a message that only asks a question.
     `passage` replaces the text of a memory that is too long.

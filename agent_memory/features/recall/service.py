@@ -51,8 +51,8 @@ Part = TypeVar("Part")
 class _Kinds(NamedTuple, Generic[Part]):
     """One value for each section, grouped by kind.
 
-    There are three kinds: sections that every prompt contains, this feature's own section, and recalled sections of
-    other features.
+    There are three kinds: sections that every prompt contains, this feature's own section, and other features' recalled
+    sections.
     """
 
     always: Sequence[Part]
@@ -80,7 +80,7 @@ class RecallService:
         self.counter = counter
 
     def add_sections(self, sections: Sequence[AnnouncedSection]) -> None:
-        """Add sections of other features to all prompts. Sections of the same kind keep the given order."""
+        """Add other features' sections to all prompts. Sections of the same kind keep the given order."""
         always, own, recalled = self._sections
         always = [*always, *(section for section in sections if section.kind is SectionKind.ALWAYS)]
         recalled = [*recalled, *(section for section in sections if section.kind is SectionKind.RECALLED)]
@@ -177,7 +177,7 @@ class RecallService:
         if messages is None:
             messages = shown
         elif messages.ref != ask.session:
-            # The session was found by its id alone, so the user of the other sections is known only now.
+            # The session was found by its id alone, so the other sections' user is known only now.
             reader = Reader(messages.ref.namespace, messages.ref.user_id, ask.reader.agent_id)
             ask = replace(ask, session=messages.ref, reader=reader)
             opened = await self._open_sections(ask)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-# The maximum share of each part. Unused tokens go to the next part, and finally to the session's messages.
+# Each part's maximum share. Unused tokens go to the next part, and finally to the session's messages.
 ALWAYS_SHARE = 0.1
 """Maximum share of blocks, pinned memories and the profile together."""
 SUMMARY_SHARE = 0.2

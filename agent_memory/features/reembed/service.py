@@ -1,4 +1,4 @@
-"""Start, follow and end a change of the embedding model. A change covers all buckets of the store."""
+"""Start, follow and end a change of embedding model. A change covers all of the store's buckets."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class ReembedService:
         return await self.read_status()
 
     async def _dimensions_of(self, choice: EmbeddingChoice) -> int:
-        """Return the number of dimensions of a server's vectors.
+        """Return the number of dimensions in a server's vectors.
 
         The store keeps this number, so that all processes use the same one. Raises ModelUnavailable, and BadInput if
         the model is unusable.

@@ -1,6 +1,6 @@
-"""Store the state of a change of the embedding model, and the second model's vectors next to the first model's.
+"""Store the state of a change of embedding model, and the second model's vectors next to the first model's.
 
-Both models' vectors are fields of the same documents, each with its own index. A deletion therefore deletes both, and a
+Both models' vectors are fields in the same documents, each with its own index. A deletion therefore deletes both, and a
 query vector is never compared with the other model's vectors.
 """
 
@@ -25,8 +25,8 @@ from agent_memory.foundation.storage.scripts import Arg, Script
 from agent_memory.foundation.storage.search.indexes import VectorSpec
 
 Phase = Literal["filling", "paused", "swapped", "ending"]
-# Memories in one step of a worker: a local model takes a second or two for them. With fewer missing vectors, searches may
-# switch: those memories are found by meaning a moment later, like all new ones.
+# Memories in one step by a worker: a local model takes a second or two for them. With fewer missing vectors, searches
+# may switch: those memories are found by meaning a moment later, like all new ones.
 MOST_MISSING = 64
 _SCAN = 1000
 _SAMPLE = 300
@@ -40,7 +40,7 @@ _VECTORS_AT_ONCE = 256
 
 @dataclass(frozen=True, slots=True)
 class ReembedState:
-    """A change of the model in one bucket. Searches use the model `active`."""
+    """A change of model in one bucket. Searches use the model `active`."""
 
     phase: Phase
     first: EmbeddingChoice
@@ -189,10 +189,10 @@ class ReembedStore:
         names = {**queues, "root": keys.root, "field": spec.field, "model": spec.digest}
         cursor = -1
         while cursor:
-            # One pass for all prefixes, because each pass reads all keys of the store.
+            # One pass for all prefixes, because each pass reads all of the store's keys.
             with redis_errors():
                 cursor, found = await self._client.scan(max(cursor, 0), match=f"{keys.root}*", count=_SCAN)
-            # Below a document, there may be keys that are no documents (`pr:<pid>:c`).
+            # Below a document, there may be keys that are not documents (`pr:<pid>:c`).
             documents = [key for key in cast("list[bytes]", found) if key.rpartition(b":")[0] + b":" in starts]
             if documents:
                 lacking += await self._sift(**names, documents=documents, drop=drop)
@@ -220,7 +220,7 @@ class ReembedStore:
         await self._change(**self._names, phases=phases, most_missing=None, since=None, fields=["error", text[:300]])
 
     async def refuse_others(self, spec: VectorSpec) -> None:
-        """Refuse vectors from other models from now on, until another change of the model begins."""
+        """Refuse vectors from other models from now on, until another change of model begins."""
         await write(self._client, lambda pipe: pipe.hset(self._keys.config, "only", spec.field))
 
     async def end(self, kept: EmbeddingChoice, dropped: EmbeddingChoice, spec: VectorSpec) -> None:

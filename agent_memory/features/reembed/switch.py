@@ -1,4 +1,4 @@
-"""Follow a change of the embedding model in one process: open the second model, and switch to it when the store does."""
+"""Follow a change of embedding model in one process: open the second model, and switch to it when the store does."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ def decode_entry(raw: bytes) -> StoredMessage:
     if (beside := body.get("x")) is not None:
         values |= _fields_beside(beside)
     else:
-        if "fw" in body:  # A journal's entry: background work reads the words of files, too.
+        if "fw" in body:  # A journal's entry: background work reads files' words, too.
             values["content"] = "\n".join(filter(None, (body["c"], body["fw"])))
         values["created_at"] = body.get("d", body["t"])
         if "s" in body:

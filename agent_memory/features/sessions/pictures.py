@@ -77,7 +77,7 @@ async def mark_pictures(services: Services, scope: Scope, session: WorkingMemory
 
 
 async def described_pictures(services: Services, sid: str, message_ids: Collection[str]) -> dict[str, list[str]]:
-    """Return a model's descriptions of the pictures in these messages of a session, by message id."""
+    """Return a model's descriptions of the pictures in these messages from a session, by message id."""
     sid, store = sid.partition(".")[0], services[SessionStore]  # A batch that was set aside has its session's name.
     read = await store.by_sid(sid, last=1)
     if read is None or read[1].pictures_seen_to is None or (read := await store.by_sid(sid)) is None:

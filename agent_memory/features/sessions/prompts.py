@@ -1,4 +1,4 @@
-"""Prompts that ask a model for a progressive summary or for the description of a picture."""
+"""Prompts that ask a model for a progressive summary or for a picture's description."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ def _parse_recent(query: RecentQuery, reply: Any) -> list[tuple[SessionRef, Stor
             waiting += [(session, entry) for entry in entries if not entry.startswith(b"-")]
     beginnings = terms.beginnings(query.request.text or "")
     counts = _count_words([entry for _, entry in waiting], beginnings)
-    # Entries with equal counts keep the order of the reply, newest first.
+    # Entries with equal counts keep the reply's order, newest first.
     enough = max(1.0, _SHARE * len(beginnings))
     best = nlargest(_DECODED, [index for index, count in enumerate(counts) if count >= enough], key=counts.__getitem__)
     messages: list[tuple[SessionRef, StoredMessage]] = []
@@ -140,7 +140,7 @@ def _parse_recent(query: RecentQuery, reply: Any) -> list[tuple[SessionRef, Stor
 
 def _count_words(entries: Sequence[bytes], beginnings: Sequence[Sequence[bytes]]) -> list[int]:
     """For each entry, count the query words that it may contain. Search all entries in one pass, because most words are rare."""
-    text = b"\n".join(entries)  # The JSON of an entry has no line breaks.
+    text = b"\n".join(entries)  # An entry's JSON has no line breaks.
     text = text.lower() if text.isascii() else text.decode().lower().encode()
     ends = list(accumulate(len(line) + 1 for line in text.split(b"\n")))
     counts = [0] * len(entries)

@@ -50,7 +50,7 @@ from agent_memory_client.models import (
     is_blank,
 )
 
-# How far back to search for the tool calls of answers, as a multiple of the requested messages.
+# How far back to search for answers' tool calls, as a multiple of the requested messages.
 _FAR = 8
 
 
@@ -317,7 +317,7 @@ class SessionService:
         ]
 
     async def _room(self, scope: Scope, messages: Sequence[MemoryMessage], memories: int = 0) -> None:
-        """Raise TooMany if the memories of these messages and `memories` more would exceed the tenant's limit."""
+        """Raise TooMany if these messages' memories and `memories` more would exceed the tenant's limit."""
         if self.promotes:
             memories += sum(map(_is_promoted, messages))
         await self._memory_limit.room_for(scope.tenant, memories)

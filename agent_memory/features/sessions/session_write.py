@@ -94,7 +94,7 @@ class SessionWrite:
 
 @dataclass(slots=True)
 class SessionStamp:
-    """The state of a session after a write. `epoch` identifies the session from creation to deletion. `created` is in µs.
+    """A session's state after a write. `epoch` identifies the session from creation to deletion. `created` is in µs.
 
     `said_created` is the creation time given by the caller (ISO 8601). If a message was sent without its stored
     non-text content, the write keeps that content. `kept_beside` contains the positions of such messages and the

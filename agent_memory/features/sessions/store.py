@@ -107,7 +107,7 @@ class Journal:
 
 @dataclass(frozen=True, slots=True)
 class SessionEpoch:
-    """The identity of a session from creation to deletion."""
+    """A session's identity from creation to deletion."""
 
     sid: str
     epoch: str
@@ -140,7 +140,7 @@ class SessionStore:
         """Replace a session or append to it, and mark its follow-up work as due.
 
         Raises Forbidden or IdTaken, naming the field, if the caller may not create a memory that is to be promoted. In
-        that case, the script writes nothing. Unchanged memories of the session are not promoted again. Raises
+        that case, the script writes nothing. The session's unchanged memories are not promoted again. Raises
         VersionMismatch, BadInput or RedisUnavailable.
         """
         k = self._keys.session(self._sid(scope, ref, write=True))
@@ -355,7 +355,7 @@ class SessionStore:
         )
 
     async def owner(self, sid: str) -> tuple[str, str | None] | None:
-        """Return the tenant and user of a journal, or None if there is no journal."""
+        """Return a journal's tenant and user, or None if there is no journal."""
         tenant, user = (await read(self._client, lambda pipe: pipe.hmget(self._keys.session(sid).journal, ["tn", "us"])))[0]
         return None if tenant is None else (tenant.decode(), None if user is None else user.decode())
 
@@ -370,7 +370,7 @@ class SessionStore:
     async def set_aside(self, sid: str, journal: Journal, count: int, reason: str = "") -> bool:
         """Set the first `count` waiting messages aside as a dead batch. Return False if the session changed.
 
-        If `reason` is empty, the batch keeps the reason of the last attempt.
+        If `reason` is empty, the batch keeps the last attempt's reason.
         """
         k, own = self._keys.session(sid), self._keys.session(f"{sid}.{journal.start}")
         reply = await self._set_aside_script(

@@ -22,7 +22,7 @@ from agent_memory.foundation.storage.search import filters
 from agent_memory.foundation.storage.search.indexes import change_index_name
 from agent_memory.foundation.storage.search.pagination import walk
 
-# Positions of memory names in the lines of a change, by the first word of a line.
+# Positions of memory names in a change's lines, by a line's first word.
 _NAMES = {"m": (1,), "a": (1, 2), "e": (1,), "u": (1, 2)}
 
 
@@ -54,7 +54,7 @@ class ChangeTransfer:
     async def _read(self, scope: Scope, ids: Sequence[str]) -> list[ChangeExport]:
         loaded = await self._changes.load_changes(scope, ids)
         rows = await read(self._client, lambda pipe: [pipe.hmget(self._keys.change(change), ["ms", "ns"]) for change in ids])
-        # Proposals and requests to forget are only for the reviewers of this store, so they are not exported.
+        # Proposals and requests to forget are only for this store's reviewers, so they are not exported.
         present = [
             (change, *row)
             for change, row in zip(loaded, rows, strict=True)
@@ -121,7 +121,7 @@ def with_names(line: Sequence[str], named: Callable[[str], str]) -> list[str]:
 
 
 def checked_line(line: Any) -> list[str]:
-    """Return the words of a change's line if they are valid, because they become the input of a script. Raises BadInput."""
+    """Return the words in a change's line if they are valid, because they become the input of a script. Raises BadInput."""
     words: list[Any] = line if isinstance(line, list) else []
     if not words or words[0] not in _NAMES or not all(isinstance(word, str) and word for word in words):
         raise BadInput("is not a line of a change", field="lines")

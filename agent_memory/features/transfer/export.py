@@ -235,7 +235,7 @@ class ExportStore:
         self._keys = keys
 
     async def begin(self, scope: Scope) -> str:
-        """Record the start of an export. Return the operation id of the export."""
+        """Record the start of an export. Return the export's operation id."""
         operation_id = f"{_PREFIX}{ULID()}"
         await self.note(scope, operation_id, OperationState.RUNNING, {})
         return operation_id

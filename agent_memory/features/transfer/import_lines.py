@@ -171,7 +171,7 @@ def parse_line(raw: bytes) -> dict[str, Any]:
 
 
 def header_of(line: Mapping[str, Any]) -> HeaderLine:
-    """Return the header of an export. Raises BadInput if its format or version is not supported."""
+    """Return an export's header. Raises BadInput if its format or version is not supported."""
     header = validated(HeaderLine, line)
     if header.format != EXPORT_FORMAT:
         raise BadInput(f"is not a user's export: its format is not {EXPORT_FORMAT}", field="format")

@@ -49,7 +49,7 @@ class ImportProgress:
         self._note = Script(client, "transfer/arrival_note")
 
     def mark_of(self, owner: ImportOwner, raw: bytes) -> str:
-        """Return the mark of a line. The mark ignores what differs in each run."""
+        """Return a line's mark. The mark ignores what differs in each run."""
         return self._ids.of(*owner, _VOLATILE.sub(b"", raw).decode("utf-8", "replace").strip())
 
     async def begin(self, scope: Scope, source: str, owner: ImportOwner) -> None:

@@ -1,4 +1,4 @@
-"""Import the lines of an export. Idempotent: importing the same lines again changes nothing."""
+"""Import an export's lines. Idempotent: importing the same lines again changes nothing."""
 
 from __future__ import annotations
 
@@ -112,15 +112,14 @@ class ImportService:
         source: str = "import",
         agent_id: str | None = None,
     ) -> ImportReport:
-        """Import the lines of an export, which starts with its header. The report lists invalid lines by number.
+        """Import an export's lines, which start with its header. The report lists invalid lines by number.
 
         All data is assigned to `user_id`, and also to `namespace` if given. With `agent_id`, the lines are an agent's
         export: data that belongs to an agent is assigned to `agent_id`, and users do not change. For later parts of a
         file, `first_line` is the number of the line after the header. Raises BadInput if the lines are not an export.
 
         If `user_id` is None, the lines are another server's whole store, and keep their owners and texts. Memories that
-        exist here stay as they are, also if they were deleted. A session that has changed only there replaces the
-        session here.
+        exist or were deleted here stay as they are. A session that has changed only there replaces the session here.
         """
         writing(scope)
         if user_id is None and scope.limited:
@@ -339,7 +338,7 @@ class ImportService:
     async def _continue(self, run: _Run, ref: SessionRef, version: int, change: SessionWrite) -> bool:
         """Append new messages from a later import to an imported session, unless the session has changed here.
 
-        A whole store's session replaces the imported one.
+        In a whole-store import, the incoming session replaces the previously imported one.
         """
         (source,) = await self.sessions.import_sources(run.scope, [ref])
         if not source or change.moved is None:
@@ -367,7 +366,7 @@ class ImportService:
     async def _waits(self, run: _Run, ref: SessionRef, line: SessionLine) -> list[bool]:
         """Return, for each message, whether background work must process it.
 
-        Facts are extracted from a promoted message only if its memory still contains the text of the message.
+        Facts are extracted from a promoted message only if its memory still contains the message's text.
         """
         longterm = self.settings.longterm
         if not (longterm.enabled and (longterm.promote_messages or self.extracts)):

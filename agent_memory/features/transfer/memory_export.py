@@ -86,7 +86,7 @@ class MemoryExportReader:
         self._history = history_index_name(keys, spec)
 
     async def now(self) -> int:
-        """Return the time of the Redis server in µs. All versions use this clock."""
+        """Return the Redis server's time in µs. All versions use this clock."""
         seconds, micros = (await read(self._client, lambda pipe: pipe.time()))[0]
         return seconds * 1_000_000 + micros
 

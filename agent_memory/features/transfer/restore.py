@@ -22,7 +22,7 @@ from agent_memory.foundation.storage.search.indexes import VectorSpec
 from agent_memory.foundation.text.retrieval_units import REACH, unit_terms
 
 _TOMBSTONE_SECONDS = 30 * 24 * 3600
-# The length of a vector may differ from 1 by at most this.
+# A vector's length may differ from 1 by at most this.
 _LENGTH = 0.05
 
 
@@ -161,7 +161,7 @@ class Restorer:
         """Restore a change for an owner (namespace, user).
 
         Return "new" if it was restored, "same" if it already exists, or "other" if its id belongs to another change.
-        All memories of the change must exist, and `fields` must begin with the tenant.
+        All of the change's memories must exist, and `fields` must begin with the tenant.
         """
         change, root, micros = self._keys.change(change_id), self._keys.root, round(at * 1e6)
         guard = guard_of(root, scope.tenant, *owner)

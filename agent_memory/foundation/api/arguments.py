@@ -79,7 +79,7 @@ class ArgumentReader:
     def _read_parameters(self, request: Request, ignored: list[Unknown]) -> dict[str, Any]:
         scope, path = request.scope, dict(request.path_params)
         if self._last_parameter in path and scope["path"].endswith("/") and scope.get("raw_path", b"").lower().endswith(b"%2f"):
-            # The server ignores a trailing slash of the path, but a trailing `%2F` belongs to the id.
+            # The server ignores a trailing slash in the path, but a trailing `%2F` belongs to the id.
             path[self._last_parameter] += "/"
         _check_utf8(path, scope.get("raw_path", b""), "path")
         if scope["query_string"]:

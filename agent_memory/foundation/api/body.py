@@ -123,7 +123,7 @@ async def read_body(scope: Scope, receive: Receive, media_type: str | None = "ap
 def _check_headers(scope: Scope, media_type: str | None, limit: int) -> None:
     declared = False
     for name, value in scope["headers"]:
-        # A number of more than 18 digits exceeds every limit, and int() raises for 5,000 digits.
+        # A number with more than 18 digits exceeds every limit, and int() raises for 5,000 digits.
         if name == b"content-length" and (len(value) > 18 or (value.isdigit() and int(value) > limit)):
             raise BodyTooLarge(limit)
         if name == b"content-type" and media_type is not None:

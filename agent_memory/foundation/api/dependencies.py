@@ -24,7 +24,7 @@ _ETAG = re.compile(r'(?:W/)?"([^"]*)"\Z')
 
 
 class OpenedStore(Protocol):
-    """The part of the runtime that routes use: the services of one bucket, and access to the other buckets."""
+    """The part of the runtime that routes use: one bucket's services, and access to the other buckets."""
 
     @property
     def services(self) -> Services: ...
@@ -44,7 +44,7 @@ def home_of(request: Request) -> OpenedStore:
 
 
 def services_of(request: Request) -> Services:
-    """Return the services for the bucket of the caller's tenant. Raises Unavailable while the server starts.
+    """Return the services for the bucket that holds the caller's tenant. Raises Unavailable while the server starts.
 
     If there are several buckets, also raises Unauthenticated if credentials are required but missing.
     """

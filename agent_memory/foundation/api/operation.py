@@ -40,7 +40,7 @@ class Operation(APIRoute):
         self.path_regex, last_parameter = _path_with_either_slash(path)
         deletes = "DELETE" in (self.methods or ()) or endpoint in _DELETING
         self._arguments = ArgumentReader(self.dependant, last_parameter, deletes=deletes)
-        # An erasure does not find stored answers, so answers of reads are not stored and a repeated read runs again.
+        # An erasure does not find stored answers, so answers to reads are not stored and a repeated read runs again.
         self._keeps_answers = not self._arguments.is_provided_by(scope_of) and endpoint not in _COMPUTING
         self.app = self._serve
 
@@ -103,7 +103,7 @@ def _beginning(path: str) -> str:
 
 
 class NamedRoute(Route):
-    """A route of an API that is compatible with another product. Logs show the route's path template."""
+    """A route in an API that is compatible with another product. Logs show the route's path template."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         match, child_scope = super().matches(scope)

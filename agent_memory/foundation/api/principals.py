@@ -26,7 +26,7 @@ EVERYBODY = Principal(DEFAULT_TENANT, "anonymous", Role.ADMIN, operator=True)
 
 
 def principal_of_request(settings: Settings, request: Mapping[str, Any] = MappingProxyType({})) -> Principal:
-    """Return the caller of an ASGI request. Raises Unauthenticated if credentials are required but missing."""
+    """Return an ASGI request's caller. Raises Unauthenticated if credentials are required but missing."""
     principal: Principal | None = request.get(PRINCIPAL)
     if principal is not None:
         return principal
@@ -36,7 +36,7 @@ def principal_of_request(settings: Settings, request: Mapping[str, Any] = Mappin
 
 
 def scope_of_request(settings: Settings, request: Mapping[str, Any] = MappingProxyType({})) -> Scope:
-    """Return the scope of an ASGI request. Raises Unauthenticated if credentials are required but missing."""
+    """Return the caller's scope for an ASGI request. Raises Unauthenticated if credentials are required but missing."""
     return scope_of(principal_of_request(settings, request))
 
 
@@ -54,7 +54,7 @@ def scope_of(principal: Principal) -> Scope:
 
 
 def scope_of_work(tenant: str, namespaces: frozenset[str] | None = None, users: frozenset[str] | None = None) -> Scope:
-    """Return the scope of background work. All arguments must come from the work's stored record."""
+    """Return the scope for background work. All arguments must come from the work's stored record."""
     return Scope(tenant=tenant, namespaces=namespaces, users=users)
 
 
@@ -106,7 +106,7 @@ def shared_place_of(scope: Scope, what: str, namespace: str | None, user: str | 
 
 
 def list_place_of(scope: Scope, namespace: str | None, user_id: str | None) -> tuple[str | None, str | None]:
-    """Return the namespace and user of a list request. A missing value remains None and does not narrow the list.
+    """Return a list request's namespace and user. A missing value remains None and does not narrow the list.
 
     Raises Forbidden if the caller may not access the namespace or user.
     """
@@ -122,7 +122,7 @@ def session_of(scope: Scope, session_id: str, namespace: str | None, user_id: st
 
 
 def reader_of(scope: Scope, namespace: str | None, user_id: str | None, agent_id: str | None = None) -> Reader:
-    """Return the reader of a prompt that does not continue a session.
+    """Return the reader for a prompt that does not continue a session.
 
     If the namespace, user, or agent is missing and the caller is limited to a single value, the reader gets this value.
     If the caller may not access a requested value, the result is an empty reader.

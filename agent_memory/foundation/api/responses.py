@@ -36,7 +36,7 @@ class ModelResponse(Response):
 
 
 class ValuesResponse(Response):
-    """A response with status 200 and plain values that have the shape of a wire model."""
+    """A response with status 200 and plain values that have a wire model's shape."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         super().__init__(to_json(values, inf_nan_mode="null"), media_type="application/json")

@@ -121,7 +121,7 @@ def _read_number(value: Any) -> datetime:
 
 
 def said_at(metadata: Any, created_at: datetime) -> datetime:
-    """Return the time of a message: the `date` in its metadata, or `created_at` if there is no valid `date`.
+    """Return a message's time: the `date` in its metadata, or `created_at` if there is no valid `date`.
 
     Also returns `created_at` if the `date` is in the future or on the same UTC day as `created_at`.
     """

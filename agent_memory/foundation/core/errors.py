@@ -61,7 +61,7 @@ class Conflict(AgentMemoryError, code="conflict", status=409):
 
 
 class IdTaken(Conflict):
-    """Memories of other owners already use these `ids`, so nothing was written. The message does not reveal the owners."""
+    """Other owners' memories already use these `ids`, so nothing was written. The message does not name the owners."""
 
     def __init__(self, ids: Sequence[str], *, field: str = "id") -> None:
         super().__init__("this id is taken: give another one, or none", field=field)
@@ -96,7 +96,7 @@ class VersionMismatch(AgentMemoryError, code="version_mismatch", status=412):
 
 
 class RequestTimeout(AgentMemoryError, code="request_timeout", status=408):
-    """The head or body of the request did not arrive in time. The server closes the connection."""
+    """The request's head or body did not arrive in time. The server closes the connection."""
 
 
 class WrongHost(AgentMemoryError, code="misdirected", status=421):
@@ -146,7 +146,7 @@ class UnknownWork(AgentMemoryError, code="unknown_work"):
 class ModelAnswerInvalid(AgentMemoryError, code="model_answer_invalid", status=502):
     """The model's answer is unusable, even after one attempt to repair it. `data["reason"]` says why.
 
-    `cut_off`: the text of the answer if it reached its length limit, else "". Clients never see this text.
+    `cut_off`: the answer's text if it reached its length limit, else "". Clients never see this text.
     """
 
     cut_off: str = ""

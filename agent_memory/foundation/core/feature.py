@@ -48,7 +48,7 @@ class AgentOwner(NamedTuple):
 
 
 class Group(NamedTuple):
-    """The owner and the type of the memories from which a feature derived data."""
+    """The owner and the type of the memories that a feature derived data from."""
 
     namespace: str | None
     user_id: str | None
@@ -58,7 +58,7 @@ class Group(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """An example request: the id of its operation, its path and query `parameters`, and its body."""
+    """An example request: its operation's id, its path and query `parameters`, and its body."""
 
     operation_id: str
     parameters: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -113,7 +113,7 @@ class RestoreTarget(Protocol):
 
 @runtime_checkable
 class AgentExporter(Exporter, Protocol):
-    """An exporter that can also export the data of an agent."""
+    """An exporter that can also export an agent's data."""
 
     def export_agent(self, scope: Scope, owner: AgentOwner) -> AsyncIterator[ExportLine]:
         """Yield the agent's data within `scope` as export lines."""
@@ -175,7 +175,7 @@ class SessionEraser(Eraser, Protocol):
 
 @runtime_checkable
 class AgentEraser(Eraser, Protocol):
-    """An eraser that can also delete the data of an agent."""
+    """An eraser that can also delete an agent's data."""
 
     async def erase_agent(self, scope: Scope, owner: AgentOwner) -> Counter[str]:
         """Delete the agent's data. Return the number of deleted objects by kind."""
@@ -253,7 +253,7 @@ class Services:
 
 
 class PeriodicJob(NamedTuple):
-    """Recurring work that one of the workers does once per period."""
+    """Recurring work that one worker does once per period."""
 
     run: str
     """Import string of an async function that takes the runtime and returns a count."""

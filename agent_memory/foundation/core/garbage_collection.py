@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 
-# With the defaults (700, 10, 10), Python scans all objects of running requests many times a second.
+# With the defaults (700, 10, 10), Python scans all of the running requests' objects many times a second.
 _THRESHOLDS = (10_000, 10, 10)
 
 

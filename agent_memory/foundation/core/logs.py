@@ -16,13 +16,13 @@ import structlog
 
 HIDDEN = "[hidden]"
 _SECRET_KEY = re.compile(r"password|passwd|secret|api[_-]?key|token$|authorization|cookie|credential", re.IGNORECASE)
-# Secrets inside a text: user and password in a URL, an authorization header, an API key of a model server.
+# Secrets inside a text: user and password in a URL, an authorization header, a model server's API key.
 _SECRET_TEXT = re.compile(
     r"(?<=[a-z0-9+.-]://)(?P<user>[^\s/@]*+@)|(?P<scheme>\b(?:bearer|basic)\s++)[\w.~+/=-]{8,}|\bsk-[\w-]{8,}", re.IGNORECASE
 )
 # pydantic repeats the input in its error messages, which tracebacks show.
 _INPUT, _INPUT_END = "input_value=", ", input_type="
-# The line of a request, in each log format. `quiet` requests are logged at DEBUG.
+# A request's line in each log format. `quiet` requests are logged at DEBUG.
 _REQUEST_JSON = (
     '{{"method": "{method}", "path": "{path}", "status": {status}, "ms": {ms:.1f}, "request_id": "{request_id}", '
     '"event": "request", "level": "{level}", "logger": "access", "timestamp": "{timestamp}"}}\n'
@@ -75,7 +75,7 @@ def redact(_logger: object, _method: str, event: MutableMapping[str, Any]) -> Mu
 
 
 class _AccessLog:
-    """The state of the access log. While `stream` is None, the server does not log requests."""
+    """The access log's state. While `stream` is None, the server does not log requests."""
 
     line: str = ""
     stream: TextIO | None = None
@@ -98,7 +98,7 @@ def log_request(method: str, path: str, status: int, seconds: float, request_id:
     )
     try:
         stream.write(line)
-    except (OSError, ValueError):  # The reader of stderr is gone. Like `logging`, go on without a log.
+    except (OSError, ValueError):  # Nothing reads stderr anymore. Like `logging`, continue without a log.
         _AccessLog.stream = None
 
 

@@ -29,7 +29,7 @@ class InvalidArguments(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The caller of a tool: its scope, and the namespace and user to use if the arguments omit them.
+    """A tool's caller: its scope, and the namespace and user to use if the arguments omit them.
 
     If `can_ask` is True, a tool may return a `Question`. The tool then runs again, and `chosen` contains the ids that
     the user chose.
@@ -70,7 +70,7 @@ _Run = TypeVar("_Run", bound=ToolRun)
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """An MCP tool: its name, the models of its arguments (`takes`) and answer (`answers`), and its function (`run`).
+    """An MCP tool: its name, the models for its arguments (`takes`) and answer (`answers`), and its function (`run`).
 
     `deletes`: the tool rejects unknown arguments that seem to narrow the deletion. `offered`: the smallest set of tools
     that includes this one. `common`: the arguments that clients see if their set of tools is smaller than `all`; empty

@@ -23,7 +23,7 @@ PER_MESSAGE = 4
 
 
 class SectionKind(StrEnum):
-    """The position of a section in the prompt. All sections of the same kind share a tenth of the token budget.
+    """A section's position in the prompt. All sections of the same kind share a tenth of the token budget.
 
     `ALWAYS` sections come first, before the session's summary. `RECALLED` sections follow the memories.
     """
@@ -33,7 +33,7 @@ class SectionKind(StrEnum):
 
 
 class Reader(NamedTuple):
-    """The namespace, user, and agent of a prompt. Each one is None if the request and scope do not determine it."""
+    """A prompt's namespace, user, and agent. Each one is None if the request and scope do not determine it."""
 
     namespace: str | None = None
     user_id: str | None = None
@@ -129,7 +129,7 @@ class SectionReads(Protocol):
         ...
 
     async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> SectionContent:
-        """Build the section's content from the replies. `session` contains the messages of the prompt's session."""
+        """Build the section's content from the replies. `session` contains the messages in the prompt's session."""
         ...
 
 

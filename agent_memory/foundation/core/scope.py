@@ -24,8 +24,8 @@ class Role(StrEnum):
 class Principal:
     """A caller and its rights in one tenant. None in `namespaces`, `users`, or `agents` means all of them.
 
-    `subject` identifies the caller in audit events: the id of an API key, or the subject of a JWT. An `operator` may
-    also create credentials for other tenants.
+    `subject` identifies the caller in audit events: an API key's id, or a JWT's subject. An `operator` may also create
+    credentials for other tenants.
     """
 
     tenant: str
@@ -71,7 +71,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class SessionRef:
-    """The identity of a session within a tenant."""
+    """A session's identity within a tenant."""
 
     session_id: str
     namespace: str | None = None

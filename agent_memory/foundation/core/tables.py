@@ -1,4 +1,4 @@
-"""Read the tables of this package, such as `text/data/words/common.toml`."""
+"""Read this package's tables, such as `text/data/words/common.toml`."""
 
 from __future__ import annotations
 

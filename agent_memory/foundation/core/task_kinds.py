@@ -1,8 +1,8 @@
 """Define the names of background tasks and the kinds of due work.
 
 Every write records the work that it causes as marks in the outbox (`storage/outbox.py`). A worker's relay passes the
-marks to docket. A task's arguments are ids, never objects, because workers of two versions run side by side during a
-deployment. A task that processes marks takes a member, a lease, and an attempt, or lists of these. Its docket key
+marks to docket. A task's arguments are ids, never objects, because two versions of the workers run side by side during
+a deployment. A task that processes marks takes a member, a lease, and an attempt, or lists of these. Its docket key
 begins with the mark's kind, so that an older worker can return marks of unknown kinds.
 """
 
@@ -14,7 +14,7 @@ MAX_WAIT_SECONDS = 20.0
 
 
 class TaskName(StrEnum):
-    """The tasks of a worker, implemented in `agent_memory_worker.task_handlers`."""
+    """A worker's tasks, implemented in `agent_memory_worker.task_handlers`."""
 
     ERASE = "erase"
     PROCESS_SESSION = "process_session"

@@ -1,4 +1,4 @@
-"""Copy the data of an embedded Redis, even while a server is using it."""
+"""Copy an embedded Redis's data, even while a server is using it."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ _PROBE_SECONDS = 5.0
 _MODULE = "redisearch.so"
 _MINIMUM_FOR_MODULES = (7, 2)
 _PR_SET_PDEATHSIG = 1
-# Redis gets only these variables: API keys of model servers must not reach it, and a broken locale must not stop it.
+# Redis gets only these variables: model servers' API keys must not reach it, and a broken locale must not stop it.
 _PASSED_ENVIRONMENT = ("PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH")
 
 
@@ -46,7 +46,7 @@ class Engine:
     module: str | None = None
 
     def config_lines(self) -> list[bytes]:
-        """Return the lines of redis.conf that load the query engine's module with `SEARCH_OPTIONS`."""
+        """Return the redis.conf lines that load the query engine's module with `SEARCH_OPTIONS`."""
         if self.module is None:
             return []
         options = " ".join(f"{name} {value}" for name, value in SEARCH_OPTIONS)

@@ -115,7 +115,7 @@ def running_redis(data_dir: Path) -> str | None:
 
 
 def has_data(data_dir: Path) -> bool:
-    """True if the directory contains data of an embedded Redis, or a copy of such data."""
+    """True if the directory contains an embedded Redis's data, or a copy of it."""
     return (data_dir / "appendonlydir").is_dir()
 
 
@@ -328,7 +328,7 @@ async def _start_first(folder: Path, locks: _Locks, password: str, port: int) ->
         try:
             server = _launch(folder, engine, password, port or _free_port(), locks.redis)
             await _wait_ready(server)
-        except BaseException as error:  # or cancelled while Redis loads its data: end its process
+        except BaseException as error:  # or canceled while Redis loads its data: end its process
             if server is not None:
                 await stop(server.process)
             if not isinstance(error, StartupError):

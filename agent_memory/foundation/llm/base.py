@@ -18,7 +18,7 @@ Answer = TypeVar("Answer", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class ChatMessage:
-    """One message of a model call. `role` is system, user or assistant. `pictures` are URLs, including `data:` URLs."""
+    """One message in a model call. `role` is system, user or assistant. `pictures` are URLs, including `data:` URLs."""
 
     role: str
     content: str
@@ -61,7 +61,7 @@ class Embedder(Protocol):
     async def embed(self, texts: Sequence[str], *, role: TextRole = "document", timeout: float | None = None) -> Vectors:
         """Embed texts like `EmbeddingModel.embed`.
 
-        Vectors are comparable only between a query and documents, or between texts of the same role.
+        Vectors are comparable only between a query and documents, or between texts with the same role.
         """
         ...
 

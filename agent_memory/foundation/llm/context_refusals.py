@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from agent_memory.foundation.core.tables import read_table
 
-_READ = 4000  # characters of a refusal that are read
+_READ = 4000  # characters to read from a refusal
 
 
 @dataclass(frozen=True, slots=True)

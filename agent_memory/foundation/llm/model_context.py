@@ -1,4 +1,4 @@
-"""Record the context of each model: its size, the source of that size, and how the server counts tokens."""
+"""Record each model's context: its size, the source of that size, and how the server counts tokens."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _MOST_RATE = 16.0
 class ContextLimit:
     """The largest number of tokens for prompt and answer together, by the server's count.
 
-    `source` says where the limit comes from: `set` by the operator, `told` by the server, `learned` from a refusal, or
-    `assumed` from the model's name.
+    `source` says where the limit comes from: `set` (by the operator), `told` (reported by the server), `learned` (from
+    a refusal), or `assumed` (from the model's name).
     """
 
     tokens: int
@@ -45,7 +45,7 @@ class ContextLimit:
 
 
 class ModelContext:
-    """The context of one model on one server, as far as this process knows it."""
+    """One model's context on one server, as known to this process."""
 
     def __init__(
         self, where: str, model: str, *, assumed: int, configured: int | None = None, clock: Callable[[], float] = time.monotonic
@@ -147,7 +147,7 @@ class ModelContext:
     def learn_refusal(self, overflow: ContextOverflow, ours: int, *, answer: int = 0) -> None:
         """Learn from a refused request: a prompt of `ours` tokens by this server's count, plus room for `answer` tokens.
 
-        If the refusal does not state a limit, assume half the size of the request. Never assume less than the largest
+        If the refusal does not state a limit, assume half the request's size. Never assume less than the largest
         accepted request.
         """
         if overflow.sent is not None and ours > 0:

@@ -1,8 +1,8 @@
-"""Define a profile for each embedding model, so that the cosines of different models are comparable.
+"""Define a profile for each embedding model, so that different models' cosines are comparable.
 
-The vectors of many models share a large component, so even unrelated texts have a cosine of 0.8. Subtracting the mean
-vector brings all models to about the same scale (Mu, Viswanath, "All-but-the-Top", ICLR 2018). The package contains the
-mean vectors of known models. For other models, the mean vector is estimated from probe sentences and stored.
+Many models' vectors share a large component, so even unrelated texts have a cosine of 0.8. Subtracting the mean vector
+brings all models to about the same scale (Mu, Viswanath, "All-but-the-Top", ICLR 2018). The package contains known
+models' mean vectors. For other models, the mean vector is estimated from probe sentences and stored.
 """
 
 from __future__ import annotations

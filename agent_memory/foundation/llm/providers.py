@@ -13,7 +13,7 @@ from agent_memory.foundation.llm.tokens import TokenCounter
 
 @dataclass(frozen=True)
 class Models:
-    """The models of a process. `chat` is None without a model server. `description` is one line without secrets."""
+    """A process's models. `chat` is None without a model server. `description` is one line without secrets."""
 
     embedder: EmbeddingModel
     chat: ChatModel | None
@@ -60,7 +60,7 @@ async def _open_models(settings: Settings) -> Models:
     if not models.use_openai_embeddings:
         local = await LocalEmbedder.open(settings)
         return Models(local, chat, counter, f"embeddings {_local(local)}; {about_chat}")
-    # Chat and embeddings of the same server share one circuit breaker.
+    # Chat and embeddings from the same server share one circuit breaker.
     shared = chat_server if models.embedding_base_url is None and models.embedding_api_key is None else None
     server = shared or embeddings.embedding_server(settings)
     remote = await embeddings.OpenAIEmbedder.open(settings, server=server, counter=counter)

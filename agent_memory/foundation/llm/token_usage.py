@@ -1,4 +1,4 @@
-"""Count the tokens of model calls."""
+"""Count the tokens that model calls use."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _METER: ContextVar[TokensUsed | None] = ContextVar("agent_memory.model_usage", d
 
 @contextmanager
 def metering() -> Generator[TokensUsed]:
-    """Yield a counter for the tokens of all model calls inside this `with` block, including repairs and failed calls."""
+    """Yield a counter for the tokens that model calls in this `with` block use, including repairs and failed calls."""
     used = TokensUsed()
     token = _METER.set(used)
     try:

@@ -61,7 +61,7 @@ class TokenCounter:
     def __init__(self, encoding: tiktoken.Encoding | None = None) -> None:
         self._encoding = encoding
         self._tokens_of = None if encoding is None else _PieceTokens(encoding).__getitem__
-        self._executor = giving_way("count")  # its thread starts at first use
+        self._executor = giving_way("count")  # its thread starts on first use
 
     @classmethod
     async def open(cls) -> TokenCounter:
@@ -92,7 +92,7 @@ class TokenCounter:
         return max(1, self.count(f"{role}: {content}"))
 
     def count_chat(self, message: MemoryMessage) -> int:
-        """Count like `count_message`, including all other fields of the message."""
+        """Count like `count_message`, including all of the message's other fields."""
         text, more = counted(message)
         return self.count_message(message.role, text) + more
 

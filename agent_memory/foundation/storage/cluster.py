@@ -1,6 +1,6 @@
-"""Find the node of each bucket in one Redis or a Redis Cluster, and follow buckets that move to another node.
+"""Find each bucket's node in one Redis or a Redis Cluster, and follow buckets that move to another node.
 
-All keys of a bucket share a slot, so a plain connection to the slot's node can run all commands. A node refuses
+All of a bucket's keys share a slot, so a plain connection to the slot's node can run all commands. A node refuses
 commands and searches for slots that it no longer owns (MOVED) and for keys in transit (ASK). A caller may have to
 repeat a request, but never gets incomplete data.
 """
@@ -66,7 +66,7 @@ class BucketRedis:
 
 @dataclass(frozen=True, slots=True)
 class ClusterNodes:
-    """The nodes of a cluster. Each entry of `slots` has the first and the last slot of a range, and its node's URL."""
+    """A cluster's nodes. Each entry of `slots` has the first and the last slot of a range, and its node's URL."""
 
     slots: tuple[tuple[int, int, str], ...]
 
@@ -91,7 +91,7 @@ def _at(url: str, host: Any, port: Any) -> str:
 
 
 async def locate_buckets(url: str, buckets: Sequence[Keys], *, display_url: str, command_timeout: float) -> list[BucketRedis]:
-    """Return the Redis of each bucket. `url` points to a Redis or to any node of a Redis Cluster.
+    """Return each bucket's Redis. `url` points to a Redis or to any node of a Redis Cluster.
 
     Raises StartupError if Redis does not answer, or if no node owns a bucket's slot.
     """

@@ -166,7 +166,7 @@ Pipe = Pipeline
 
 
 class PipelineReader:
-    """A callable that runs the reads of several stores in one round trip."""
+    """A callable that runs several stores' reads in one round trip."""
 
     def __init__(self, client: aioredis.Redis) -> None:
         self._client = client
@@ -198,7 +198,7 @@ async def write(client: aioredis.Redis, build: Callable[[Pipe], object], *, atom
 
 
 async def send_reads(client: aioredis.Redis, commands: Sequence[tuple[tuple[Any, ...], Mapping[str, Any]]]) -> list[Any]:
-    """Run the command stack of a redis-py pipeline as `read` does."""
+    """Run a redis-py pipeline's command stack as `read` does."""
     if not commands:
         return []
     sent = [parts for parts, _ in commands]

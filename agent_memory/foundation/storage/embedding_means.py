@@ -1,4 +1,4 @@
-"""Store the mean vector of each embedding model. A mean never changes and never expires."""
+"""Store each embedding model's mean vector. A mean never changes and never expires."""
 
 from __future__ import annotations
 

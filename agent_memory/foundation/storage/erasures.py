@@ -1,4 +1,4 @@
-"""Reject writes to the data of a user, session, or agent while an erasure of this data is requested or running.
+"""Reject writes to a user's, session's, or agent's data while an erasure of this data is requested or running.
 
 The write's own script checks for erasures (`lua/parts/erasures.lua`). A rejected request waits until the erasure ends
 (`storage/scripts.py`). Work that uses older data specifies its start time (`Work.since`), so that the script can also

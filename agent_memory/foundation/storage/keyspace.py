@@ -85,7 +85,7 @@ def new_mid(tenant: str, memory_id: str) -> str:
     return digest("memory", tenant, memory_id)
 
 
-# Cached, because each turn of a conversation reads nearly the same messages.
+# Cached, because each turn in a conversation reads nearly the same messages.
 _mid = lru_cache(maxsize=8192)(new_mid)
 
 
@@ -95,7 +95,7 @@ def _sid(tenant: str, namespace: str | None, user_id: str | None, session_id: st
 
 
 def tag(value: str) -> str:
-    """Return the index tag of a string: its UTF-8 in hexadecimal, which cannot contain query syntax."""
+    """Return a string's index tag: its UTF-8 in hexadecimal, which cannot contain query syntax."""
     return value.encode("utf-8").hex()
 
 

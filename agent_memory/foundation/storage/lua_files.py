@@ -136,7 +136,7 @@ def _lines(name: str) -> list[str]:
 
 @cache
 def _folders(owner: str) -> list[Traversable]:
-    """Return the folders that contain the `.lua` files of a feature or of a foundation folder."""
+    """Return the folders that contain a feature's or a foundation folder's `.lua` files."""
     tops = [folder for level in LEVELS if (folder := files("agent_memory") / level / owner / "lua").is_dir()]
     return [folder for top in tops for folder in (top, *(entry for entry in top.iterdir() if entry.is_dir()))]
 

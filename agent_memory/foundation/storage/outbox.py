@@ -54,7 +54,7 @@ class Backlog:
 
 
 def sum_backlogs(buckets: Sequence[dict[DueKind, Backlog]]) -> dict[DueKind, Backlog]:
-    """Combine the backlogs of several buckets: add their counts, and keep the greatest age."""
+    """Combine several buckets' backlogs: add their counts, and keep the greatest age."""
     return {
         kind: Backlog(
             sum(backlogs[kind].pending for backlogs in buckets),

@@ -21,13 +21,13 @@ from agent_memory.foundation.storage.round_trip import command, exchange
 Arg = str | bytes | int | float
 
 _FSYNC_MS = 3000
-# A write waits, with growing pauses, for an erasure that was requested at most this long ago. An older erasure has no
-# worker or much data to delete.
+# A write waits, with growing pauses, for an erasure that was requested at most this long ago. An older erasure has
+# either no worker or a lot of data to delete.
 _ERASURE_SECONDS = 3.0
 _ERASURE_LOOK_SECONDS = 0.02
 _LOOKS_GROW = 1.25
 _MOST_LOOK_SECONDS = 0.25
-# The reason of a dead letter whose tries began but never ended.
+# The reason for a dead letter whose tries began but never ended.
 NEVER_ENDED = "no try ended, not even with an error: the workers may have died on it"
 
 
@@ -71,7 +71,7 @@ class Script:
                 return await command(self._client, *self._with_text(call))
 
     async def each(self, calls: Sequence[Mapping[str, Any]]) -> list[Any]:
-        """Run several calls in one round trip and return their replies. If a call fails, its error takes the place of the reply.
+        """Run several calls in one round trip and return their replies. If a call fails, its error replaces the reply.
 
         Raises errors that affect the whole exchange, such as a lost connection.
         """
@@ -98,7 +98,7 @@ class Script:
     async def _on_disk(self, call: Sequence[Any]) -> Any:
         """Run the script and wait until the change is on disk. Raises RedisUnavailable if this takes too long.
 
-        The script and WAITAOF use one connection, because WAITAOF covers only the writes of its own connection.
+        The script and WAITAOF use one connection, because WAITAOF covers only its own connection's writes.
         """
         for attempt in (call, self._with_text(call)):
             reply, waited = await exchange(self._client, [attempt, ("WAITAOF", 1, 0, _FSYNC_MS)])

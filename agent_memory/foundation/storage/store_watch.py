@@ -1,4 +1,4 @@
-"""Watch the Redis of one bucket.
+"""Watch one bucket's Redis.
 
 The watch checks that Redis answers and accepts writes, that Redis contains the known store, and that all indexes exist.
 The watch also rebuilds missing indexes. If the store is lost, the watch blocks all of the process's Redis commands.
@@ -313,7 +313,7 @@ async def inspect_stores(url: str, buckets: Sequence[Keys], file: StoreFile | No
 async def accept_store(
     url: str, buckets: Sequence[Keys], file: StoreFile | None, *, command_timeout: float
 ) -> list[tuple[StoreState, StoreState]]:
-    """Accept the current content of a Redis as the store. Return each bucket's state before and after. Raises StartupError."""
+    """Accept a Redis's content as the store. Return each bucket's state before and after. Raises StartupError."""
     states: list[tuple[StoreState, StoreState]] = []
     async with bucket_clients(url, buckets, command_timeout=command_timeout) as clients:
         for keys, client in clients:

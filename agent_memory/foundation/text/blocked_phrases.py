@@ -18,7 +18,7 @@ class Blocklist:
         self._stems: list[str] = []
         self._plain: list[str] = []
         for phrase in dict.fromkeys(phrases):
-            # A phrase of only stop words is matched literally.
+            # A phrase with only stop words is matched literally.
             if row := stems(phrase):
                 self._stems.append(_row(row))
             elif plain := words(phrase):

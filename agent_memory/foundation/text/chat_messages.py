@@ -94,7 +94,7 @@ def whole_window(messages: Sequence[Message], fit: int, total: int) -> tuple[lis
     """Return about the last `fit` messages, without separating a tool call from its answers.
 
     `whole_from` chooses the cut. The second value is True if a message still answers a missing call, because the call
-    is in an earlier message of the session. `total` is the number of messages in the session.
+    is in an earlier message in the session. `total` is the number of messages in the session.
     """
     start = len(messages) - fit
     if start <= 0:
@@ -157,7 +157,7 @@ def _without_media(value: Any, media_count: list[int]) -> Any:
     cleaned = {name: _without_media(item, media_count) for name, item in fields.items()}
     kind = fields.get("type")
     if media_count[0] == before and isinstance(kind, str) and _MEDIA.search(kind) and not kind.startswith("file_"):
-        # The part contains only the address or id of the medium, no data.
+        # The part contains only the medium's address or id, no data.
         media_count[0] += 1
     return cleaned
 

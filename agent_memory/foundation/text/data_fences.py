@@ -42,7 +42,7 @@ def fence(text: str, label: str) -> str:
 def message_lines(messages: Sequence[PromptMessage], zone: tzinfo = UTC) -> str:
     """Return one line of JSON for each message, with `n`, `at`, `role` and `text`, and `pictures` if there are any.
 
-    Because of the JSON encoding, the content of a message cannot imitate another message.
+    Because of the JSON encoding, a message's content cannot imitate another message.
     """
     lines = (
         {"n": item.number, "at": shown_time(item.created_at, zone), "role": item.role, "text": plain_text(item.content)}

@@ -30,10 +30,10 @@ from agent_memory.foundation.text.terms import content_of, stems, terms, words
 _NAMED = 3.0
 _NUMBERED = 4.0
 _FEWNESS = 0.5
-# Factors of a statement's gain: statements of the user matter most, questions least.
+# Factors in a statement's gain: the user's statements matter most, questions least.
 _ASSISTANT = 0.5
 _ASKING = 0.25
-_SHORTEST = 3  # words of a statement
+_SHORTEST = 3  # words in a statement
 _LEAST_CONTENT = 2  # content words: "What a nice idea!" has fewer. With "I" or "we" one is enough: "I'm vegan"
 _OWN = re.compile(r"\b(?:I|[Ww]e|[Mm]y|[Oo]ur)\b")
 # With more statements, the second pass would take too many rounds.
@@ -66,7 +66,7 @@ class SpokenMessage(NamedTuple):
 
 
 def statements_of(messages: Sequence[SpokenMessage], split: Callable[[str], Sequence[str]]) -> list[Statement]:
-    """Return the sentences of messages with their speakers.
+    """Return the sentences in messages, with their speakers.
 
     A name at the beginning of a message ("Ana: …") is the speaker if most messages with the same role begin with a
     name. Otherwise, the role is the speaker.
@@ -82,7 +82,7 @@ def statements_of(messages: Sequence[SpokenMessage], split: Callable[[str], Sequ
 
 
 def statements_of_summary(summary: str, split: Callable[[str], Sequence[str]], at: datetime) -> list[Statement]:
-    """Return the statements of an earlier summary.
+    """Return an earlier summary's statements.
 
     A line without a day, such as a line that a model wrote, gets the time `at`.
     """
@@ -217,7 +217,7 @@ class _Choice:
             (_ASKING if _is_asking(each.text) else 1.0) * (_ASSISTANT if each.speaker == "assistant" else 1.0) for each in statements
         ]
         self._sizes = [count(f" {_ended(each.text)}") for each in statements]
-        # Each day and each speaker of a day costs the tokens of its heading once.
+        # Each day, and each speaker on a day, costs its heading's tokens once.
         self._days = [day(each.at) if each.speaker else "" for each in statements]
         self._lines = [(when, each.speaker) for when, each in zip(self._days, statements, strict=True)]
         self._heads = {when: count(f"{when.rpartition(' ')[0]}:") + 1 if when else 0 for when in set(self._days)}
@@ -270,8 +270,8 @@ class _Choice:
             if needed > left or gain <= 0:
                 continue
             value = -gain / needed
-            # A value grows only when its day's or speaker's heading is paid. If it still beats the next entry, it is
-            # the best.
+            # A value grows only when its day's or speaker's heading has been paid for. If it still beats the next
+            # entry, it is the best.
             if heap and value > heap[0][0]:
                 heapq.heappush(heap, (value, index))
                 continue

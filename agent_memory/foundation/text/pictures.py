@@ -1,4 +1,4 @@
-"""Find the pictures and the named files in a message's parts, in the format of any chat API. Pure functions, no I/O."""
+"""Find the pictures and the named files in a message's parts, in any chat API's format. Pure functions, no I/O."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST_WORDS = 500
 
 
 def pictures_of(parts: Sequence[Any] | None) -> list[str]:
-    """Return the address of each picture: an http address, or a `data:` URL that contains the picture itself."""
+    """Return each picture's address: an http address, or a `data:` URL that contains the picture itself."""
     return [address for part in _parts(parts) if "image" in _kind(part) and (address := _address(part)) is not None]
 
 

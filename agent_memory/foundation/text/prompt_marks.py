@@ -9,10 +9,10 @@ import re
 
 from agent_memory.foundation.text.cleaning.control_characters import plain_text
 
-# These headings are part of the API contract: change no letter.
+# These headings are part of the API contract: do not change them.
 SUMMARY_HEAD = "## A summary of the conversation so far:\n"
 MEMORIES_HEAD = "## Long term memories related to the user's query\n "
-# For prompts in the format of another API, which has separate sections.
+# For prompts in another API's format, which has separate sections.
 FACTS_HEAD = "## Long term memories: what is known\n"
 STATEMENTS_HEAD = "## Long term memories: what was said before\n"
 # The headings of all features' sections begin like this, so a new feature needs no line here.
@@ -47,7 +47,7 @@ _OLD_LINE = re.compile(rf"^[^\n]*{_ID}[\"'”»]?\s*$")
 
 
 def part_heading(title: str) -> str:
-    """Return the heading of a feature's section in a prompt."""
+    """Return the heading for a feature's section in a prompt."""
     return f"{_PART_HEAD}{title}\n"
 
 
@@ -59,7 +59,7 @@ def escape_headings(text: str) -> str:
 def own_words(text: str, role: str = "user") -> str:
     """Return a message's text without memory lines and sections from a prompt, even if they are quoted ("> ")."""
     if role in TOOL_ROLES and '"memory_type"' in text and '"text"' in text:
-        return ""  # The text is the answer of one of our search tools.
+        return ""  # The text is an answer from one of our search tools.
     if "##" not in text and "]" not in text and "(ID: " not in text and NO_MEMORIES not in text:
         return text
     if not any(mark in text for mark in _SIGNS):

@@ -12,7 +12,7 @@ from re import Match
 from agent_memory.foundation.core.tables import read_table
 
 _KEY_LABEL = r"[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
-# Documented formats of tokens, each with a text that it always contains.
+# Documented token formats, each with text that it always contains.
 _TOKENS = [line.split(" ") for line in read_table("text/data/redaction/tokens.toml")["tokens"].split("\n") if line]
 _NAMES = (
     r"pass(?:word|wd|phrase|code)|pwd|passwort|kennwort|mot de passe|contraseña|senha|wachtwoord"

@@ -21,10 +21,10 @@ from agent_memory_client.models import MemoryRecord
 REACH = 2
 # Weight of a message's own terms, against 1 for its neighbors'.
 OWN_WEIGHT = 2
-# A message with more different terms than this gets no terms from its neighbors.
+# A message with more distinct terms than this gets no terms from its neighbors.
 STANDS_ALONE = 36
 _MANY = 1000
-# With more different terms, the neighbors' vectors count less, in inverse proportion.
+# With more distinct terms, the neighbors' vectors count less, in inverse proportion.
 _SAYS_ENOUGH = 9
 # Weights of the nearest neighbors' vectors, and of the next ones.
 NEIGHBOUR_WEIGHTS = (0.3, 0.1)
@@ -41,7 +41,7 @@ def _day_in_words(year: int, month: int, day: int) -> str:
 
 
 def unit_terms(record: MemoryRecord, before: Sequence[MemoryRecord] = (), after: Sequence[MemoryRecord] = ()) -> str:
-    """Return the index terms of a memory: its speaker, day, own words, neighbors' words, topics and entities.
+    """Return a memory's index terms: its speaker, day, own words, neighbors' words, topics and entities.
 
     Own words count twice, unless the text is very long. Neighbors' words count once, and only if the text is short.
     """
@@ -62,7 +62,7 @@ def unit_terms(record: MemoryRecord, before: Sequence[MemoryRecord] = (), after:
 
 
 def passage_terms(record: MemoryRecord, passage: str) -> str:
-    """Return the index terms of a passage: the memory's day once, and the passage's own words twice."""
+    """Return a passage's index terms: the memory's day once, and the passage's own words twice."""
     own = terms(passage)
     return " ".join([_terms_of_day((record.event_date or record.created_at).date()), *own, *own])
 
@@ -75,7 +75,7 @@ def _terms_of_day(when: date) -> str:
 def needs_context(text: str) -> float:
     """Return a measure (0 to 1) of how much a text needs its context.
 
-    The value is 1 for up to nine different terms, and otherwise 9 divided by the number of terms.
+    The value is 1 for up to nine distinct terms, and otherwise 9 divided by the number of terms.
     """
     return min(1.0, _SAYS_ENOUGH / max(len(set(terms(text))), 1))
 

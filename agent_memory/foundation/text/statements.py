@@ -18,7 +18,7 @@ from agent_memory.foundation.text.redaction import redact
 from agent_memory.foundation.text.terms import content_of, words
 from agent_memory_client.models import MemoryMessage
 
-# A clause with fewer words is an item of a list.
+# A clause with fewer words is an item in a list.
 _CLAUSE_WORDS = 4
 _CLAUSES = re.compile(r"[,;:，；：、]")
 _SMALL_TALK = frozenset(read_table("text/data/words/common.toml")["assent"].split())

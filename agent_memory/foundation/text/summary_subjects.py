@@ -26,7 +26,7 @@ class Subjects:
     """Counts of the statements that contain each content word."""
 
     def __init__(self, texts: Iterable[str], former: Sequence[str] = ()) -> None:
-        """Count the words of `texts`. `former` are the words of an earlier summary's last line."""
+        """Count the words of `texts`. `former` are the words in an earlier summary's last line."""
         self._counts = Counter[str]()
         self._forms: dict[str, Counter[str]] = {}
         texts = list(texts)

@@ -29,7 +29,7 @@ _WITHIN_WORDS = frozenset(f"_'{ascii_letters}{digits}")
 _APART = {code: " " for code in range(128) if chr(code) == "'" or chr(code) not in _WITHIN_WORDS}
 _QUOTED = re.compile(r'"([^"]*)"')
 EDGES = ".,;:!?\"“”‘’'()[]{}<>…*`"
-# Accents, and vowel signs of Arabic and Hebrew, which most texts omit.
+# Accents, and Arabic and Hebrew vowel signs, which most texts omit.
 _COMBINING = re.compile("[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u0652\u0670]")
 # Chinese, Japanese and Korean; Thai, Lao, Burmese and Khmer.
 _BLANKLESS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af\U00020000-\U0002fa1f\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
@@ -72,7 +72,7 @@ def _known_chunks(text: str) -> Sequence[str]:
 
 
 def _term(word: str) -> str:
-    """Return the index term of a folded word. A word of more than 48 characters becomes an uncached digest."""
+    """Return the index term for a folded word. A word of more than 48 characters becomes an uncached digest."""
     if len(word) <= _MAX_TERM:
         return _short_term(word)
     return ("xl" if word.isascii() else "ul") + blake2b(word.encode(), digest_size=10).hexdigest()
@@ -103,17 +103,17 @@ def _pieces(word: str, *, pairs: bool = True) -> Iterable[str]:
 
 
 def is_blankless(word: str) -> bool:
-    """True if a word contains characters of a script that is written without spaces."""
+    """True if a word contains characters from a script that is written without spaces."""
     return not word.isascii() and _CJK.search(word) is not None
 
 
 def words(text: str) -> list[str]:
-    """Return the folded words of a text in order, including stop words."""
+    """Return a text's folded words in order, including stop words."""
     return _WORD.findall(fold(text))
 
 
 def _chunk_terms(chunk: str) -> tuple[tuple[str, ...], str | None]:
-    """Return the terms of a chunk's words, and a term for the whole chunk, or None if the chunk contains only words."""
+    """Return the terms for a chunk's words and one for the whole chunk, or None if the chunk contains only words."""
     bare = chunk.strip(EDGES)
     if chunk.isascii():
         # Letters and digits alone are one word.
@@ -131,7 +131,7 @@ def _chunk_terms(chunk: str) -> tuple[tuple[str, ...], str | None]:
 
 
 def _stemmed(word: str) -> str:
-    """Return the index term of an ASCII word. A number has no stem and rarely repeats, so it skips the cache."""
+    """Return the index term for an ASCII word. A number has no stem and rarely repeats, so it skips the cache."""
     return word if word.isdigit() and len(word) <= _MAX_TERM else _term(word)
 
 
@@ -151,9 +151,9 @@ _terms_of_chunk = _Chunks().__getitem__
 
 
 def terms(text: str) -> list[str]:
-    """Return at most 4,096 index terms of a text, in order and without stop words.
+    """Return at most 4,096 index terms for a text, in order and without stop words.
 
-    The terms of whole chunks and of stems from other languages come last.
+    The terms for whole chunks and for stems from other languages come last.
     """
     index_terms: list[str] = []
     wholes: list[str] = []
@@ -169,7 +169,7 @@ def terms(text: str) -> list[str]:
 
 
 def query_terms(text: str, limit: int = 256) -> list[str]:
-    """Return the last `limit` distinct terms of a query, because a long message usually ends with its question."""
+    """Return the last `limit` distinct terms in a query, because a long message usually ends with its question."""
     return list(_query_terms(text))[-limit:]
 
 
@@ -202,7 +202,7 @@ _KNOWN_QUERIES = 512
 
 @lru_cache(maxsize=_KNOWN_QUERIES)
 def _query_terms(text: str) -> Sequence[str]:
-    """Return a query's distinct terms. If its language is not English, omit the frequent words of that language.
+    """Return a query's distinct terms. If its language is not English, omit that language's frequent words.
 
     The index terms of stored texts include these words, because the guessed language may be wrong.
     """
@@ -236,7 +236,7 @@ def phrases(text: str, limit: int = 8) -> list[str]:
 
 
 def loose_terms(text: str, limit: int = 64) -> list[str]:
-    """Return the distinct index terms of a query outside its quotations."""
+    """Return a query's distinct index terms outside its quotations."""
     return query_terms(_QUOTED.sub(" ", text), limit)
 
 
@@ -257,6 +257,6 @@ def content_of(text: str) -> list[str]:
 
 
 def stems(text: str) -> list[str]:
-    """Return the stems of a text in order, without stop words. In scripts without spaces, each character is a stem."""
+    """Return a text's stems in order, without stop words. In scripts without spaces, each character is a stem."""
     content_words = (word for word in words(text) if word not in STOP_WORDS)
     return [_term(piece) for word in content_words for piece in _pieces(word, pairs=False)]

@@ -168,7 +168,7 @@ class ChangeStore:
     ) -> None:
         """Record a request to forget memories: the owner, the counts and the deadline for an undo, but no content.
 
-        `name` is the receipt's id, which becomes the change's id. `about` are more fields of the change's origin.
+        `name` is the receipt's id, which becomes the change's id. `about` contains more fields for the change's origin.
         """
         namespace, user_id = owner
         origin = {"actor": scope.actor or CONVERSATION, FORGOTTEN: dict(counts), "receipt_id": name, "user_id": user_id}
@@ -179,7 +179,7 @@ class ChangeStore:
         await self._scripts.run_group(scope.tenant, change={"id": name, "fields": fields, "mids": []})
 
     async def end_forgetting(self, scope: Scope, name: str) -> None:
-        """Mark a recorded forget request as undone. `name` is the id of its receipt."""
+        """Mark a recorded forget request as undone. `name` is its receipt's id."""
         await self._scripts.run_group(scope.tenant, claim_change(scope, name, "applied", "undone"))
 
     async def erase_forgettings(self, scope: Scope, namespace: str | None, user_id: str) -> None:

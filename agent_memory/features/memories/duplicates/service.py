@@ -1,4 +1,4 @@
-"""Queue compactions (merges of duplicates) for the workers, and count the memories of a namespace or user."""
+"""Queue compactions (merges of duplicates) for the workers, and count a namespace's or user's memories."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from agent_memory.foundation.api.principals import writing
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.core.task_kinds import DueKind
 
-# The job's name in Redis. The job merges the repeats of a namespace, user or session, or all repeats.
+# The job's name in Redis. The job merges a namespace's, user's or session's repeats, or all repeats.
 COMPACT = "compact"
 
 

@@ -21,7 +21,7 @@ class CandidateList(Enum):
     MATCHING = auto()
     """Counts the memories that match the filter, without listing them."""
     BEST_BY_WORDS = auto()
-    # Only memories of the time that the query mentions, which other lists may rank too low.
+    # Only memories from the time that the query mentions, which other lists may rank too low.
     NEAREST_IN_TIME = auto()
     BEST_BY_WORDS_IN_TIME = auto()
     # No messages, so that chat cannot crowd out facts.
@@ -128,7 +128,7 @@ def _with_history(current: Hits, past: Hits) -> Hits:
 
 
 def times_of(candidates: Candidates, field: bytes) -> dict[str, float]:
-    """Map the name of each hit to the value of one time field (epoch seconds)."""
+    """Map each hit's name to the value of one time field (epoch seconds)."""
     times: dict[str, float] = {}
     for hits in candidates.values():
         times |= hits.numbers(field)

@@ -89,7 +89,7 @@ class DocumentFrequencies:
         self._samples: dict[str, _Sample] = {}
 
     async def count_terms(self, clause: str, terms: Sequence[str], *, settle: bool = False) -> TermStatistics:
-        """Return the statistics of terms in the memories that match a clause (see `around`), usually in one round trip.
+        """Return statistics for terms in the memories that match a clause (see `around`), usually in one round trip.
 
         Include memories that are not valid yet or have just ended, because the index would need 50% more time to
         exclude them. With `settle`, wait briefly if many new memories do not have vectors yet.

@@ -1,7 +1,7 @@
 """Score candidates by words and passages. Pure functions.
 
-RediSearch computes scores from statistics of its entire index. This module recomputes the scores from statistics of the
-searched memories, so that other users' memories do not influence the scores.
+RediSearch computes scores from statistics for its entire index. This module recomputes the scores from statistics for
+the searched memories, so that other users' memories do not influence the scores.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ def mean_length(documents: Collection[str]) -> float:
 def with_nearest_passages(near: Mapping[str, float], passages: Hits | None) -> tuple[dict[str, float], dict[str, int]]:
     """Return each memory's similarity, and the number of its best passage.
 
-    A long memory's similarity is the mean of the similarities of its beginning and its best passage. From this mean,
-    the function subtracts what the best of many passages gains by chance.
+    A long memory's similarity is the mean of its beginning's and its best passage's similarities. From this mean, the
+    function subtracts what the best of many passages gains by chance.
     """
     similarities, farthest = dict(near), min(near.values(), default=0.0)
     best = _best_passages(passages)

@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 _DEPTHS = (100, 400, 1600, 6400)
 # Without pages, half the depth gives an equally good ranking; docs/recall.md has the measurements.
 _DEPTH_WITHOUT_PAGES = 50
-# By words and meaning, recent memories may rank very low.
+# By words and meaning alone, recent memories may rank very low.
 _AGE_DEPTH = 400
 
 

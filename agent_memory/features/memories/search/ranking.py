@@ -21,8 +21,8 @@ from agent_memory_client.models import Condition, HitExplanation, SearchModeEnum
 
 # The default weight of meaning; words get the rest.
 ALPHA = 0.5
-# The weight of meaning where words match by chance: the two lists contain different memories, or the query
-# mentions a time, whose words also occur in memories of other years. Chosen on six sets, each left out in turn.
+# The weight of meaning where words match by chance: the two lists contain different memories, or the query mentions a
+# time, whose words also occur in memories from other years. Chosen on six sets, each left out in turn.
 ALPHA_BY_CHANCE, _UNALIKE = 0.6, 1
 _COMPARED = 10
 # The weight of meaning for a query that quotes a memory or a passage.
@@ -31,10 +31,10 @@ ALPHA_QUOTED = 0.3
 ALPHA_UNKNOWN_SCRIPT = 0.02
 NEAR_SHARE = 0.5
 """In a prompt about a time, a memory that shares no word needs at least this share of the highest similarity."""
-# The bonus for memories of the query's time, on scores from 0 to 1. R@10 of MiniLM, LoCoMo (116) and REALTALK (22):
+# The bonus for memories from the query's time, on scores from 0 to 1. R@10 of MiniLM, LoCoMo (116) and REALTALK (22):
 # 0.2: 88.6, 68.2; 0.1: 87.9, 63.6; 0.3: 90.2, 61.4; without times 84.3, 61.4; that time first 87.1, 36.4.
 TIME_BONUS = 0.2
-# The bonus for statements of a speaker whom the query names. R@10 of LoCoMo and REALTALK (other sets name no speakers):
+# The bonus for statements by a speaker whom the query names. R@10 of LoCoMo and REALTALK (other sets name no speakers):
 # 0: 83.7, 53.2; 0.1: 84.7, 54.4; 0.15: 84.3, 55.5; 0.2: 84.5, 55.6; 0.3: 83.4, 55.8.
 SPEAKER_BONUS = 0.2
 _LONGEST = timedelta(days=31)
@@ -270,7 +270,7 @@ def _rank_both(query: SearchQuery, candidates: Candidates, min_similarity: float
     fused = fuse(near, words, alpha, last_word=last_word, in_time=in_time, least=least, far=far)
     time_bonus = TIME_BONUS if query.words.subject else 1.0
     if in_time:
-        # Without a subject, all memories of that time come first.
+        # Without a subject, all memories from that time come first.
         fused = with_bonus(fused, in_time, time_bonus)
     if said := _said_by_named_speakers(query, candidates):
         fused = with_bonus(fused, said, SPEAKER_BONUS)
@@ -301,7 +301,7 @@ def _far(query: SearchQuery, near: Mapping[str, float]) -> float:
 
 
 def _said_by_named_speakers(query: SearchQuery, candidates: Candidates) -> Collection[str]:
-    """Return the memories found by words whose speaker the query names."""
+    """Among the memories found by words, return those by speakers whom the query names."""
     speakers = frozenset[bytes]() if query.meaning is None else terms_of_speakers(query.meaning.omitted_names)
     hits = candidates.get(CandidateList.BEST_BY_WORDS)
     if hits is None or not speakers:

@@ -1,4 +1,4 @@
-"""Let the age of memories influence their order. Pure functions with the archived server's formulas."""
+"""Let memories' age influence their order. Pure functions with the archived server's formulas."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Item = TypeVar("Item")
 
 
 class Age(Enum):
-    """How age affects the order of a search result."""
+    """How age affects a search result's order."""
 
     IGNORED = auto()
     """The request disables recency, or its query mentions a time."""
@@ -43,8 +43,8 @@ class RecencyWeights:
     half_life_created: float = 30.0
 
 
-# The default: if memories are equal, the one that was said last comes first.
-# Readings do not count: otherwise, a memory would rank higher because a search found it before.
+# The default: if memories are equal, the one that was said last comes first. Reads do not count: otherwise, a memory
+# would rank higher because a search found it before.
 TIEBREAK = RecencyWeights(semantic=1.0, recency=0.01, freshness=0.0, novelty=1.0)
 
 
@@ -96,7 +96,7 @@ def weigh_age(
 
 
 def now_of(request: SearchRequest) -> float:
-    """Return the time (epoch seconds) from which to count ages."""
+    """Return the time (epoch seconds) from which ages are measured."""
     return (request.reference_time or datetime.now(UTC)).timestamp()
 
 

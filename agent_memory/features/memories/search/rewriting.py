@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 _ANSWER_TOKENS = 200
 # A query that is several pages long is a text to compare, not a question.
 _LONGEST = 4000
-# The number of cached rewrites. Later pages of the same search use them.
+# The number of cached rewrites. Later pages in the same search use them.
 _KNOWN = 1000
 
 _TASK = """You prepare questions for a search by meaning in the long-term memory of an assistant: short notes and messages about its users.

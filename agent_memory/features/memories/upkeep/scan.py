@@ -43,7 +43,7 @@ from agent_memory_client.models import (
 
 _PAGE = 1000
 _GROUP_FIELDS = {"namespace": "ns", "user_id": "u", "session_id": "s", "memory_type": "ty"}
-# More terms would make the look-up slower, but not more accurate.
+# More terms would make the lookup slower, but not more accurate.
 _TWIN_TERMS = 16
 
 

@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 _DELAY_SECONDS = 0.5
 _CLOSE_SECONDS = 2.0
 _BATCH = 500
-# Beyond these numbers, for example if Redis is unavailable, drop readings to save memory.
+# Beyond these numbers, for example if Redis is unavailable, drop reads to save memory.
 _MOST_WAITING = 20_000
 _MOST_REMEMBERED = 100_000
 

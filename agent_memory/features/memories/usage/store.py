@@ -19,7 +19,7 @@ _SCAN_STEP = 1000
 
 
 def queue_usage(pipe: Pipe, keys: Keys, mids: Sequence[str]) -> None:
-    """Queue one command that reads the usage of memories. `with_usage` parses each value of the reply."""
+    """Queue one command that reads memories' usage. `with_usage` parses each value of the reply."""
     pipe.execute_command("HMGET", keys.usage, *mids)
 
 

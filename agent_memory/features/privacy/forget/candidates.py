@@ -1,4 +1,4 @@
-"""Find the memories that a subject could refer to, by the words and vectors of all their versions."""
+"""Find the memories that a subject could refer to, by all their versions' words and vectors."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class CandidateFinder:
         return profile_of(self._models.embedder(scope.tenant).model).least
 
     async def _vector(self, scope: Scope, text: str) -> NDArray[np.float32] | None:
-        """Return the vector of a text, or None. Without a vector, callers match only by words.
+        """Return a text's vector, or None. Without a vector, callers match only by words.
 
         The result is None if the model is unavailable, or if the model does not know the text's script (for example,
         Cyrillic).

@@ -1,4 +1,4 @@
-"""Extract the content words of a text, and match different forms of a word. Pure functions, no I/O."""
+"""Extract a text's content words, and match different forms of a word. Pure functions, no I/O."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agent_memory.foundation.text.terms import is_blankless, stems, words
 _HIRAGANA = re.compile("[\u3041-\u309f]")
 MOST_TEXT = 20_000
 _SHARED_PREFIX, _PREFIX_SHARE = 5, 0.7
-# The prefixes of a word take memory quadratic in its length, so longer words have no other forms.
+# A word's prefixes take memory quadratic in its length, so longer words have no other forms.
 _MOST_WORD = 64
 # Sentences are compared with many subjects, so many are cached. A whole text takes up to 100 KB, so few texts are.
 _SENTENCE_CHARS, _KNOWN_SENTENCES, _KNOWN_TEXTS = 500, 8192, 32

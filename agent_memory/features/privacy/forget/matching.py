@@ -75,7 +75,7 @@ def subject_of(text: str, *, about: bool = False) -> Subject:
 
 
 def requested(text: str) -> Subject:
-    """Return the subject of a text. The text either asks to forget the subject or only describes it."""
+    """Return a text's subject. The text either asks to forget the subject or only describes it."""
     request = next((each for each in (memory_request(text), memory_request(f"forget {text}")) if each and each.kind == "forget"), None)
     return subject_of(text) if request is None else subject_of(request.subject, about=request.about)
 

@@ -52,7 +52,7 @@ class Whose:
 
 @dataclass(slots=True)
 class Targets:
-    """The targets of a request: the facts and messages to delete, and the sentences that state the subject (`stated`).
+    """A request's targets: the facts and messages to delete, and the sentences that state the subject (`stated`).
 
     `possible` contains uncertain matches, which are shown but not deleted.
     """

@@ -311,7 +311,7 @@ class ForgetService:
         targets.turns |= {memory.mid: memory for memory in turns if is_turn(memory.versions[-1].record)}
         others: list[LineageMemory] = []
         if targets.messages:
-            # No index knows which facts cite a message, so all facts of the owner are read.
+            # No index knows which facts cite a message, so all of the owner's facts are read.
             pages = [page async for page in self.lineage.pages(scope, facts_of(targets.whose.namespace, targets.whose.user_id))]
             others = list({memory.mid: memory for page in pages for memory in page if memory.mid not in facts}.values())
         loaded_refs = {copy.ref for copy in targets.sessions}
@@ -333,7 +333,7 @@ class ForgetService:
 
 
 def _owner_of(whose: Whose, plan: Plan) -> tuple[str | None, str | None]:
-    """Return the namespace and user of a request. Without a user, return the owner of all deleted memories if there is only one."""
+    """Return a request's namespace and user. Without a user, return the owner of all deleted memories if there is only one."""
     owners = {(record.namespace, record.user_id) for memory in plan.removed_memories.values() for record in [memory.versions[-1].record]}
     return owners.pop() if whose.user_id is None and len(owners) == 1 else (_namespace_of(whose, plan), whose.user_id)
 
@@ -422,7 +422,7 @@ def _take_repeated(targets: Targets, memories: Sequence[LineageMemory]) -> None:
 
 
 def _items(data: ForgottenData) -> list[ForgottenItem]:
-    """Return forgotten data as a list: facts, then messages, then summaries, each in the order of time."""
+    """Return forgotten data as a list: facts, then messages, then summaries, each in chronological order."""
     items = [
         ForgottenItem(
             kind="message" if is_turn(record) else "fact",

@@ -46,7 +46,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class JournalCopy:
-    """The journal of a session, or a batch from it that extraction has set aside."""
+    """A session's journal, or a batch from it that extraction has set aside."""
 
     name: str
     epoch: str

@@ -152,7 +152,7 @@ class ForgetStore:
         return fields
 
     async def _terms(self, scope: Scope, plan: Plan, positions: Mapping[str, str]) -> list[list[str]]:
-        """Return the index terms of messages around removed ones, without any words from their neighbors.
+        """Return the index terms for messages around removed ones, without any words from their neighbors.
 
         A worker later adds the words of the remaining neighbors again.
         """
@@ -227,7 +227,7 @@ class ForgetStore:
         return await asyncio.to_thread(_kept, header, rows)
 
     async def _header(self, scope: Scope, name: str) -> ReceiptHeader | None:
-        """Return the header of a receipt, or None if the caller may not undo it."""
+        """Return a receipt's header, or None if the caller may not undo it."""
         names = ["t", "ns", "u", "nss", "at", "un", "by"]
         row = (await read(self._client, lambda pipe: pipe.hmget(self._keys.forgetting(name), names)))[0]
         tenant, namespace, user, spaces, at, until, actor = (None if value is None else value.decode() for value in row)
@@ -316,7 +316,7 @@ class ForgetStore:
         return counts
 
     async def _receipts(self) -> AsyncIterator[tuple[str, str | None]]:
-        """Yield the name and the user of each receipt."""
+        """Yield each receipt's name and user."""
         prefix = self._keys.forgetting("")
         with redis_errors():
             async for key in self._client.scan_iter(match=prefix.replace("{", "\\{") + "*", count=500):
@@ -330,7 +330,7 @@ class ForgetStore:
         return [name.decode() for name in (await read(self._client, lambda pipe: pipe.zrange(key, 0, -1)))[0]]
 
     async def _drop(self, scope: Scope, user_id: str | None, names: Sequence[str], holder: dict[str, Any] | None = None) -> Counter[str]:
-        """Delete the receipts that contain data of `holder`, or all receipts in `names` if `holder` is None. See `forget_drop.lua`."""
+        """Delete the receipts that contain `holder`'s data, or all receipts in `names` if `holder` is None. See `forget_drop.lua`."""
         receipts = self._keys.forgettings(digest("forgettings", scope.tenant, user_id))
         about: dict[str, Any] = {"receipts": receipts, "root": self._keys.root, "tenant": tag(scope.tenant), "holder": holder}
         removed = [await self._drop_receipt(receipt=self._keys.forgetting(name), name=name, **about) for name in names]
@@ -338,7 +338,7 @@ class ForgetStore:
 
 
 def _kept(header: ReceiptHeader, rows: Sequence[Sequence[str | None]]) -> ForgottenData:
-    """Decode the rows of `forget_show.lua`."""
+    """Decode the rows from `forget_show.lua`."""
     data = ForgottenData(header)
     for what, value, *whose in rows:
         assert value is not None

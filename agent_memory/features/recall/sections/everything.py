@@ -35,7 +35,7 @@ _TYPES = ("semantic", "procedural", "episodic")
 
 @dataclass(frozen=True, slots=True)
 class EverythingReads:
-    """Lists the memories of the query's users and namespaces. The prompt shows at most `most` tokens of them."""
+    """Lists memories for the query's users and namespaces. The prompt shows at most `most` tokens of them."""
 
     ask: PromptAsk
     query: SearchQuery
@@ -65,7 +65,7 @@ class EverythingReads:
 
 
 def _durability(memory: ShownMemory) -> tuple[bool, bool, int, bool, bool, bool, int, float]:
-    """Return the sort key of a memory.
+    """Return a memory's sort key.
 
     Facts precede messages. Within each kind, these criteria apply in order: pinned, type, still true, contains a name,
     lasting topic, times said, newest date.

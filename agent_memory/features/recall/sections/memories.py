@@ -125,8 +125,8 @@ class MemoryReads:
     async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> MemoriesContent:
         """Return the memories found in these replies, best first.
 
-        Leave out memories of the session's newest messages, because the prompt shows these messages anyway. Messages
-        from other sessions that are not memories yet come first, because the index cannot rank them.
+        Leave out memories made from the session's newest messages, because the prompt shows these messages anyway.
+        Messages from other sessions that are not memories yet come first, because the index cannot rank them.
         """
         ask, query, section, settings = self.ask, self.query, self.section, self.section.settings
         elsewhere: list[ShownMemory] = []
@@ -211,7 +211,7 @@ def holding_literals(query: SearchQuery, page: Sequence[ShownMemory]) -> Sequenc
 
 
 def without_far_phrases(query: SearchQuery, ranking: Ranking, page: Sequence[ShownMemory], least: float) -> Sequence[ShownMemory]:
-    """Return the page without short messages that are unlikely to match a query of one word.
+    """Return the page without short messages that are unlikely to match a one-word query.
 
     A short message has one or two content words. A short message stays if it shares the query's word, or if its
     similarity is at least `least`. Between such short texts, a lower similarity means little. Return the page unchanged
@@ -285,7 +285,7 @@ def _happens_in(query: SearchQuery, memory: ShownMemory) -> bool:
     if date is not None and start <= as_in_zone(date, zone) < end:
         return True
     said_on = (memory.last_said_at or memory.created_at).astimezone(zone).date()
-    # If a date is ambiguous, one possible meaning in the time is enough.
+    # If a date is ambiguous, one possible meaning within that time is enough.
     possible = (moments(each, zone) for mention in mentions(memory.text, said_on) for each in mention.possible)
     return any(start < until and begin < end for begin, until in possible)
 

@@ -1,4 +1,4 @@
-"""Read the Redis of the archived server: find its keys by SCAN and read them in pages. Never write to it.
+"""Read the archived server's Redis: find its keys by SCAN and read them in pages. Never write to it.
 
 `working_memory:[namespace:][user:]session`     JSON document, or a string of the same JSON (early releases)
 `memory_idx:<id>`                               hash, with the vector as float32 bytes

@@ -16,7 +16,7 @@ from agent_memory.foundation.llm.base import Embedder
 from agent_memory_client.models import MemoryTypeEnum
 
 _PROBES = 2
-# Vectors of one text by the same model differ only by rounding. Vectors by two models are unrelated.
+# One text's vectors from the same model differ only by rounding. Vectors from two models are unrelated.
 _SAME_MODEL = 0.98
 # Messages precede those that arrive here, whose positions count from 1. A position of this size is exact to 15 µs.
 _BEFORE = 1e11
@@ -25,7 +25,7 @@ Line = dict[str, Any]
 
 
 async def memory_lines(memories: Sequence[OldMemory], embedder: Embedder, mode: str) -> list[Line]:
-    """Return the lines of memories, with the old vectors that can be reused."""
+    """Return the lines for memories, with the old vectors that can be reused."""
     lines: list[Line] = []
     for memory in memories:
         record = memory.record.model_dump(mode="json", exclude_unset=True, exclude_none=True)
@@ -75,7 +75,7 @@ def session_line(session: OldSession, item: OldItem, *, extract: bool) -> Line:
 
 
 def summary_line(kind: OldKind, item: OldItem, notes: list[str]) -> Line:
-    """Return the line of a summary view or of a partition. Raises UnmovableRecord."""
+    """Return the line for a summary view or a partition. Raises UnmovableRecord."""
     raw = item.document or b""
     data = {"view": view_of(raw)} if kind is OldKind.VIEW else {"partition": partition_of(raw, notes)}
     return {"kind": "summary", "id": item.name, **data}

@@ -1,4 +1,4 @@
-"""Import the Redis of an archived server, as lines of an export.
+"""Import an archived server's Redis as the lines of an export.
 
 A migration supports a dry run, and can be interrupted and repeated. It never changes data that exists here, and never
 restores data that was deleted here. If a session changes on the archived server after its migration, a later run

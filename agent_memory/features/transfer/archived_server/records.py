@@ -124,7 +124,7 @@ def record_of(values: Mapping[str, Any], notes: list[str], *, flag: str) -> Memo
 def _fill_times(fields: dict[str, Any]) -> None:
     """Fill in missing times from one of the memory's other times, or else from its ULID.
 
-    If it has neither, use the time of the migration.
+    If it has neither, use the migration time.
     """
     times = [fields[name] for name in ("created_at", "persisted_at", "updated_at", "last_accessed") if name in fields]
     nearest = times[0] if times else ulid_time(str(fields["id"]))
@@ -163,12 +163,12 @@ def session_of(raw: bytes) -> OldSession:
 
 
 def view_of(raw: bytes) -> dict[str, Any]:
-    """Return the fields of a summary view. Raises UnmovableRecord."""
+    """Return a summary view's fields. Raises UnmovableRecord."""
     return _document(raw, [])
 
 
 def partition_of(raw: bytes, notes: list[str]) -> dict[str, Any]:
-    """Return the fields of a computed partition. Raises UnmovableRecord."""
+    """Return a computed partition's fields. Raises UnmovableRecord."""
     values = _document(raw, notes)
     values["summary"] = clean_text(values.get("summary"), notes, "summary")
     return values

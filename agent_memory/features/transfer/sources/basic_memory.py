@@ -65,7 +65,7 @@ def _note(path: Path, name: str) -> Iterator[Item]:
 
 
 def _front_matter(text: str) -> tuple[Fields, str]:
-    """Return the fields and the body of a note. Raises Unusable if the fields are not YAML."""
+    """Return a note's fields and body. Raises Unusable if the fields are not YAML."""
     if not text.startswith("---\n"):
         return Fields({}), text
     front, closed, body = text[4:].partition("\n---")

@@ -60,7 +60,7 @@ def _branch(fields: Fields) -> list[Fields]:
 
 
 def _text(message: Fields) -> str | None:
-    """Return the text of a message, without thoughts and tool calls. Older exports have only `text`."""
+    """Return a message's text, without thoughts and tool calls. Older exports have only `text`."""
     parts = [Fields.of(part, "a part") for part in message.list("content")]
     texts = [text for part in parts if part.text("type") == "text" and (text := part.text("text"))]
     return "\n\n".join(texts) or (message.text("text") if not parts else None)

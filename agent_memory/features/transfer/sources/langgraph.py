@@ -16,7 +16,7 @@ _TEXTS = ("text", "content", "memory", "data", "value", "description", "summary"
 
 
 def read(path: Path, mapping: Mapping[str, str]) -> Iterator[Item]:
-    """Yield each item as a fact. `mapping["user"]` is the position of the user in the namespace (default: the last)."""
+    """Yield each item as a fact. `mapping["user"]` is the user's position in the namespace (default: the last)."""
     position = mapping.get("user", "-1")
     if not re.fullmatch(r"-?[0-9]{1,3}", position):
         raise Unusable("--map user=N must be a position in the namespace, such as user=1")

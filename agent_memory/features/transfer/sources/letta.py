@@ -15,7 +15,7 @@ _HEARTBEATS = {"heartbeat", "login", "system_alert"}
 
 
 def read(path: Path, mapping: Mapping[str, str]) -> Iterator[Item]:
-    """Yield the blocks and messages of the agents in a file of the current or the legacy format."""
+    """Yield the agents' blocks and messages from a file in the current or the legacy format."""
     if path.stat().st_size > MAX_RECORD:
         raise Unusable(f"{path.name} is larger than {MAX_RECORD >> 20} MiB")
     try:

@@ -1,4 +1,4 @@
-"""Convert the items of a source to the lines of an export, which the import reads. Pure functions, no I/O.
+"""Convert a source's items to the lines of an export, which the import reads. Pure functions, no I/O.
 
 The same item always gives the same lines, so a repeated import changes nothing.
 """
@@ -110,7 +110,7 @@ def block_line(block: CoreBlock, place: Placement, default: datetime) -> dict[st
 
 
 def conversation_lines(talk: Conversation, place: Placement, default: datetime) -> Iterator[dict[str, Any] | tuple[str, str]]:
-    """Yield a conversation's lines: memories of its messages, then its session. Raises Unusable.
+    """Yield a conversation's lines: memories made from its messages, then its session. Raises Unusable.
 
     For a message that cannot become a memory, yield its id and the reason instead. Long conversations are split.
     """
@@ -131,7 +131,7 @@ def conversation_lines(talk: Conversation, place: Placement, default: datetime) 
                 record |= {"agent_id": talk.agent_id} if talk.agent_id else {}
                 record.pop("persisted_at", None)
                 yield _checked_line(record, chat.created_at, position + 1 - 1e6)
-            # Requests of long ago to forget something must not delete anything now.
+            # Old requests to forget something must not delete anything now.
             waits = place.extracts and text is not None and asked_to_forget(chat) is None
             common = {"role": chat.role, "content": message.text, "id": message.id, "created_at": _plain(chat.created_at)}
             messages.append(common | {"extracted": not waits, "promoted": True, "waits": waits})
@@ -159,7 +159,7 @@ def _session_line(talk: Conversation, session: str, place: Placement, part: Sequ
 
 
 def _dated(talk: Conversation, default: datetime) -> list[Said]:
-    """Return the messages with times and distinct ids. A message without a time gets the time of the message before it."""
+    """Return the messages with times and distinct ids. A message without a time gets the previous message's time."""
     at = talk.created_at or next((message.at for message in talk.messages if message.at), None) or talk.updated_at or default
     said: list[Said] = []
     ids: set[str] = set()

@@ -1,4 +1,4 @@
-"""Mem0: `get_all` dumps of the platform or the class `Memory`, and that class's stores (history, Qdrant, Chroma)."""
+"""Mem0: `get_all` dumps from the platform or the class `Memory`, and that class's stores (history, Qdrant, Chroma)."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from agent_memory.features.transfer.sources.reading import Found, each, has_tabl
 
 KEEPS_IDS = True
 _LISTS = ("results", "memories")
-# Keys of a stored payload that `get_all` returns outside `metadata`.
+# Keys in a stored payload that `get_all` returns outside `metadata`.
 _OWN = {"data", "hash", "created_at", "updated_at", "user_id", "agent_id", "run_id", "actor_id", "role", "text_lemmatized"}
 
 
 def read(path: Path, mapping: Mapping[str, str]) -> Iterator[Item]:
-    """Yield the memories of a JSON file, a history database, or the folder of a local Qdrant or Chroma store."""
+    """Yield the memories in a JSON file, a history database, or the folder of a local Qdrant or Chroma store."""
     if path.is_dir():
         found = _chroma(path / "chroma.sqlite3") if (path / "chroma.sqlite3").is_file() else _qdrant(path)
         yield from each(found, _fact)
@@ -65,7 +65,7 @@ def _stored(memory_id: str, payload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _history(path: Path) -> Iterator[Found]:
-    """Yield the last state of each memory in a history. A history contains no user ids."""
+    """Yield each memory's last state in a history. A history contains no user ids."""
     memories: dict[str, dict[str, Any]] = {}
     for row in rows(path, "history", "memory_id, new_memory, event, created_at, updated_at, is_deleted"):
         name = str(row["memory_id"])

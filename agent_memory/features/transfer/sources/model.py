@@ -80,13 +80,13 @@ Item: TypeAlias = Fact | Conversation | CoreBlock | LeftOut
 
 
 class Source(Protocol):
-    """A module that reads the files of one system."""
+    """A module that reads one system's files."""
 
     KEEPS_IDS: bool
     """True if the system's ids are globally unique. The import then keeps them, so that programs can still use them."""
 
     def read(self, path: Path, mapping: Mapping[str, str]) -> Iterator[Item]:
-        """Yield the items of a file or folder. Raises Unusable if the file is in another format."""
+        """Yield the items in a file or folder. Raises Unusable if the file is in another format."""
         ...
 
 
@@ -154,7 +154,7 @@ class Fields:
 
 
 def guarded(name: str, items: Iterable[Item]) -> Iterator[Item]:
-    """Yield the items of one record. A record that cannot be read becomes a `LeftOut`."""
+    """Yield one record's items. A record that cannot be read becomes a `LeftOut`."""
     try:
         yield from items
     except Unusable as error:

@@ -55,7 +55,7 @@ Owner = tuple[str | None, str | None]
 
 
 class Moving:
-    """The lines of an import, stored and sorted on disk, so that files may be large.
+    """An import's lines, stored and sorted on disk, so that files may be large.
 
     Use the object as a context manager, call `read`, and then iterate over `lines(owner)` for each of the `owners`.
     """
@@ -129,7 +129,7 @@ class Moving:
             self.left_out.add(name, "it is in the files twice")
             return
         now: Mapping[str, Any] = line.get("now", {}).get("record") or line
-        # A session follows all memories of its messages.
+        # A session follows all memories made from its messages.
         dated = now.get("updated_at" if line["kind"] == "session" else "created_at")
         at = datetime.fromisoformat(dated).timestamp() if dated else 0.0
         raw = json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")

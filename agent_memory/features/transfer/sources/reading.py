@@ -20,7 +20,7 @@ MAX_RECORD = 128 * 1024 * 1024
 """Bytes that one record may take. The largest ChatGPT conversations take about 20 MiB."""
 _MAX_MEMBERS = 1_000
 _MAX_UNPACKED = 16 * 1024**3
-# JSON packs to a tenth. A bomb packs to a thousandth.
+# JSON shrinks to a tenth of its size, a bomb to a thousandth.
 _MAX_RATIO, _RATIO_FROM = 100, 32 * 1024 * 1024
 # If an object ends within the first line, the file has an object on each line.
 _FIRST_LINE = 8 * 1024 * 1024
@@ -54,7 +54,7 @@ class _Stream:
 
 
 def records(path: Path, *lists: str) -> Iterator[Found | LeftOut]:
-    """Yield the records of a JSON file, one at a time.
+    """Yield the records in a JSON file, one at a time.
 
     The file is an array, an object with the records in its members `lists`, or one object per line. If an object has
     none of the lists, it is a record itself.
@@ -64,7 +64,7 @@ def records(path: Path, *lists: str) -> Iterator[Found | LeftOut]:
 
 
 def stream_records(stream: BinaryIO, name: str, *lists: str) -> Iterator[Found | LeftOut]:
-    """Yield the records of an open JSON file, as `records` does."""
+    """Yield the records in an open JSON file, as `records` does."""
     head = b""
     while not head.strip() and (more := stream.readline(_FIRST_LINE)):
         head = more.removeprefix(_BOM).lstrip()
@@ -196,7 +196,7 @@ def _refuse_bombs(path: Path, infos: list[zipfile.ZipInfo]) -> None:
 
 
 def rows(path: Path, table: str, columns: str, order: str = "rowid") -> Iterator[Mapping[str, Any]]:
-    """Yield the rows of a table in an SQLite file, without ever writing to the file. Raises Unusable."""
+    """Yield the rows from a table in an SQLite file, without ever writing to the file. Raises Unusable."""
     if not path.is_file():
         raise Unusable(f"{path.name} is not a file")
     try:

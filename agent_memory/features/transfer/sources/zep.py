@@ -69,7 +69,7 @@ def _episode(fields: Fields) -> Fact:
 
 
 def _speaker(fields: Fields) -> tuple[str, str]:
-    """Return the role and the text of a message. Graphiti's episodes begin with the speaker: `user: Hello`."""
+    """Return a message's role and text. Graphiti's episodes begin with the speaker: `user: Hello`."""
     text, role = fields.needed("content"), fields.text("role", "role_type")
     if role is None:
         before, colon, after = text.partition(":")

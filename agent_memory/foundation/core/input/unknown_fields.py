@@ -1,7 +1,7 @@
 """Ignore a request's unknown fields, but reject an unknown field whose name resembles a field in `NARROWING`.
 
-If the server ignored a misspelled `user_id`, the request would apply to the memories of all users. This check costs no
-time for requests without unknown fields.
+If the server ignored a misspelled `user_id`, the request would apply to all users' memories. This check costs no time
+for requests without unknown fields.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ GROUPS = cast("dict[str, type[Group]]", {name: field.annotation for name, field 
 
 @cache
 def variables() -> dict[str, tuple[str, str]]:
-    """Return a dict that maps the name of each environment variable to its group and field."""
+    """Return a dict that maps each environment variable's name to its group and field."""
     return {
         variable: (group, name)
         for group, model in GROUPS.items()

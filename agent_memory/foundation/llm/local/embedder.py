@@ -25,7 +25,7 @@ MAX_TOKENS = 256
 RUN_TEXTS = 32  # texts in one run of the network
 RUN_TOKENS = 512  # padded tokens in one run, which takes 25 to 60 ms of one core; more tokens were not faster
 URGENT_CHARS = 2000  # a call up to this size is one run and does not queue behind larger calls
-_CHARS = 8192  # characters of a text that are read: eight times the usual size of 256 tokens
+_CHARS = 8192  # characters to read from a text: eight times the usual size of 256 tokens
 
 Result = TypeVar("Result")
 
@@ -115,7 +115,7 @@ class LocalEmbedder:
 def plan_runs(lengths: Sequence[int]) -> list[list[int]]:
     """Group texts of similar length into runs of at most RUN_TEXTS texts and RUN_TOKENS padded tokens.
 
-    `lengths` are the token counts of the texts. Each run is a list of text indices.
+    `lengths` are the texts' token counts. Each run is a list of text indices.
     """
     runs: list[list[int]] = []
     for index in sorted(range(len(lengths)), key=lengths.__getitem__):
@@ -127,7 +127,7 @@ def plan_runs(lengths: Sequence[int]) -> list[list[int]]:
 
 
 def _load(models: ModelSettings) -> SentenceEncoder:
-    """Load the model and run it once, so that the memory allocation of the first run does not delay a user."""
+    """Load the model and run it once, so that the first run's memory allocation does not delay a user."""
     encoder = _read(models)
     try:
         encoder.forward(encoder.tokenize([BLANK]))

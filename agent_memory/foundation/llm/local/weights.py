@@ -57,13 +57,13 @@ HOW_TO_INSTALL = (
     "or set OPENAI_API_KEY or OPENAI_BASE_URL"
 )
 _MAX_HEADER_BYTES = 16 * 1024 * 1024
-# Weights use seven bits. Two products of such a weight and an unsigned byte fit into 16 bits, in which older processors
-# add them. With eight bits, vectors would depend on the processor.
+# Weights use seven bits. Two products of such a weight and an unsigned byte fit into 16 bits, the width in which older
+# processors add them. With eight bits, vectors would depend on the processor.
 _LARGEST = 63
 
 
 def import_extra(*modules: str) -> list[Any]:
-    """Import modules of the `local` extra. Importing takes 0.25 s. Raises StartupError."""
+    """Import the `local` extra's modules. Importing takes 0.25 s. Raises StartupError."""
     try:
         return list(map(importlib.import_module, modules))
     except ImportError as error:
@@ -71,7 +71,7 @@ def import_extra(*modules: str) -> list[Any]:
 
 
 def find_package(model: str) -> Path:
-    """Return the folder of a packaged model after checking its digests. Raises StartupError.
+    """Return a packaged model's folder after checking its digests. Raises StartupError.
 
     Do not import the package, because the import would run unneeded code, such as torch.
     """
@@ -107,7 +107,7 @@ def read_json(path: Path) -> dict[str, Any]:
 def read_weights(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, NDArray[np.float32]]:
     """Return tensors as float32 arrays. Raises StartupError.
 
-    Tensors that are stored as float32 are views of the memory-mapped file, so processes share this memory.
+    Tensors that are stored as float32 are views into the memory-mapped file, so processes share this memory.
     """
     try:
         data = np.memmap(path, dtype=np.uint8, mode="r")

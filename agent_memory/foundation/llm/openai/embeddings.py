@@ -30,7 +30,7 @@ DEFAULT_DIMENSIONS = 1536
 PROBE_TIMEOUT = 3.0
 MAX_INPUTS = 256
 MAX_INPUT_TOKENS = 8191
-MAX_BATCH_CHARS = 400_000  # below the 300,000 tokens of a request: a token has two characters or more on average
+MAX_BATCH_CHARS = 400_000  # below the limit of 300,000 tokens per request: a token averages two or more characters
 MIN_INPUT_TOKENS = 64
 _STATED_LIMIT = re.compile(r"(?:maximum|max|limit|most)\D{0,40}(\d{2,6})", re.IGNORECASE)
 
@@ -106,7 +106,7 @@ class OpenAIEmbedder:
                 if refused.status == 404 or way == len(self._ways):
                     raise refused.as_error(self._what) from refused
                 continue
-            # A server that refuses everything for a moment gets its dimensions again.
+            # If a server refused everything for a moment, later requests send the dimensions again.
             if way and (not self.dimensions or all(len(row) == self.dimensions for row in rows)):
                 self._ways = self._ways[way:]
             return rows

@@ -12,7 +12,7 @@ from agent_memory.foundation.llm.token_usage import number
 Look = Callable[[str], Awaitable[Any]]
 """A function that returns the JSON at an address, or None."""
 
-# Fields of a listed model, best first. The training size `n_ctx_train` is left out: servers seldom serve it.
+# A listed model's fields, best first. The training size `n_ctx_train` is left out: servers seldom serve it.
 _FIELDS = ("max_model_len", "context_length", "context_window", "loaded_context_length", "max_context_length", "context_size")
 # Ollama's default on most machines until the model is loaded.
 _OLLAMA_DEFAULT = 4096
@@ -69,19 +69,19 @@ def _of_entry(entry: dict[str, Any]) -> int:
 
 
 def _of_props(answer: Any, _: str) -> ServedContext | None:
-    """Return the context size of a slot (llama.cpp)."""
+    """Return a slot's context size (llama.cpp)."""
     tokens = number(_dict(_dict(answer).get("default_generation_settings")).get("n_ctx"))
     return ServedContext(tokens) if tokens else None
 
 
 def _of_lm_studio(answer: Any, model: str) -> ServedContext | None:
-    """Return the context size of the loaded model, not the largest possible size (LM Studio)."""
+    """Return the loaded model's context size, not the largest possible size (LM Studio)."""
     tokens = number(_entry(answer, model).get("loaded_context_length"))
     return ServedContext(tokens) if tokens else None
 
 
 def _of_ollama(answer: Any, model: str) -> ServedContext | None:
-    """Return the context size of the loaded model (Ollama).
+    """Return the loaded model's context size (Ollama).
 
     Ollama silently truncates longer prompts. If the model is not loaded, the result is therefore a low guess.
     """

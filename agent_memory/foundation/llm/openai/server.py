@@ -44,7 +44,7 @@ _TOO_LONG = re.compile(
 )
 # Work waits at most this long for information about a server.
 _LOOK_SECONDS = 2.0
-_MOST_TOLD = 4_000_000  # bytes; the longest list of models of any provider has about one million
+_MOST_TOLD = 4_000_000  # bytes; any provider's longest list of models has about one million
 
 # Common servers close idle connections after five seconds, so we close them earlier.
 _CONNECTIONS = httpx2.Limits(max_connections=1000, max_keepalive_connections=100, keepalive_expiry=4.0)
@@ -113,7 +113,7 @@ class ModelServer:
         self._urgent = asyncio.Semaphore(models.max_concurrent_calls)
         # The SDK must not retry: on 429 it would wait up to a minute and occupy our slot. No redirects: they may lead
         # to a server that the operator did not name. No timeouts: `_guarded` limits each call.
-        # aiohttp parses HTTP in C. It refuses credentials in the address beside the header that the SDK sends.
+        # aiohttp parses HTTP in C. It refuses credentials in the address if the SDK also sends them in a header.
         self.url, credentials = _split_credentials(self.url)
         http = openai.DefaultAioHttpClient(follow_redirects=False, timeout=None, limits=_CONNECTIONS, auth=credentials)
         self._client = openai.AsyncOpenAI(base_url=self.url, api_key=self._key, max_retries=0, timeout=None, http_client=http)
@@ -138,7 +138,7 @@ class ModelServer:
                     f"{what}: no free connection within {timeout:g} s, because too many calls are running", reason="busy"
                 ) from error
         else:
-            await self._urgent.acquire()  # without a wait
+            await self._urgent.acquire()  # without waiting
         try:
             return await self._guarded(what, lambda _: request(self._client), deadline.seconds_left or 0.0)
         finally:
@@ -186,7 +186,7 @@ class ModelServer:
         now, began = asyncio.get_running_loop().time, False
         last = now() + _MOST_SILENCES * timeout
         try:
-            # A timeout of the SDK would be per read, so a server that drips bytes could block us forever. Only tokens
+            # The SDK's timeout would apply per read, so a server that drips bytes could block us forever. Only tokens
             # extend this timeout.
             async with asyncio.timeout(timeout) as limit:
 

@@ -19,8 +19,8 @@ _FORMAT = re.compile(r"response_format|json|schema|structured|grammar|guided", r
 _FENCE = re.compile(r"```[\w-]*+[^\S\n]*+\n(.*?)```", re.DOTALL)
 _THINKING = re.compile(r"^\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
 _MAX_CANDIDATES = 32
-_SHOWN_ANSWER = 4000  # characters of a bad answer that the repair call sees
-# The strict mode of some servers refuses these keywords. Answers are validated anyway.
+_SHOWN_ANSWER = 4000  # characters of a bad answer to show in the repair call
+# Some servers' strict mode refuses these keywords. Answers are validated anyway.
 _DROPPED = ("default", "title", "examples", "minLength", "maxLength", "minItems", "maxItems", "pattern", "format")
 
 

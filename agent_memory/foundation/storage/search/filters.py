@@ -47,7 +47,7 @@ _MOST_VALUES = 1000
 # No document has this tag, because all tags are hexadecimal.
 _NO_TAG = "none"
 _QUARANTINED = str(Num("tr") < 0)
-# Every search asks for current memories. These ranges are small, because few memories of the current index are about
+# Every search asks for current memories. These ranges are small, because few memories in the current index are about
 # to end or begin; ended ones are in the history (docs/architecture.md).
 _MOMENT = 0.5
 _CURRENT = all_of(negated(Num("z") <= _MOMENT), negated(Num("b") > _MOMENT))
@@ -82,7 +82,7 @@ def _values(value: Any) -> list[Any]:
 
 
 def _tag_filters(name: str, conditions: Any) -> list[Filter]:
-    """Return the clauses of a tag filter. A document must match all of them."""
+    """Return a tag filter's clauses. A document must match all of them."""
     field = _TAGS[name]
 
     def spell(value: object) -> str:
@@ -109,7 +109,7 @@ def _tag_filters(name: str, conditions: Any) -> list[Filter]:
 
 
 def _time_filters(name: str, conditions: Any, zone: tzinfo) -> list[Filter]:
-    """Return the clauses of a time filter. A document must match all of them.
+    """Return a time filter's clauses. A document must match all of them.
 
     Times are truncated to whole seconds, as the API contract specifies. Days are in the time zone `zone`.
     """

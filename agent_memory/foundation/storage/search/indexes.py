@@ -33,8 +33,8 @@ _BUILD_SECONDS = 600.0
 # caller times out.
 _PAUSE_MS = 1000
 _PAUSED_SECONDS = 4.0
-# A script, because Redis delays scripts together with writes. A plain FT.ALIASADD counts as a read: it runs during the
-# pause of another build, and crashes Redis (failed assertion) when it reaches the append-only file.
+# A script, because Redis delays scripts together with writes. A plain FT.ALIASADD counts as a read: it runs during
+# another build's pause, and crashes Redis (failed assertion) when it reaches the append-only file.
 _ADD_ALIAS = "return redis.call('FT.ALIASADD', ARGV[1], ARGV[2])"
 
 
@@ -147,8 +147,8 @@ def shared_schemas(keys: Keys, spec: VectorSpec) -> dict[str, IndexSchema]:
 
 
 def index_schema(name: str, prefix: str, fields: list[dict[str, Any]]) -> IndexSchema:
-    """Return the schema of an index of the hashes whose keys start with `prefix`."""
-    # No stop words: with the default list, a query of two stop words can crash RediSearch 2.10. The separator has no
+    """Return the schema for an index of the hashes whose keys start with `prefix`."""
+    # No stop words: with the default list, a query with two stop words can crash RediSearch 2.10. The separator has no
     # effect: redisvl uses it only to build keys, which we never let it do.
     index = {"name": name, "prefix": prefix, "key_separator": ":", "storage_type": "hash", "stopwords": []}
     return IndexSchema.from_dict({"index": index, "fields": fields})

@@ -38,7 +38,7 @@ def _sortable(value: float) -> int:
 
 
 def _instant(value: object) -> float | None:
-    """Return the time of an ISO 8601 string in seconds since 1970, or None for any other value.
+    """Return an ISO 8601 string's time in seconds since 1970, or None for any other value.
 
     A time without a zone is in UTC.
     """
@@ -82,7 +82,7 @@ parts."""
 
 @lru_cache(maxsize=8192)
 def writer_tag(writer: str) -> str:
-    """Return the tag of memories that `writer` wrote. Like `PINNED_TAG`, it differs from every metadata tag."""
+    """Return the tag for memories that `writer` wrote. Like `PINNED_TAG`, it differs from every metadata tag."""
     return _digest(f"written by {writer}")
 
 

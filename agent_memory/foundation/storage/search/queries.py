@@ -27,7 +27,7 @@ from agent_memory.foundation.storage.search.syntax import all_of, scoring
 
 # RediSearch returns at most this many hits (MAXSEARCHRESULTS).
 _MOST_RESULTS = 1_000_000
-# redis-py's queries lack this option. Sort keys have all digits of a number, but RETURN rounds sortable fields.
+# redis-py's queries lack this option. Sort keys have all of a number's digits, but RETURN rounds sortable fields.
 WITH_SORT_KEYS = "WITHSORTKEYS"
 
 

@@ -55,7 +55,7 @@ class Hits:
         return {name: float(value) for name, value in values if value is not None}
 
     def texts(self, field: bytes, first: int | None = None) -> list[bytes]:
-        """Return one field of each hit, or only of the `first` hits. A missing field is empty."""
+        """Return one field for each hit, or only for the `first` hits. A missing field is empty."""
         return [value or b"" for value in _field_of(self.rows[:first], field)]
 
     @classmethod
@@ -77,7 +77,7 @@ class ListPage(NamedTuple):
 
 def parse_listed(reply: Any) -> ListPage:
     """Parse the reply to a `queue_newest` query. Raises RedisUnavailable if the reply is incomplete."""
-    # Sort keys have all digits of a number, but RETURN rounds sortable fields.
+    # Sort keys have all of a number's digits, but RETURN rounds sortable fields.
     if isinstance(reply, list):
         total, *parts = cast("list[Any]", reply)
         keys, sorts = parts[::2], parts[1::2]
@@ -138,7 +138,7 @@ def _field_of(rows: Sequence[Row], field: bytes) -> list[bytes | None]:
 
 
 def _names(keys: Sequence[bytes]) -> list[str]:
-    """Extract the names from the keys of one index. All the keys have the same prefix."""
+    """Extract the names from one index's keys. All the keys have the same prefix."""
     if not keys:
         return []
     root, kind, _ = keys[0].rsplit(b":", 2)

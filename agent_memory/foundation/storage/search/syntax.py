@@ -35,7 +35,7 @@ def scoring(clause: str, terms: Iterable[str], mute: Collection[str] = ()) -> st
     Each term that a memory contains adds to the memory's score, except the terms in `mute`.
     """
     term_list = list(terms)
-    # If an intersection skips through a union, RediSearch 2.10 scores the last document of a term by that term alone.
+    # If an intersection skips through a union, RediSearch 2.10 scores the last document for a term by that term alone.
     # So the union only filters, and each term scores as an optional term. The union is inside an intersection of weight
     # 0, because a weight on the union itself is lost if only one of its terms exists.
     return f"{' '.join(f'~@k:{term}' for term in term_list if term not in mute)} ({having(clause, term_list)})=>{{$weight: 0.0}}"

@@ -32,7 +32,7 @@ _SOME_DAY = date(2024, 5, 15)
 _BESIDE = 6
 # Characters before a date that can qualify it.
 _BEFORE_CHARS = 40
-# Characters of a clause read on either side of a date.
+# Characters to read from a clause on either side of a date.
 _CLAUSE_CHARS = 240
 _RELATIVE = frozenset(["near", "weekday", "calendar", "weekend", "ago", "ahead", "day_of_month"])
 _TENSES: Sequence[Tense] = ("past", "future", "present", "unsure")
@@ -150,7 +150,7 @@ def _worded(text: str) -> Iterator[_TimeMatch]:
 
 
 def _tables_of(text: str) -> list[Table]:
-    """Return the tables of the likely languages, or an empty list if a language without a table is more likely."""
+    """Return the tables for the likely languages, or an empty list if a language without a table is more likely."""
     if _CHINESE.search(text):
         return [] if _KANA.search(text) else [tables()["zh"]]
     text_words = frozenset(_WORD.findall(text.lower()[:2_000]))
@@ -162,7 +162,7 @@ def _tables_of(text: str) -> list[Table]:
 
 
 def language_table(text: str) -> Table | None:
-    """Return the table of the text's likely language, or None."""
+    """Return the table for the text's likely language, or None."""
     likely_tables = _tables_of(text)
     return likely_tables[0] if likely_tables else None
 
@@ -268,7 +268,7 @@ def _interval(text: str, begin: tuple[_TimeMatch, Mention], end: tuple[_TimeMatc
     if not joins or one.kind not in _DATED or other.kind not in _DATED:
         return None
     first, last = one.time, other.time
-    # If one end of the interval has no year, it takes the year of the other end.
+    # If one end of the interval has no year, it takes the other end's year.
     if last is not None and not _has_year(time_match):
         possible = readings(time_match.kind, time_match.match, table, last.first, 0, "past", None)
         first = replace(last, first=possible[0].first, unit=possible[0].unit) if len(possible) == 1 else None

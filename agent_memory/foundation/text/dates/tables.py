@@ -19,7 +19,7 @@ _CHINESE = {digit: value for value, digit in enumerate("零一二三四五六七
 _EDGE = r"(?<!\w){}(?![\w(])"
 _YEAR = r"(?P<year>(?:19|20)\d\d)(?!\d|[.,]\d|s\b)"
 _GROUP = re.compile(r"\([^()]*\)\??")
-# The beginning of a month's or weekday's name that all matches of its pattern have.
+# The beginning of a month's or weekday's name that all matches of its pattern share.
 _BEGINNING = re.compile(r"(?:\w(?![?*]))*")
 _NUMERIC = (
     r"(?<![\w.,/-])(?P<year>(?:19|20)\d\d)-(?P<m>0[1-9]|1[0-2])-(?P<day>0[1-9]|[12]\d|3[01])(?![\d-])",
@@ -35,7 +35,7 @@ DatePattern = tuple[str, re.Pattern[str], int]
 
 
 class Table:
-    """The compiled date table of one language."""
+    """One language's compiled date table."""
 
     def __init__(self, code: str, source: Mapping[str, Any]) -> None:
         self.code = code
@@ -90,7 +90,7 @@ class Table:
         self.tail: int = questions["tail"]
 
     def patterns(self, text: str | None = None) -> list[DatePattern]:
-        """Return the kind and the pattern of each form. For near days ("yesterday"), also the number of days from today.
+        """Return each form's kind and pattern. For near days ("yesterday"), also the number of days from today.
 
         With `text`, omit patterns that cannot match because the text names no month and no weekday.
         """
@@ -122,7 +122,7 @@ def tables() -> Mapping[str, Table]:
 
 
 def _placeholders(source: Mapping[str, Any]) -> Mapping[str, str]:
-    """Return the pattern of each placeholder.
+    """Return each placeholder's pattern.
 
     {D} is a day of a month or a range of days, {DM} day and month in digits, {M} a month. {Y} is a year, {W} a weekday,
     {N} a number, {U} a unit, {C} a calendar unit.

@@ -21,13 +21,13 @@ _GLUED = frozenset("+#")  # "C" is not "C++"
 _BEFORE_SENTENCES = frozenset(["", *'.!?…:;"“„«‹([-–—>*'])
 _AS_EMOJI = "\ufe0f"
 _LETTERS = re.compile(r"[a-z\u0430-\u044f\u0451\u03b1-\u03c9\u0621-\u064a\u0904-\u0939\u1100-\u1175\u3131-\u318e]")
-_LONGEST_WHOLE = 8  # words (or characters) of the longest text that the data files list as a whole
+_LONGEST_WHOLE = 8  # words (or characters) in the longest text that the data files list as a whole
 _MOST_QUERY_CHARS = 500
 
 
 @dataclass(frozen=True, slots=True)
 class _Lexicon:
-    """The filler phrases of a language.
+    """A language's filler phrases.
 
     `filler` maps each phrase (a tuple of words) to True if the phrase alone is filler. A phrase that is filler only
     next to other filler maps to False.
@@ -124,7 +124,7 @@ def _has_content(query: str) -> bool:
 def literal_words(query: str) -> list[str]:
     """For a query without content, return the words to search for literally: "C++", "R" or an emoji.
 
-    A query of one word may be a name, even if some language uses the word as filler: "Mia".
+    A one-word query may be a name, even if some language uses the word as filler: "Mia".
     """
     vocabulary = _common_words()
     literals: list[str] = []

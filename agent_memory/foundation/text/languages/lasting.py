@@ -61,7 +61,7 @@ def _lasting() -> tuple[frozenset[str], re.Pattern[str]]:
 
 
 def _terms(section: str) -> Sequence[str]:
-    """Return the index terms of the words in a section of the language files.
+    """Return the index terms for the words in a section of the language files.
 
     In languages without spaces, terms are pairs of characters.
     """

@@ -173,7 +173,7 @@ class _Requests:
         return self._cut(subject.strip(_ENDS), self._trail)
 
     def _cut(self, subject: str, closing: re.Pattern[str]) -> str:
-        """Remove the closing words of a subject, unless the subject contains nothing else."""
+        """Remove a subject's closing words, unless the subject contains nothing else."""
         text_tokens = tokens(subject)
         joined = self._language.join(text_tokens)
         m = closing.search(joined.text)

@@ -19,23 +19,23 @@ Kind = Literal["filler", "asks", "forget"]
 
 LABELS = ("fact", "filler", "question", "task", "forget", "remember")
 MODEL = "multilingual-e5-small"
-# The labels of each kind, and the minimum sum of their probabilities. A proposal to forget may be wrong; dropping or
-# hiding a message must not be.
+# Each kind's labels, and the minimum sum of their probabilities. A proposal to forget may be wrong; dropping or hiding
+# a message must not be.
 KINDS: Mapping[Kind, tuple[tuple[str, ...], float]] = {
     "filler": (("filler",), 0.9),
     "asks": (("question", "task"), 0.95),
     "forget": (("forget",), 0.5),
 }
-# 99 of 100 lines that the weights are fitted on are shorter. The weights say nothing about longer texts.
+# 99 of 100 lines that the weights were fitted on are shorter. The weights say nothing about longer texts.
 MOST_BYTES = 105
 MARKS = ("?", "？", "؟")
 _MOST_CHARS, _MOST_WORDS = 200, 40
 
 
 def message_kinds(texts: Sequence[str], vectors: NDArray[np.float32]) -> list[Kind | None]:
-    """Return the kind of each text (filler, a question or task, a request to forget), or None if no kind is certain.
+    """Return each text's kind (filler, a question or task, a request to forget), or None if no kind is certain.
 
-    `vectors` are the document vectors of the texts.
+    `vectors` are the texts' document vectors.
     """
     probabilities = kind_probabilities(label_probabilities(message_features(texts, vectors), _weights()))
     certain = {kind: probability >= KINDS[kind][1] for kind, probability in probabilities.items()}
@@ -44,7 +44,7 @@ def message_kinds(texts: Sequence[str], vectors: NDArray[np.float32]) -> list[Ki
 
 
 def kind_probabilities(probabilities: NDArray[np.float32]) -> dict[Kind, NDArray[np.float32]]:
-    """Return the probability of each kind: the sum of the probabilities of its labels."""
+    """Return each kind's probability: the sum of its labels' probabilities."""
     return {kind: probabilities[:, [LABELS.index(label) for label in labels]].sum(axis=1) for kind, (labels, _) in KINDS.items()}
 
 

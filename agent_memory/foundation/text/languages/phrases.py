@@ -1,15 +1,15 @@
-"""Read the phrases of each language from the files in `agent_memory/foundation/text/data`.
+"""Read each language's phrases from the files in `agent_memory/foundation/text/data`.
 
-A file has sections, such as `[filler]`. Commas or line breaks separate the phrases of a section; `#` begins a comment.
-In a phrase:
+A file has sections, such as `[filler]`. Commas or line breaks separate a section's phrases; `#` begins a comment. In a
+phrase:
 
 - `a|b` matches either word; `_` is a space inside a word.
 - `(a)` is optional.
 - `~` matches any word, and `<verbs>` matches any word in the section `[verbs]`.
 - `*` matches the rest of the text, or the words between two parts of the phrase.
 
-The section `[blankless]` marks a language that is written without spaces. In its file, spaces separate the parts of a
-phrase but not words. Case, accents, apostrophes and punctuation make no difference.
+The section `[blankless]` marks a language that is written without spaces. In its file, spaces separate a phrase's parts
+but not words. Case, accents, apostrophes and punctuation make no difference.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Token(NamedTuple):
 
 
 def tokens(text: str) -> list[Token]:
-    """Return the tokens of a text. Apostrophes do not split words."""
+    """Return a text's tokens. Apostrophes do not split words."""
     bare = _APOSTROPHES.sub("", text)
     if len(bare) == len(text):
         # Marks alone are not a word.
@@ -95,7 +95,7 @@ class Joined(NamedTuple):
 
 @dataclass(frozen=True)
 class Language:
-    """The phrases of a language by section, as written in its file."""
+    """A language's phrases by section, as written in its file."""
 
     code: str
     blankless: bool
@@ -110,7 +110,7 @@ class Language:
                     yield phrase
 
     def words(self, section: str) -> frozenset[str]:
-        """Return the phrases of a section as strings. Spaces separate the words if the language uses spaces."""
+        """Return a section's phrases as strings. Spaces separate the words if the language uses spaces."""
         return frozenset(self._between.join(phrase) for phrase in self.phrases(section))
 
     def vocabulary(self, *sections: str) -> frozenset[str]:

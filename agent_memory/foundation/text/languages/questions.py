@@ -34,7 +34,7 @@ _MOST_TOKENS_AHEAD = 5
 
 
 class _Forms:
-    """The question forms of a language."""
+    """A language's question forms."""
 
     def __init__(self, language: Language) -> None:
         self.language = language

@@ -28,7 +28,7 @@ Span = tuple[int, int]
 
 
 def split_passages(text: str) -> Sequence[Span]:
-    """Return at most 96 passages of a long text, or an empty sequence for a short text."""
+    """Return at most 96 passages from a long text, or an empty sequence for a short text."""
     if len(text) * 4 <= LONG_BYTES or len(text.encode()) <= LONG_BYTES:
         return ()
     passages: list[Span] = []

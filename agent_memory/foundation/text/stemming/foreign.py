@@ -41,7 +41,7 @@ _SHARED = frozenset(_WORDS["shared"].split())
 _ENGLISH = frozenset(_WORDS["english"].split())
 _LANGUAGES = {language: frozenset(words.split()) - _ENGLISH for language, words in _WORDS["frequent"].items()}
 _ALL = frozenset().union(*_LANGUAGES.values())
-_LEAST = 2  # frequent words from which a language is recognized
+_LEAST = 2  # frequent words needed to recognize a language
 _LONGEST = 64  # characters; a word of this length or more gets no stem
 
 

@@ -12,7 +12,7 @@ _SLICE = 8192
 def normalized(form: Literal["NFC", "NFKC", "NFKD"], text: str) -> str:
     """Return the text in a Unicode normalization form. Long texts are processed in slices, so that other threads can run in between.
 
-    Combining marks at the boundary of two slices stay unchanged.
+    Combining marks at the boundary between two slices stay unchanged.
     """
     if len(text) <= _SLICE:
         return unicodedata.normalize(form, text)

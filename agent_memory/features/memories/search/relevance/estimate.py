@@ -23,10 +23,10 @@ The limit is lower if the store has hardly enough memories to fill the prompt.
 _LEAST_SCORE = 0.02
 # If the probability of any answer is below `_UNKNOWN`, every relevance is 0; above `_KNOWN`, it counts in full. With
 # fewer than `_MANY` memories, `_UNKNOWN` is proportionally lower: an answer stands out less, and a prompt shows fewer
-# memories in vain.
+# irrelevant memories.
 _UNKNOWN, _KNOWN = 0.31, 0.33
 _MANY = 130
-# The nearest memory is compared with this many memories of the list by meaning, to measure how much it stands out.
+# The nearest memory is compared with this many memories from the list by meaning, to measure how much it stands out.
 _LIST = 50
 # The weights in `weights.json` were fitted with this weight of meaning.
 _ALPHA = 0.6
