@@ -102,11 +102,14 @@ async def test_wildcard_matches_only_memories_with_the_field(api: httpx.AsyncCli
 
 
 async def test_contains_matches_part_of_a_category_name(api: httpx.AsyncClient, user: str) -> None:
-    """As on Mem0's pages, `contains` and `icontains` match a part of the name, at any filter level."""
+    """As on Mem0's pages, `contains` and `icontains` match a part of the name, at any filter level.
+
+    The memory's categories count, not the project's.
+    """
     project = "/api/v1/orgs/organizations/default/projects/mem0/"
     described = [{"race_goals": "Goals for races and target times, such as a marathon"}, {"injuries": "Pain, such as a knee that hurts"}]
-    await call(api, "PATCH", project, {"custom_categories": described})
-    await stored(api, "I want to run a marathon in under 4 hours", user_id=user)
+    await stored(api, "I want to run a marathon in under 4 hours", user_id=user, custom_categories=described)
+    await call(api, "PATCH", project, {"custom_categories": described[1:]})
     await stored(api, "My knee hurts when I run downhill", user_id=user)
     goal, knee = ["I want to run a marathon in under 4 hours"], ["My knee hurts when I run downhill"]
     for asked, wanted in (

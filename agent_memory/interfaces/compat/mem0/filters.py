@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pydantic import ValidationError
@@ -42,34 +42,6 @@ def condition_of(filters: object) -> Condition | None:
         return Condition.model_validate(joined)
     except ValidationError as error:
         raise bad_input(error, "filters") from None
-
-
-def categories_in_part(filters: object) -> bool:
-    """True if filters match parts of category names."""
-    if isinstance(filters, Mapping):
-        category_filter = filters.get("categories")
-        return (isinstance(category_filter, Mapping) and not PARTS.isdisjoint(category_filter)) or any(
-            map(categories_in_part, filters.values())
-        )
-    return isinstance(filters, list) and any(map(categories_in_part, filters))
-
-
-def whole_categories(filters: Any, names: Sequence[str]) -> Any:
-    """Replace parts of category names in filters with all existing category names that contain these parts."""
-    if isinstance(filters, list):
-        return [whole_categories(part, names) for part in filters]
-    if not isinstance(filters, Mapping):
-        return filters
-    category_filter = filters.get("categories")
-    spelt = {key: whole_categories(value, names) for key, value in filters.items()}
-    for operator, fold in (("contains", str), ("icontains", str.lower)):
-        if (
-            isinstance(category_filter, Mapping)
-            and list(category_filter) == [operator]
-            and isinstance(part := category_filter[operator], str)
-        ):
-            spelt["categories"] = {"in": [part, *(name for name in names if fold(part) in fold(name) and name != part)]}
-    return spelt
 
 
 def only_entities(filters: object) -> dict[str, str] | None:

@@ -118,6 +118,8 @@ def is_operators(condition: Mapping[Any, Any]) -> bool:
 def _is_read(name: str, value: Any) -> bool:
     if name in _TEXTS or name == "updated_at":
         return True
+    if name == "categories":
+        return isinstance(value, Mapping) and not PARTS.isdisjoint(value)
     if name.startswith(METADATA_KEY):
         value = {name.removeprefix(METADATA_KEY): value}
     elif name != "metadata":

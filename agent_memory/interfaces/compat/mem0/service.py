@@ -25,7 +25,7 @@ from agent_memory.foundation.storage.search.filters import only_value
 from agent_memory.foundation.text.cleaning.context_blocks import context_blocks
 from agent_memory.foundation.text.prompt_marks import PROGRAM_ROLES
 from agent_memory.interfaces.compat.mem0.answers import OWN_SESSION, fields_of, history_answer, hit_answer, memory_answer
-from agent_memory.interfaces.compat.mem0.filters import categories_in_part, condition_of, shown_selection, whole_categories
+from agent_memory.interfaces.compat.mem0.filters import condition_of, shown_selection
 from agent_memory.interfaces.compat.mem0.matching import NO_MEMORY, indexed_part, matches, needs_reading
 from agent_memory.interfaces.compat.mem0.requests import OWN_KEYS, AddRequest, ListRequest, Message, SearchBody, categories_of, end_of_day
 from agent_memory.interfaces.compat.service import MAX_PAGE, CompatService, check_filter_size, refuse_unknown
@@ -279,11 +279,8 @@ class Mem0Service(CompatService):
         return {"message": "Updated the project"}
 
     async def _selection(self, request: ListRequest) -> _Selection:
-        filters = request.filters
-        check_filter_size(filters)
-        if categories_in_part(filters):
-            filters = whole_categories(filters, [category.name for category in await self._project_categories(None)])
-        given = (filters, request.entities(), request.own_filters())
+        check_filter_size(request.filters)
+        given = (request.filters, request.entities(), request.own_filters())
         if not any(given):
             # A request that omits the owner must not show the memories of all owners.
             raise BadInput("give at least one of user_id, agent_id, run_id and app_id", field="filters")
