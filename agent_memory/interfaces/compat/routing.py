@@ -1,4 +1,4 @@
-"""Build the routes and the OpenAPI document of a compatible API from a table of its operations."""
+"""Build the routes of a compatible API from a table of its operations."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fastapi import Request, Response
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 from starlette.routing import BaseRoute
 
-from agent_memory import __version__
 from agent_memory.foundation.api.operation import NamedRoute
 from agent_memory.foundation.api.responses import JsonResponse
 from agent_memory.foundation.core.errors import AgentMemoryError, BadInput, NotSupported, RetryLater
@@ -20,8 +19,8 @@ _MOST_TEXT = 400
 _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 Handler = Callable[[Request, Any], Awaitable[Any]]
 """A function of a request and the product's service."""
-Operation = tuple[str, str, Handler, str, type[BaseModel] | None]
-"""Method, path, handler, summary, and the model of the body."""
+Operation = tuple[str, str, Handler]
+"""Method, path and handler."""
 
 
 async def not_supported(request: Request, service: object) -> Any:
@@ -32,13 +31,7 @@ async def not_supported(request: Request, service: object) -> Any:
 class CompatApi:
     """A product's API. Paths in `unsupported` respond with status 501."""
 
-    name: str
-    title: str
-    security: dict[str, str]
-    """The OpenAPI security scheme."""
     operations: Sequence[Operation]
-    operation_id: str
-    """The format of operation ids, with the fields `name` (handler), `root` (first part of the path) and `method`."""
     unsupported: Sequence[str]
     answer: Callable[[Handler, Request], Awaitable[Response]]
     """Runs a handler for a request."""
@@ -49,35 +42,11 @@ class CompatApi:
 
     def routes(self) -> list[BaseRoute]:
         """Return all routes. A path that ends in a slash also works without the slash."""
-
-        async def document(request: Request) -> Response:
-            return JsonResponse(self.document())
-
-        each: list[BaseRoute] = [NamedRoute(f"/compat/{self.name}/openapi.json", document, methods=["GET"])]
-        for method, path, handler, _, _ in self.operations:
+        each: list[BaseRoute] = []
+        for method, path, handler in self.operations:
             shapes = dict.fromkeys((path, path.rstrip("/")))
             each += [NamedRoute(shape, self._endpoint(handler, deletes=method == "DELETE"), methods=[method]) for shape in shapes]
         return each + [NamedRoute(path, self._endpoint(not_supported), methods=_METHODS) for path in self.unsupported]
-
-    def document(self) -> dict[str, Any]:
-        paths: dict[str, dict[str, Any]] = {}
-        for method, path, handler, summary, model in self.operations:
-            words = {"name": handler.__name__.strip("_"), "root": path.split("/")[1], "method": method.lower()}
-            operation: dict[str, Any] = {
-                "operationId": self.operation_id.format(**words),
-                "summary": summary,
-                "responses": {"200": {"description": "Done."}, "400": {"description": "The request does not fit."}},
-            }
-            if model is not None:
-                operation["requestBody"] = {"content": {"application/json": {"schema": model.model_json_schema()}}}
-            paths.setdefault(path.replace(":path", ""), {})[method.lower()] = operation
-        return {
-            "openapi": "3.1.0",
-            "info": {"title": self.title, "version": __version__},
-            "components": {"securitySchemes": {"token": self.security}},
-            "security": [{"token": []}],
-            "paths": paths,
-        }
 
     def _endpoint(self, handler: Handler, *, deletes: bool = False) -> Callable[[Request], Awaitable[Response]]:
         async def endpoint(request: Request) -> Response:

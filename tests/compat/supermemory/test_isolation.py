@@ -184,8 +184,3 @@ async def test_errors_have_the_shape_of_supermemory_and_name_the_field(callers: 
     ):
         assert answer.status_code == status, answer.text
         assert text in answer.json()["error"]
-
-
-async def test_supermemory_paths_have_their_own_openapi_document(callers: Callers) -> None:
-    paths = (await callers(OWNER).get("/compat/supermemory/openapi.json")).json()["paths"]
-    assert {"/v3/documents", "/v4/profile", "/v4/search", "/ns/{namespace}/document"} <= set(paths)

@@ -10,18 +10,22 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import httpx
 import pytest
+from pydantic import BaseModel
 
 from agent_memory.features.jobs import operations as background
 from agent_memory.foundation.core.settings import load_settings
 from agent_memory.foundation.core.task_kinds import DueKind
-from agent_memory.interfaces.compat.mem0.routes import document as mem0_document
-from agent_memory.interfaces.compat.supermemory.routes import document as supermemory_document
+from agent_memory.interfaces.compat.mem0 import requests as mem0
+from agent_memory.interfaces.compat.mem0.routes import OPERATIONS as MEM0_OPERATIONS
+from agent_memory.interfaces.compat.routing import Operation
+from agent_memory.interfaces.compat.supermemory import requests as supermemory
+from agent_memory.interfaces.compat.supermemory.routes import OPERATIONS as SUPERMEMORY_OPERATIONS
 from agent_memory.interfaces.http.app import create_app
 from agent_memory.interfaces.mcp import tools as mcp_tools
 from tests.features.access.conftest import Guarded
@@ -44,6 +48,25 @@ LIMITS = ({"agents": ["robot"]}, {"users": ["eve"]}, {"namespaces": ["home", "aw
 # What programs send to routes whose document says nothing of their bodies, and beside what it says.
 SENT = {"custom_instructions": "planted", "custom_categories": [{"mine": "planted"}], "supportingContext": "planted"}
 SENT |= {"entityContext": "planted", "containerTag": "ana", "user_id": "ana", "query": "secret tea", "text": "planted"}
+# The models of bodies, by the names of the handlers that read them.
+MEM0_BODIES: dict[str, type[BaseModel]] = {"_add": mem0.AddRequest, "_search": mem0.SearchBody, "_list_posted": mem0.ListRequest}
+SUPERMEMORY_BODIES: dict[str, type[BaseModel]] = {
+    "_add": supermemory.Document,
+    "_add_batch": supermemory.DocumentBatch,
+    "_change": supermemory.DocumentChanges,
+    "_change_container": supermemory.ContainerChanges,
+    "_change_memory": supermemory.ChangedMemory,
+    "_converse": supermemory.Conversation,
+    "_create": supermemory.NewMemories,
+    "_delete_many": supermemory.BulkDelete,
+    "_forget": supermemory.NamedMemory,
+    "_list": supermemory.DocumentListing,
+    "_namespace_profile": supermemory.ProfileQuestion,
+    "_namespace_search": supermemory.Search,
+    "_profile": supermemory.ProfileQuestion,
+    "_search": supermemory.Search,
+    "_search_documents": supermemory.Search,
+}
 
 
 @dataclass
@@ -129,16 +152,16 @@ def _tools(ids: Ids) -> Iterator[Case]:
             yield method, path, params, {**call, "params": {**call["params"], "arguments": arguments}}
 
 
-def _compatible(document: Mapping[str, Any]) -> Iterator[Case]:
+def _compatible(operations: Sequence[Operation], models: Mapping[str, type[BaseModel]]) -> Iterator[Case]:
     """Every operation of another product's API, on what the tenant shares there."""
+    assert models.keys() <= {handler.__name__ for _, _, handler in operations}
     parts = {"namespace": "ana", "name": "ana", "kind": "user", "org": "default", "project": "mem0"}
-    for path, methods in document["paths"].items():
-        filled = re.sub(r"{(\w+)}", lambda part: parts.get(part[1], "m-shared"), path)
-        for method, operation in methods.items():
-            schema = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
-            least = {} if schema is None else SchemaFields(schema, schema.get("$defs", {})).least()
-            bodies = [None] if method == "get" else [{**SENT, **least}, SENT, {**least, "containerTag": "ana"}]
-            yield from ((method.upper(), filled, {}, body) for body in bodies)
+    for method, path, handler in operations:
+        filled = re.sub(r"{(\w+)(:path)?}", lambda part: parts.get(part[1], "m-shared"), path)
+        schema = models[handler.__name__].model_json_schema() if handler.__name__ in models else None
+        least = {} if schema is None else SchemaFields(schema, schema.get("$defs", {})).least()
+        bodies = [None] if method == "GET" else [{**SENT, **least}, SENT, {**least, "containerTag": "ana"}]
+        yield from ((method, filled, {}, body) for body in bodies)
 
 
 def _marks(body: Any) -> list[str]:
@@ -174,7 +197,8 @@ async def test_key_limited_in_one_dimension_does_not_reach_shared_state(shared: 
     assert sum(map(bool, before.values())) > 2 * len(PLACES), "schemas, views and sessions are read as well"
     attacker = await shared.guarded.caller("house", "admin", **limits)
     first, *others = shared.ids
-    cases = [*_native(first), *_tools(first), *_compatible(mem0_document()), *_compatible(supermemory_document())]
+    cases = [*_native(first), *_tools(first), *_compatible(MEM0_OPERATIONS, MEM0_BODIES)]
+    cases += _compatible(SUPERMEMORY_OPERATIONS, SUPERMEMORY_BODIES)
     cases += [case for ids in others for name, of in CASES.items() if name.endswith("_operation") for case in of(ids)]
     for method, path, params, body in cases:
         sent: dict[str, Any] = {"content": body, "headers": {"content-type": "application/x-ndjson"}} if isinstance(body, bytes) else {}

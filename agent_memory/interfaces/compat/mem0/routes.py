@@ -213,42 +213,38 @@ async def _profile_job(request: Request, service: Mem0Service) -> Any:
     return await _profiles(request).read_job(request.path_params["job"])
 
 
-_OPERATIONS: tuple[Operation, ...] = (
-    ("GET", "/v1/ping/", _ping, "Whether the key counts", None),
-    ("POST", "/v1/memories/", _add, "Remember what messages say", AddRequest),
-    ("POST", "/v3/memories/add/", _add, "Remember what messages say", AddRequest),
-    ("POST", "/v1/memories/search/", _search, "Search", SearchBody),
-    ("POST", "/v2/memories/search/", _search, "Search", SearchBody),
-    ("POST", "/v3/memories/search/", _search, "Search", SearchBody),
-    ("GET", "/v1/memories/", _list, "List", None),
-    ("POST", "/v2/memories/", _list_posted, "List", ListRequest),
-    ("POST", "/v3/memories/", _list_posted, "List", ListRequest),
-    ("DELETE", "/v1/memories/", _delete_all, "Delete the memories of a user, agent or run", None),
-    ("GET", "/v1/memories/{memory_id:path}/history/", _history, "What became of a memory", None),
-    ("GET", "/v1/memories/{memory_id:path}/", _get, "Read a memory", None),
-    ("PUT", "/v1/memories/{memory_id:path}/", _update, "Change a memory", None),
-    ("DELETE", "/v1/memories/{memory_id:path}/", _delete, "Delete a memory", None),
-    ("GET", "/v1/entities/", _entities, "The users, agents and runs", None),
-    ("DELETE", "/v2/entities/{kind}/{name:path}/", _delete_entity, "Delete all of a user, agent or run", None),
-    ("GET", "/v2/entities/{kind}/{name:path}/profile/", _profile, "What is known of a user", None),
-    ("GET", "/v2/profiles/settings/", _profile_settings, "What profiles hold", None),
-    ("POST", "/v2/profiles/settings/", _update_profile_settings, "Change what profiles hold", None),
-    ("POST", "/v2/profiles/jobs/", _start_profile_job, "Make profiles anew", None),
-    ("GET", "/v2/profiles/jobs/{job:path}/", _profile_job, "How far a job is", None),
-    ("PUT", "/v1/batch/", _batch_update, "Change several memories", None),
-    ("DELETE", "/v1/batch/", _batch_delete, "Delete several memories", None),
-    ("GET", "/api/v1/orgs/organizations/{org}/projects/{project}/", _project, "Instructions and categories", None),
-    ("PATCH", "/api/v1/orgs/organizations/{org}/projects/{project}/", _update_project, "Change instructions and categories", None),
+OPERATIONS: tuple[Operation, ...] = (
+    ("GET", "/v1/ping/", _ping),
+    ("POST", "/v1/memories/", _add),
+    ("POST", "/v3/memories/add/", _add),
+    ("POST", "/v1/memories/search/", _search),
+    ("POST", "/v2/memories/search/", _search),
+    ("POST", "/v3/memories/search/", _search),
+    ("GET", "/v1/memories/", _list),
+    ("POST", "/v2/memories/", _list_posted),
+    ("POST", "/v3/memories/", _list_posted),
+    ("DELETE", "/v1/memories/", _delete_all),
+    ("GET", "/v1/memories/{memory_id:path}/history/", _history),
+    ("GET", "/v1/memories/{memory_id:path}/", _get),
+    ("PUT", "/v1/memories/{memory_id:path}/", _update),
+    ("DELETE", "/v1/memories/{memory_id:path}/", _delete),
+    ("GET", "/v1/entities/", _entities),
+    ("DELETE", "/v2/entities/{kind}/{name:path}/", _delete_entity),
+    ("GET", "/v2/entities/{kind}/{name:path}/profile/", _profile),
+    ("GET", "/v2/profiles/settings/", _profile_settings),
+    ("POST", "/v2/profiles/settings/", _update_profile_settings),
+    ("POST", "/v2/profiles/jobs/", _start_profile_job),
+    ("GET", "/v2/profiles/jobs/{job:path}/", _profile_job),
+    ("PUT", "/v1/batch/", _batch_update),
+    ("DELETE", "/v1/batch/", _batch_delete),
+    ("GET", "/api/v1/orgs/organizations/{org}/projects/{project}/", _project),
+    ("PATCH", "/api/v1/orgs/organizations/{org}/projects/{project}/", _update_project),
 )
 _UNSUPPORTED = ("/v1/exports/{rest:path}", "/v1/summary/{rest:path}", "/v1/feedback/{rest:path}", "/v1/event/{rest:path}",
                 "/v1/events/{rest:path}", "/v2/entities/{rest:path}", "/v2/profiles/{rest:path}", "/api/v1/{rest:path}")  # fmt: skip
 
 _API = CompatApi(
-    name="mem0",
-    title="Mem0's API, served by agent-memory",
-    security={"type": "apiKey", "in": "header", "name": "Authorization", "description": "`Token`, a space, and an API key of this server."},
-    operations=_OPERATIONS,
-    operation_id="{name}_{root}",
+    operations=OPERATIONS,
     unsupported=_UNSUPPORTED,
     answer=_answer,
     delete_parameters={
@@ -259,4 +255,4 @@ _API = CompatApi(
     },
     error_field="detail",
 )
-routes, document = _API.routes, _API.document
+routes = _API.routes
