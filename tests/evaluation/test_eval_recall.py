@@ -67,4 +67,4 @@ def test_run_that_cannot_start_fails_with_one_line(arguments: list[str], parts: 
 
 def test_server_start_failure_is_reported(tmp_path: Path) -> None:
     result = agent_memory_eval("recall", FILE, cwd=tmp_path, LOCAL_MODEL=str(tmp_path / "nowhere"))
-    refused(result, "the server for the evaluation ended", "config.json")
+    refused(result, "the server for the evaluation ended", "neither a directory nor one of")
