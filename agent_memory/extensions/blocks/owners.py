@@ -32,7 +32,7 @@ def named_owner(names: AgentOwnerParameters | wire.BlockOwner) -> BlockOwner:
 
 
 def may_read(scope: Scope, owner: BlockOwner) -> bool:
-    """True if the caller may see the blocks of an owner in the caller's tenant.
+    """True if the caller may see the blocks that belong to an owner in the caller's tenant.
 
     Callers limited to certain namespaces, users or agents see only blocks whose owner is within those limits. Callers
     limited to users also see blocks that belong to an agent without a user, because that agent's prompts show them to

@@ -1,4 +1,4 @@
-"""HTTP operations for memory blocks, which are labeled texts in every prompt of their owner."""
+"""HTTP operations for memory blocks: labeled texts in each of their owner's prompts."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from agent_memory_client.models.features.blocks import (
     PutBlockRequest,
 )
 
-# The most attempts of a change whose tokens Python must count, because a concurrent change makes the count stale.
+# Maximum attempts for a change if Python must count its tokens, because a concurrent change makes the count stale.
 _TRIES = 20
 
 
@@ -56,7 +56,7 @@ class BlockService:
         return await self._write(scope, owner, label, BlockWrite("put", body.value, expected=expected, tokens=tokens, settings=settings))
 
     async def edit(self, scope: Scope, owner: BlockOwner, label: str, body: EditBlockRequest, expected: str | None = None) -> BlockEdit:
-        """Edit the text of a block.
+        """Edit a block's text.
 
         Raises NotFound, VersionMismatch, BlockFull, Forbidden for a read-only block, and Conflict unless the block
         contains the text to replace exactly once.
@@ -68,7 +68,7 @@ class BlockService:
     async def edit_shown(self, scope: Scope, reader: Reader, label: str, body: EditBlockRequest) -> BlockEdit:
         """Edit the block that the reader's prompts show under this label.
 
-        Raises the same errors as `edit`. The message of NotFound lists the existing labels.
+        Raises the same errors as `edit`. The NotFound message lists the existing labels.
         """
         writing(scope)
         chosen = choose_blocks(await self._store.load_shown(scope, reader))

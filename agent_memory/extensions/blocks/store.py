@@ -89,7 +89,7 @@ class ShownBlock:
 def choose_blocks(candidates: Iterable[ShownBlock]) -> list[ShownBlock]:
     """Return one block per label, sorted by label.
 
-    The block whose owner or attachment matches the most names of the prompt (namespace, user, agent) wins. If the
+    The block whose owner or attachment matches the most of the prompt's names (namespace, user, agent) wins. If the
     counts are equal, an agent outranks a user, and a user outranks a namespace. If the names are the same, an owned
     block wins over an attached block.
     """
@@ -244,7 +244,7 @@ class BlockStore:
         return [owner for owner in owners if whose.namespace in (None, owner.namespace) and may_read(scope, owner)]
 
     async def erase(self, scope: Scope, owner: BlockOwner) -> int:
-        """Delete all blocks and attachments of an owner. Return the number of deleted blocks."""
+        """Delete all of an owner's blocks and attachments. Return the number of deleted blocks."""
         erased = await self._erase(self._owner_keys(scope, owner))
         await self._forget_targets(scope, [decode_block(owner, "", raw) for raw in erased])
         return len(erased)

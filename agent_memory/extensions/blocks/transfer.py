@@ -47,7 +47,7 @@ class _BlockLine(BaseModel):
 
 
 class BlockTransfer:
-    """Exports, restores and erases the blocks of a user or an agent."""
+    """Exports, restores and erases a user's or an agent's blocks."""
 
     kinds = ("block",)
 

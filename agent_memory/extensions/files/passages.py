@@ -33,7 +33,7 @@ class Passage(NamedTuple):
 
 
 def passages_of(pages: Sequence[str]) -> list[Passage]:
-    """Return the passages of a file. Raises UnreadableFile if there are none or too many."""
+    """Return a file's passages. Raises UnreadableFile if there are none or too many."""
     passages: list[Passage] = []
     for number, page in enumerate(pages, 1):
         for start, end in _spans(page):

@@ -21,7 +21,7 @@ router = operations("files")
 FilePath = Annotated[models.SessionIdentifier, Path(description="The file's id; without `/`.")]
 NameQuery = Annotated[FileName, Query(description="The file's name. Its ending gives the type if the request has none.")]
 IdQuery = Annotated[models.SessionIdentifier | None, Query(description="An id of your own. Default: made from the name.")]
-# Text comes last, because the examples' story sends the last one.
+# Text comes last, because the documentation's examples use the last type.
 _SENT: dict[str, Any] = {
     "requestBody": {
         "required": True,

@@ -1,4 +1,4 @@
-"""Store the records of files, and the bytes that a worker has not read yet."""
+"""Store file records, and the bytes that a worker has not read yet."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class FileStore:
         return sorted((file for file in files if may_reach(scope, file)), key=lambda file: (file.updated_at, file.id), reverse=True)
 
     async def list_of(self, scope: Scope, owner: Owner | AgentOwner) -> list[StoredFile]:
-        """Return all files of a user or an agent."""
+        """Return all of a user's or an agent's files."""
         users: Sequence[str | None]
         if isinstance(owner, Owner):
             users = [owner.user_id]

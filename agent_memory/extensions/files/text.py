@@ -1,4 +1,4 @@
-"""Extract the text of a file, page by page.
+"""Extract a file's text, page by page.
 
 `python -m agent_memory.extensions.files.text MEDIA_TYPE` runs the reader process. The reader process has hard limits,
 inherits no environment, and is the only one that opens a caller's file.

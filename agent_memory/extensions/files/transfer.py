@@ -1,4 +1,4 @@
-"""Export, import, erase and purge file records. The text of the files is in sessions and memories."""
+"""Export, import, erase and purge file records. The files' text is in sessions and memories."""
 
 from __future__ import annotations
 

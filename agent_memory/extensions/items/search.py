@@ -53,8 +53,8 @@ class ItemSearch:
         self._models = models
         # If embedding the query takes longer than this, the search uses words alone.
         self._timeout = settings.models.query_embedding_timeout_seconds
-        # Items that wait for a vector of the current model. `em` names the model of an item's vector; "x" means never
-        # embed.
+        # Items that are waiting for a vector from the current model. `em` names the model that made an item's vector;
+        # "x" means never embed.
         self._pending = all_of(negated(Tag("em") == spec.digest), negated(Tag("em") == "x"))
 
     async def rank(self, scope: Scope, owner: ItemOwner, request: SearchItems, query: str) -> list[tuple[StoredItem, float | None]]:

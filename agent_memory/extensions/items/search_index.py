@@ -1,4 +1,4 @@
-"""Define the Redis keys and the search index of items. `Keys.item` creates the keys that the outbox also uses."""
+"""Define the Redis keys and the search index for items. `Keys.item` creates the keys that the outbox also uses."""
 
 from __future__ import annotations
 

@@ -205,7 +205,7 @@ class ItemStore:
         return await run_in_thread(lambda: [[untag(label) for label in path.decode().split(".")] for path in reply], sum(map(len, reply)))
 
     async def refresh_items(self, scope: Scope, owner: ItemOwner, items: Sequence[StoredItem]) -> None:
-        """Restart the TTL of items. Skip items without a TTL. Raises Forbidden."""
+        """Restart the items' TTLs. Skip items without a TTL. Raises Forbidden."""
         entries = [item.entry for item in items if item.ttl_ms is not None]
         if entries:
             expiries = self._item_keys.expiries(owner_digest(scope, owner))
@@ -217,7 +217,7 @@ class ItemStore:
         return [owner for owner in owners if scope.reaches(owner.namespace, owner.user_id)]
 
     async def erase_items(self, scope: Scope, owner: ItemOwner) -> int:
-        """Delete all items of an owner. Return the number of deleted items. Raises Forbidden."""
+        """Delete all of an owner's items. Return the number of deleted items. Raises Forbidden."""
         keys = self._item_keys.of(scope.tenant, owner_digest(scope, owner))
         count = 0
         while erased := int(await self._erase(**keys)):

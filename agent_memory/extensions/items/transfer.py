@@ -58,7 +58,7 @@ class ItemTransfer:
         here = await self._store.load_item(scope, owner, read.path, read.key)
         if here is not None:
             return "same" if here.item.value == read.value else "other"
-        updated = min(read.updated_at, datetime.now(UTC))  # the time of an item cannot be in the future
+        updated = min(read.updated_at, datetime.now(UTC))  # an item's time cannot be in the future
         times = ItemTimes(min(read.created_at, updated), updated, read.ends_at, tag(target.source))
         await self._store.write_items(scope, owner, [read], times)
         return "new"

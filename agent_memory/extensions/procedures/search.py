@@ -31,7 +31,7 @@ from agent_memory_client.models.features.procedures import ProcedureMatch, Proce
 
 log = logging.getLogger(__name__)
 
-# The most candidates from each search, by words and by vectors.
+# Maximum number of candidates from each search, by words and by vectors.
 _CANDIDATES = 64
 # The shares of vector similarity and word overlap in the fit.
 _MEANING, _WORDS = 0.7, 0.3

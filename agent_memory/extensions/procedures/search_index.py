@@ -1,4 +1,4 @@
-"""Define the Redis keys and the search index of procedures and tools."""
+"""Define the Redis keys and the search index for procedures and tools."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from agent_memory_client.models import AckResponse, is_blank
 from agent_memory_client.models.features import procedures as wire
 
 _LISTS = frozenset({"steps", "tools", "pitfalls"})
-# The most attempts of a change. A concurrent change makes another attempt necessary.
+# Maximum attempts for a change. A concurrent change makes another attempt necessary.
 _ATTEMPTS = 5
 
 

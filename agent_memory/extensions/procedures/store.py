@@ -42,7 +42,7 @@ from agent_memory.foundation.storage.search.syntax import all_of, negated
 from agent_memory_client.models.features.procedures import Procedure, ProcedureChange, ProcedureContent, ProcedureFeedback, ProcedureHistory
 
 INDEX_PROCEDURE = "index_procedure"
-"""Job: embed the situation of a procedure."""
+"""Job: embed a procedure's situation."""
 MOST_CHANGES = 50
 MOST_FEEDBACK = 100
 MAX_OFFSET = 10_000

@@ -27,7 +27,7 @@ _FACTS = (MemoryTypeEnum.SEMANTIC, MemoryTypeEnum.EPISODIC)
 
 @dataclass(frozen=True, slots=True)
 class FollowedMemory:
-    """A current memory with its evidence, the number of its mentions, and the last mention's time (seconds since 1970)."""
+    """A current memory with its evidence, its number of mentions, and the time of the last one (seconds since 1970)."""
 
     mid: str
     tenant: str

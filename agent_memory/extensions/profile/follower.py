@@ -41,7 +41,7 @@ class OwnerFollower(ABC):
         """Return what the script stores for a memory that has an owner, or None to remove the memory."""
 
     async def follow_memories(self, mids: Sequence[str]) -> None:
-        """Update the data of the owners to which these memories belong or belonged.
+        """Update the data for the owners to which these memories belong or belonged.
 
         Raises RedisUnavailable if the memories change repeatedly during the update.
         """

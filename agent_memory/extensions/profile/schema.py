@@ -1,4 +1,4 @@
-"""Assign a profile's slots to topics, using the schema of the namespace or tenant, or the default schema."""
+"""Assign a profile's slots to topics, using the namespace's or tenant's schema, or the default schema."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class ProfileSection:
 
     def __init__(self, store: ProfileStore, counter: TokenCounter) -> None:
         self._store = store
-        # Most lines of a user's next prompt are the same, so cached counts save 0.1 ms of CPU.
+        # Most lines in a user's next prompt are the same, so cached counts save 0.1 ms of CPU.
         self._count = lru_cache(maxsize=4096)(counter.count)
 
     async def open_section(self, ask: PromptAsk) -> ProfileReads | None:

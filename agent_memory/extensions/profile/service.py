@@ -114,7 +114,7 @@ class ProfileService:
         return profile
 
     async def read_moves(self, scope: Scope, user_id: str | None, namespace: str | None, limit: int) -> ProfileMoves:
-        """Return the latest moves of entries into, within and out of a profile, newest first.
+        """Return the entries' latest moves into, within and out of a profile, newest first.
 
         Raises Forbidden, and BadInput without a user.
         """
@@ -131,7 +131,7 @@ class ProfileService:
         return schema
 
     async def delete_schema(self, scope: Scope, namespace: str | None) -> AckResponse:
-        """Delete the schema of a namespace or of the tenant. A missing schema is not an error. Raises Forbidden."""
+        """Delete a namespace's or the tenant's schema. A missing schema is not an error. Raises Forbidden."""
         await self._store.save_schema(scope.tenant, self._place(writing(scope), namespace), None)
         return AckResponse(status="ok")
 

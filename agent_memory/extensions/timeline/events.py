@@ -21,7 +21,7 @@ from agent_memory.foundation.text.normalization import QUESTION
 from agent_memory.foundation.text.passages.sentences import split_sentences
 from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
 
-# A timeline shows at most this many events of one message.
+# A timeline shows at most this many events from one message.
 _MOST_OF_MESSAGE = 8
 # More repetitions than this give a statement no more weight in a summary.
 MOST_WEIGHED = 3
@@ -30,7 +30,7 @@ MOST_WEIGHED = 3
 @dataclass(frozen=True, slots=True)
 class TimelineEntry:
     name: str
-    """A name that is unique among the owner's events, and the sort key among the events of a day."""
+    """A name that is unique among the owner's events, and the sort key among a day's events."""
     time: EventTime
     facets: tuple[str, ...]
     """Topics and entities that readers can filter by."""

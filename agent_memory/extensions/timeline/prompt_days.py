@@ -15,13 +15,13 @@ from agent_memory_client.models.features.timeline import Granularity
 
 # Each event is shown for a range of at most this many days; a longer range shows summaries of periods.
 _FEW_DAYS = 7
-# Only the latest periods of a range are read, at most this many.
+# Only the latest periods in a range are read, at most this many.
 _MOST_PERIODS = 24
 _LATEST = {"day": 7, "week": 4, "month": 6}
 _WEEK = re.compile(r"\d{4}-W(0[1-9]|[1-4]\d|5[0-3])", re.ASCII)
 
 Line = tuple[str, str]
-"""A line of the prompt: the day that it is sorted by, and its text."""
+"""A line in the prompt: the day that it is sorted by, and its text."""
 
 
 class NamedDays(NamedTuple):

@@ -1,4 +1,4 @@
-"""HTTP operations for timelines, which list the events of a user by day."""
+"""HTTP operations for timelines, which list a user's events by day."""
 
 from __future__ import annotations
 

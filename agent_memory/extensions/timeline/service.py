@@ -68,7 +68,7 @@ def _range(query: TimelineQuery) -> EventRange:
         raise BadInput("`from` must not be after `to`", field="from", where="query")
     facets = [facet(kind, value) for kind, value in (("topic", query.topic), ("entity", query.entity)) if value]
     low, high = (None if day is None else day_number(day) for day in (query.from_, query.to))
-    # Summaries cover the events of all topics, so a filtered page gets none.
+    # Summaries cover events from all topics, so a filtered page gets none.
     return EventRange(low, high, facets, query.offset, query.limit, None if facets else query.granularity)
 
 

@@ -20,8 +20,8 @@ from agent_memory.foundation.storage.scripts import Script
 from agent_memory_client.models.features.timeline import Granularity, PeriodSummary
 
 TimelineOwner = ProfileOwner
-"""The owner of a timeline: exactly this user in exactly this namespace. The namespace None means no namespace."""
-# The most events that a prompt reads.
+"""The owner of a timeline: exactly this user in exactly this namespace. None means no namespace."""
+# Maximum number of events that a prompt reads.
 _MOST_IN_PROMPT = 48
 _PROMPT = load("timeline/timeline_prompt")
 

@@ -78,7 +78,7 @@ class ViewStore:
         return int((await read(self._client, lambda pipe: pipe.hlen(self._view_keys.views(scope.tenant))))[0])
 
     async def load_views(self, scope: Scope) -> Sequence[SummaryView]:
-        """Return all views of the tenant, oldest first."""
+        """Return all of the tenant's views, oldest first."""
         key = self._view_keys.views(scope.tenant)
         raw = (await read(self._client, lambda pipe: pipe.hvals(key)))[0]
         return sorted((SummaryView.model_validate_json(value) for value in raw), key=lambda view: view.id)

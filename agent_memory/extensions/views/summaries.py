@@ -52,7 +52,7 @@ class ViewSummarizer:
     async def compute_partition(
         self, scope: Scope, view: SummaryView, group: Mapping[str, str], *, seconds: float | None = None, stored: Partition | None = None
     ) -> Partition:
-        """Compute the partition of a group. The model may take at most `seconds`.
+        """Compute a group's partition. The model may take at most `seconds`.
 
         A refresh passes the `stored` partition. Return this partition if its inputs are unchanged, or if a model wrote
         it but is failing now. Otherwise, without a usable model answer, the summary consists of the most informative

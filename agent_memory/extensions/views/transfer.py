@@ -1,4 +1,4 @@
-"""Export, import, erase and purge partitions of summary views."""
+"""Export, import, erase and purge summary views' partitions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NO_VIEW = "its summary view does not exist here"
 
 
 class _SummaryLine(BaseModel):
-    """A partition in an export; in another server's whole store, also a view alone.
+    """A partition in an export. If the export is another server's whole store, a line can also be a view alone.
 
     Unless the line is part of a whole store, the partition's group must specify one user.
     """

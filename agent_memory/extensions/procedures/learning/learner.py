@@ -43,14 +43,14 @@ from agent_memory_client.models.features.procedures import ProcedureContent, Pro
 
 log = logging.getLogger(__name__)
 
-# The most attempts. A change of the compared procedures makes another attempt necessary.
+# Maximum attempts. If the compared procedures change, another attempt is necessary.
 _ATTEMPTS = 5
 _MOST_MESSAGES = 1000
 _MOST_SITUATION_CHARS = 1000
-# Thresholds of the similarity of situations: cosine to show a procedure to the model; cosine and word overlap to merge.
+# Similarity thresholds for situations: cosine to show a procedure to the model; cosine and word overlap to merge.
 _LIKE, _SAME, _SAME_WORDS = 0.3, 0.9, 0.8
 _MOST_KNOWN = 3
-# Token limits of the session in the model's prompt, of each message, of the smallest prompt, and of the answer.
+# Token limits for the session in the model's prompt, each message, the smallest prompt, and the answer.
 _SESSION_TOKENS, _MESSAGE_TOKENS, _LEAST_TOKENS, _ANSWER_TOKENS = 4000, 400, 200, 1500
 
 

@@ -1,4 +1,4 @@
-"""Extract tool calls and their outcomes from a session's messages, and format them as steps of a procedure.
+"""Extract tool calls and their outcomes from a session's messages, and format them as a procedure's steps.
 
 The messages can be chat API messages (`tool_calls`, `tool_call_id`) or contain Anthropic content blocks (`tool_use`,
 `tool_result`). Text is truncated to a maximum length, and secrets are redacted if redaction is enabled.
@@ -138,7 +138,7 @@ def example_of(arguments: Mapping[str, Any], *, redacts: bool) -> str:
 
 
 def step_of(call: ToolCall, *, redacts: bool) -> str:
-    """Format a call as a step of a procedure: "Call <tool> with <arguments>"."""
+    """Format a call as a procedure step: "Call <tool> with <arguments>"."""
     example = example_of(call.arguments, redacts=redacts)
     return f"Call {call.tool}" + (f" with {example}" if call.arguments else "")
 

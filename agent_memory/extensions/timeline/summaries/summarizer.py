@@ -18,21 +18,21 @@ from agent_memory.foundation.llm.tokens import TokenCounter
 
 log = logging.getLogger(__name__)
 
-# The most periods and model calls per run.
+# Maximum numbers of periods and model calls per run.
 _MOST_PERIODS, _MOST_CALLS = 256, 48
 # Periods with at most this many events and day summaries need no model.
 _FEW = 2
 _WORDS = {"day": 80, "week": 120, "month": 200}
 _MOST_CHARS = 2_000
 _EVENTS_TOKENS, _ANSWER_TOKENS, _LEAST_TOKENS = 6_000, 800, 96
-# Delay (s) of a period after an unusable answer, and after the time at which its waiting days are due.
+# Delay (s) for a period after an unusable answer, and after the time at which its waiting days are due.
 _LATER, _A_MOMENT = 3_600.0, 60.0
 # A model that gives one of these answers has declined to summarize.
 _DECLINED = frozenset({"none", "n/a", "null", "no summary", "nothing"})
 
 
 class PeriodSummarizer:
-    """Writes due summaries. Days come first, because summaries of weeks and months are based on the summaries of days."""
+    """Writes due summaries. Days come first, because weekly and monthly summaries are based on daily summaries."""
 
     def __init__(self, store: SummaryStore, models: TenantModels, limits: ContextLimits | None, counter: TokenCounter) -> None:
         """Create a summarizer. If `limits` is None, the summarizer uses no language model."""
