@@ -24,7 +24,7 @@ ENTRY_POINTS = "agent_memory.extensions"
 
 
 def find_extensions() -> Iterator[Feature]:
-    """Yield the features of the folders in `extensions/` and `interfaces/`, then those of installed packages, each sorted by name.
+    """Yield the features from the folders in `extensions/` and `interfaces/`, then those from installed packages, each sorted by name.
 
     Does not catch exceptions from an extension's import, so a broken extension prevents the server from starting.
     """

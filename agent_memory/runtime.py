@@ -39,7 +39,7 @@ from agent_memory.foundation.storage.store_watch import Problem
 
 log = logging.getLogger(__name__)
 
-# A vector of 384 dimensions takes about 1.5 kB.
+# A vector with 384 dimensions takes about 1.5 kB.
 _CACHED_VECTORS = 20_000
 
 T = TypeVar("T")
@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """The readiness of a process. `ok`: it can serve requests. `checks`: results to show. `problems`: what is wrong."""
+    """A process's readiness. `ok`: it can serve requests. `checks`: results to show. `problems`: what is wrong."""
 
     ok: bool
     checks: dict[str, Any]
@@ -56,7 +56,7 @@ class Readiness:
 
 @dataclass(frozen=True, slots=True)
 class Runtime(Foundation):
-    """All objects that a process opened for one bucket of the store.
+    """All objects that a process opened for one of the store's buckets.
 
     `runtime[SearchService]` returns the service of that type. The first bucket's runtime contains all `others`. Use
     this runtime for credentials and request limits, and use the runtime of the tenant's bucket (`of`) for everything
@@ -84,11 +84,11 @@ class Runtime(Foundation):
 
     @property
     def all(self) -> tuple[Runtime, ...]:
-        """The runtimes of all buckets of the store, this one first."""
+        """The runtimes for all of the store's buckets, this one first."""
         return (self, *self.others)
 
     def of(self, tenant: str) -> Runtime:
-        """Return the runtime of the bucket that has the tenant's data."""
+        """Return the runtime for the bucket that has the tenant's data."""
         return (self.all[bucket_of(tenant, len(self.others) + 1)] if self.others else self).current
 
     async def ready(self) -> Readiness:
@@ -127,7 +127,7 @@ class Runtime(Foundation):
         return Readiness(not problems, checks, problems)
 
     async def backlog(self) -> dict[DueKind, Backlog]:
-        """Return the pending work of all buckets together. Raises RedisUnavailable."""
+        """Return all buckets' pending work together. Raises RedisUnavailable."""
         return sum_backlogs([await bucket.outbox.backlog() for bucket in self.all])
 
 
@@ -141,7 +141,7 @@ def _schemas(keys: Keys, spec: VectorSpec) -> dict[str, IndexSchema]:
 
 @asynccontextmanager
 async def open_runtime(settings: Settings, redis_url: str, *, data_dir: Path | None = None, begin: bool = True) -> AsyncGenerator[Runtime]:
-    """Open the runtimes of all buckets. Yield the first one, which contains the others.
+    """Open the runtimes for all buckets. Yield the first one, which contains the others.
 
     `data_dir` is the data directory of an embedded Redis, with a file that contains the store's id. Unless `begin` is
     false, create a missing store and missing indexes.
@@ -205,7 +205,7 @@ def _model_switch(settings: Settings, opened: Sequence[Runtime], stack: AsyncExi
         for bucket in opened:
             schemas = _schemas(bucket.keys, spec)
             for schema in schemas.values():
-                # Writes go on: no search needs this index's word statistics until all vectors are there.
+                # Writes continue: no search needs this index's word statistics until all vectors are there.
                 await ensure_index(bucket.client, bucket.keys, schema, hold=False)
             base = Foundation(**{part.name: getattr(bucket, part.name) for part in fields(Foundation)})
             described = models.description

@@ -1,4 +1,4 @@
-"""The runtime of a request, for interfaces that need more than the services of one bucket."""
+"""A request's runtime, for interfaces that need more than one bucket's services."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from agent_memory.runtime import Runtime
 
 
 def home_runtime_of(request: Request) -> Runtime:
-    """Return the runtime of the first bucket. Raises Unavailable before the store is open."""
+    """Return the first bucket's runtime. Raises Unavailable before the store is open."""
     return cast("Runtime", home_of(request))
 
 
 def runtime_of(request: Request) -> Runtime:
-    """Return the runtime of the tenant's bucket.
+    """Return the runtime for the tenant's bucket.
 
     Raises Unavailable before the store is open. With several buckets, also raises Unauthenticated.
     """

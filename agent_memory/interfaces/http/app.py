@@ -52,9 +52,9 @@ Errors are JSON: `detail` says what is wrong and how to put it right, `code` is 
 if TYPE_CHECKING:
     from agent_memory.interfaces.mcp.http import McpHttp, Transport
 
-# Response headers that web pages of other origins may read.
+# Response headers that web pages from other origins may read.
 _EXPOSED_HEADERS = ("ETag", "Retry-After", "X-Request-Id", "X-Operation-Id", "X-Pending", "X-Ignored-Fields")
-# While Redis is slow, this many requests of a tenant wait for the tenant's rate limit; the others go on to admission.
+# While Redis is slow, this many of a tenant's requests wait for the tenant's rate limit; the others go on to admission.
 _MOST_WAITING_FOR_LIMIT = 32
 
 

@@ -1,4 +1,4 @@
-"""Answer the last requests of a stopping process, and make clients connect to another process."""
+"""Answer the last requests to a stopping process, and make clients connect to another process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Serve the OAuth metadata of the protected resource (RFC 9728) to MCP clients."""
+"""Serve the OAuth metadata for the protected resource (RFC 9728) to MCP clients."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def challenge_of(settings: Settings, login: Mapping[str, object], scope: Scope) 
 
 
 def metadata_routes(settings: Settings, login: Mapping[str, object]) -> list[BaseRoute]:
-    """Return the routes of the metadata. Return an empty list if `login`, its part about OAuth, is empty."""
+    """Return the metadata's routes. Return an empty list if `login`, its part about OAuth, is empty."""
 
     async def metadata(request: Request) -> Response:
         resource = resource_of(settings, request.scope)

@@ -17,11 +17,11 @@ from agent_memory.foundation.core.settings import Settings
 from agent_memory.interfaces.http.draining import LINGER_SECONDS, last_answer
 from agent_memory.interfaces.http.middleware.body_deadline import BODY_COMPLETE, REFUSAL
 
-# Longer than clients keep idle connections: a request in transit to a closed connection is lost.
+# This is longer than clients keep idle connections: a request in transit to a closed connection is lost.
 KEEP_ALIVE_SECONDS = 75
-# Limit of a request without its body; a query may name thousands of ids.
+# Limit for a request without its body; a query may name thousands of ids.
 MAX_HEAD_BYTES = 1024 * 1024
-# Further checks after the deadline: timers run before received data is read, and the loop may have stalled.
+# More checks after the deadline: timers run before received data is read, and the loop may have stalled.
 _LOOKS = 3
 _LOOK_SECONDS = 0.05
 
@@ -117,7 +117,7 @@ class Connection(HttpToolsProtocol):
         self._in_head, self._bytes_beside_body = False, 0
         self._stop_timer()
         super().on_headers_complete()
-        # Trailers are not headers of the request (RFC 9110, 6.5.1).
+        # Trailers are not request headers (RFC 9110, 6.5.1).
         self.headers = []
 
     def on_body(self, body: bytes) -> None:

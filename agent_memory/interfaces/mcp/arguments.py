@@ -1,4 +1,4 @@
-"""Define the tools' arguments as clients see them. The models of the REST API validate everything else."""
+"""Define the tools' arguments as clients see them. The REST API's models validate everything else."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ class McpHttp:
         if DEADLINE in scope:
             scope[DEADLINE].reschedule(None)
         namespace = namespace_in(scope)
-        # The client must send its messages to the namespace of its stream.
+        # The client must send its messages to its stream's namespace.
         below = {**scope, "root_path": f"{scope.get('root_path', '').rstrip('/')}/{namespace}"} if namespace else scope
         self._name_owner(below)
         async with self._sse.connect_sse(below, receive, send) as (incoming, outgoing):

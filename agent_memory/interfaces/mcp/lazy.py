@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class McpDoor:
-    """Provide the routes of streamable HTTP at `/mcp`, for an application whose lifespan enters `running`."""
+    """Provide the routes for streamable HTTP at `/mcp`, for an application whose lifespan enters `running`."""
 
     def __init__(self, settings: Settings, *, host: str) -> None:
         self._settings = settings

@@ -1,4 +1,4 @@
-"""Handlers of MCP requests for resources (a user's data) and for the prompt that shows them."""
+"""Handle MCP requests for resources (a user's data) and for the prompt that shows them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _BY_NAME = {resource.path.partition("/")[0]: resource for resource in RESOURCES}
 
 
 class ResourceHandlers:
-    """The handlers of an MCP server. Each raises MCPError."""
+    """An MCP server's handlers. Each raises MCPError."""
 
     def __init__(self, settings: Settings, runtime: Runtime, who: Who) -> None:
         self._settings = settings

@@ -1,7 +1,7 @@
 """Make short JSON schemas for the MCP tools, because a model reads all schemas before its first turn.
 
-The schemas use only features of JSON Schema that every client supports. Gemini does not support references, type lists
-or exclusive bounds. Converters to OpenAI's strict mode reject objects with arbitrary properties.
+The schemas use only JSON Schema features that every client supports. Gemini does not support references, type lists or
+exclusive bounds. Converters to OpenAI's strict mode reject objects with arbitrary properties.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NULL = {"type": "null"}
 
 
 def input_schema(model: type[BaseModel], common: Collection[str] = ()) -> Schema:
-    """Return the JSON schema of a tool's arguments, without references or null.
+    """Return the JSON schema for a tool's arguments, without references or null.
 
     If `common` is not empty, list only the arguments in it.
     """
@@ -35,7 +35,7 @@ def input_schema(model: type[BaseModel], common: Collection[str] = ()) -> Schema
 
 
 def output_schema(model: type[BaseModel]) -> Schema:
-    """Return the JSON schema of an answer, without titles, class descriptions or null defaults."""
+    """Return the JSON schema for an answer, without titles, class descriptions or null defaults."""
     return _answer(model.model_json_schema(mode="serialization"))
 
 
@@ -68,7 +68,7 @@ class _Arguments:
         return short
 
     def _resolved(self, schema: Mapping[str, Any], around: tuple[str, ...]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
-        """Resolve a reference. The schema's own keys override the keys of the definition."""
+        """Resolve a reference. The schema's own keys override the definition's keys."""
         if "$ref" not in schema:
             return schema, around
         name = str(schema["$ref"]).rpartition("/")[2]

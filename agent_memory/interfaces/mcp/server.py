@@ -182,9 +182,9 @@ def _asking(question: Question) -> types.InputRequiredResult:
 
 @cache
 def listed_tools(choice: ToolChoice) -> list[types.Tool]:
-    """Return the tools of a set as clients see them.
+    """Return the tools in a set as clients see them.
 
-    All sets except `all` omit rare arguments and the schemas of answers.
+    All sets except `all` omit rare arguments and answer schemas.
     """
     return [_listed(tool, brief=choice != "all") for tool in chosen_tools(choice).values()]
 

@@ -1,4 +1,4 @@
-"""Define the tools of the archived server, and collect the tools of all features."""
+"""Define the archived server's tools, and collect the tools from all features."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from agent_memory_client.models import (
 )
 
 ARCHIVED = ToolSet()
-"""Tools of the archived server, and `forget_memory`."""
+"""The archived server's tools, and `forget_memory`."""
 
 
 @ARCHIVED.tool(takes.NoArguments, CurrentDatetime, offered="core")
@@ -286,6 +286,6 @@ RESOURCES = [*ARCHIVED.resources, *(each for feature in FEATURES for name in fea
 
 
 def chosen_tools(choice: ToolChoice) -> dict[str, Tool]:
-    """Return the tools of a set by name."""
+    """Return the tools in a set by name."""
     sets = CHOICES[: CHOICES.index(choice) + 1]
     return {name: tool for name, tool in TOOLS.items() if tool.offered in sets}

@@ -1,8 +1,8 @@
 """Connect OAuth clients: store the clients that registered, and their codes and refresh tokens.
 
 A connection is an API key whose secret, the access token, changes every hour. A grant, which is a code or a refresh
-token, can be used once to get the next secret. A second use shows that the grant was stolen, and revokes the key.
-The key is valid only as long as the key of the person who approved the connection.
+token, can be used once to get the next secret. A second use shows that the grant was stolen, and revokes the key. The
+key is valid only while the key of the person who approved the connection is valid.
 """
 
 from __future__ import annotations

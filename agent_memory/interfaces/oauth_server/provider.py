@@ -59,7 +59,7 @@ def _without_port(uri: AnyUrl) -> tuple[Any, ...]:
 class Provider:
     """Registers clients and issues tokens, with the provider methods that the SDK's handlers call.
 
-    This server's consent page and revocation route replace the other methods of the SDK's provider interface.
+    This server's consent page and revocation route replace the other methods in the SDK's provider interface.
     """
 
     def __init__(self, connections: Connections) -> None:

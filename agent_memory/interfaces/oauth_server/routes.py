@@ -1,4 +1,4 @@
-"""Define the routes of the OAuth authorization server: metadata, registration, tokens, revocation and consent.
+"""Define the OAuth authorization server's routes: metadata, registration, tokens, revocation and consent.
 
 Some clients ignore the metadata and expect these paths.
 """
@@ -36,7 +36,7 @@ _NO_STORE = {"cache-control": "no-store"}
 
 
 def oauth_server(settings: Settings, rest_app: ASGIApp) -> tuple[Sequence[BaseRoute], frozenset[str], Mapping[str, object]]:
-    """Return the authorization server's routes, their public paths, and what the metadata of the protected resource says of logins.
+    """Return the authorization server's routes, their public paths, and what the protected resource's metadata says about logins.
 
     The consent page is not public: it looks for a browser's login. Raises StartupError for unsuitable settings.
     """
@@ -91,7 +91,7 @@ def oauth_server(settings: Settings, rest_app: ASGIApp) -> tuple[Sequence[BaseRo
 
 
 def _metadata(issuer: str) -> dict[str, object]:
-    """Return the metadata of the authorization server (RFC 8414)."""
+    """Return the authorization server's metadata (RFC 8414)."""
     return {
         "issuer": issuer,
         "authorization_endpoint": f"{issuer}/authorize",

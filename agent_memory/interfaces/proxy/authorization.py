@@ -1,4 +1,4 @@
-"""Separation of the upstream's credentials from this server's: on the proxy's paths, `Authorization` belongs to the upstream."""
+"""Separate the upstream's credentials from this server's: on the proxy's paths, `Authorization` belongs to the upstream."""
 
 from __future__ import annotations
 

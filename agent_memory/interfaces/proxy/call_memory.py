@@ -36,7 +36,7 @@ answers after a wait of two seconds."""
 
 @dataclass(slots=True)
 class CallMemory:
-    """The memory of one call. Its methods log errors instead of raising them, because the call must continue."""
+    """The memory for one call. Its methods log errors instead of raising them, because the call must continue."""
 
     services: Services
     scope: Scope
@@ -78,7 +78,7 @@ class CallMemory:
             namespace=self.ref.namespace,
             agent_id=self.options.agent_id,
             long_term_search=True,
-            # The limit of a prompt includes the query.
+            # A prompt's limit includes the query.
             max_tokens=None if limit is None else min(limit + await recall.counter.count_aside(query), 1_000_000),
             format="anthropic",
             include_ids=False,
@@ -104,7 +104,7 @@ class CallMemory:
             self.stored = "failed" if self.stored == "no" else self.stored
             return False
         self.stored, self._has_answer = "yes", self._has_answer or answer is not None
-        # A stream may take long: its history need not stay in memory.
+        # A stream may take a long time: its history need not stay in memory.
         self.conversation.messages.clear()
         self.conversation.new.clear()
         return True
@@ -136,7 +136,7 @@ class CallMemory:
                 while True:
                     try:
                         async with self.turns:
-                            # Messages from before an erasure of the user must not be stored after it.
+                            # Messages from before the user's erasure must not be stored after it.
                             with carrying_out(Work(since=self._since)):
                                 await self.services[SessionService].append_messages(self.scope, self.ref.session_id, body)
                         return

@@ -1,4 +1,4 @@
-"""Describe fields in the OpenAPI document with the attribute docstrings of the models.
+"""Describe fields in the OpenAPI document with the models' attribute docstrings.
 
 The docstrings are read from the source code when the document is first built. Startup and requests are therefore fast,
 and MCP schemas are small.

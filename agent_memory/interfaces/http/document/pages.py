@@ -1,6 +1,6 @@
 """Routes that serve the API document in the packaged Swagger UI and redirect `/` to the start page.
 
-The content security policy of each page allows only resources from this server.
+Each page's content security policy allows only resources from this server.
 """
 
 from __future__ import annotations

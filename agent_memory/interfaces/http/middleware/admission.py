@@ -26,7 +26,7 @@ from agent_memory.interfaces.http.middleware.body_deadline import BODY_ARRIVING
 TENANT = "agent_memory.tenant"
 """Key in an ASGI scope: the tenant whose share of the places a request uses.
 
-Without this key, a request uses the share of all unknown callers.
+Without this key, a request uses the share for all unknown callers.
 """
 
 # Exempt monitoring, which must work under overload, and streams, which are mostly idle. MCP's calls are separate
@@ -36,7 +36,7 @@ _BEAT_SECONDS = 0.01
 # A request takes about ten turns of the event loop, a refusal about three.
 _LATE_SECONDS = 0.01
 _STEP_SECONDS = 0.05
-# After requests of different tenants alternate, the tenants count as competing for this long.
+# After requests from different tenants alternate, the tenants count as competing for this long.
 _RIVALRY_SECONDS = 1.0
 
 Turn = TypeVar("Turn")
@@ -72,7 +72,7 @@ class AdaptiveLimit:
 
 
 class FairQueue(Generic[Turn]):
-    """The running and waiting requests of each tenant. Without `fair`, all requests count as one tenant's.
+    """Each tenant's running and waiting requests. Without `fair`, all requests count as one tenant's.
 
     The next slot goes to the tenant with the fewest running requests. Tenants with equal numbers take turns.
     """
@@ -82,7 +82,7 @@ class FairQueue(Generic[Turn]):
         self._running = Counter[str]()
         # Waiting requests by tenant, without empty queues. The first tenant has waited longest for a turn.
         self._lines: dict[str, deque[Turn]] = {}
-        self.contested = 1 << 30  # the most places that a competing tenant may use
+        self.contested = 1 << 30  # the maximum number of places that a competing tenant may use
         self._latest: str | None = None
         self._rivals_until = float("-inf")
 

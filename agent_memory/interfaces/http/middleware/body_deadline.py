@@ -81,7 +81,7 @@ class BodyDeadlineMiddleware:
             await answer(scope, receive, send)
 
     async def _buffer(self, body: TimedBody, most: int) -> deque[Message]:
-        """Return the messages of a body: all of them if there is room in the buffer, or else the first ones."""
+        """Return a body's messages: all of them if there is room in the buffer, or else the first ones."""
         messages, is_full = deque[Message](), False
         while not (is_full or body.complete or REFUSAL in body.scope):
             size = body.size

@@ -39,7 +39,7 @@ def _names(setting: str) -> frozenset[str]:
 
 
 class HostMiddleware:
-    """Middleware that answers with 421 for unknown host names, and with 403 for data-changing requests from pages of other origins.
+    """Middleware that answers with 421 for unknown host names, and with 403 for data-changing requests from pages with other origins.
 
     `names` are the server's names (None allows any name). `origins` are the allowed origins (CORS_ALLOWED_ORIGINS).
     """

@@ -21,7 +21,7 @@ _COUNTED = "agent_memory.counted"
 """Key in an ASGI scope: the request has already been counted."""
 # Monitoring requests are not counted.
 _UNCOUNTED_PATHS = frozenset({"/v1/health", "/v1/ready", "/metrics", *pages.PATHS})
-# Delay refusals of a persistent sender. Otherwise one connection can ask thousands of times a second.
+# Delay refusals to a persistent sender. Otherwise one connection can ask thousands of times a second.
 _HOLD_SECONDS = 0.05
 _MOST_HELD = 256
 
@@ -32,8 +32,8 @@ class RateLimitMiddleware:
     The middleware calls `limit` for each request, because the limit exists only after the runtime opens. The server
     installs the middleware twice. The first layer, before admission, handles known callers, so that refused requests
     occupy no slots. The second layer, after authentication, handles all others. In the first layer, at most
-    `most_waiting` requests of a tenant wait for Redis; the second layer counts further requests. With `required`,
-    operators have no limit, because they must be able to act during a flood of requests.
+    `most_waiting` of a tenant's requests wait for Redis; the second layer counts the others. With `required`, operators
+    have no limit, because they must be able to act during a flood of requests.
     """
 
     def __init__(
