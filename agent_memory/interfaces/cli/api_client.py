@@ -21,7 +21,7 @@ _SECONDS = 60.0
 
 
 class Api:
-    """The REST API of a server or a store. The client's resource classes use `transport` and `config`."""
+    """A server's or a store's REST API. The client's resource classes use `transport` and `config`."""
 
     def __init__(self, config: MemoryClientConfig, transport: Transport, kind: Literal["server", "store"], display_name: str) -> None:
         self.config = config
@@ -61,7 +61,7 @@ class Api:
 
 @asynccontextmanager
 async def reach(target: Target) -> AsyncGenerator[Api]:
-    """Open the API of a target. A store needs no API key. Raises StartupError, and NotFound for a 404."""
+    """Open a target's API. A store needs no API key. Raises StartupError, and NotFound for a 404."""
     if target.url is not None:
         key = target.api_key or os.environ.get("AGENT_MEMORY_API_KEY") or None
         # Use our own transport, because httpx's default transport uses proxies from the environment.

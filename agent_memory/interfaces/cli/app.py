@@ -173,7 +173,7 @@ def version() -> None:
 
 
 def _commands_of_features() -> dict[str, Any]:
-    """Return the commands of features: the function that `command.py` in a feature's folder defines has the folder's name."""
+    """Return the features' commands. `command.py` in a feature's folder defines a function with the folder's name."""
     paths = [file.parts[-3:-1] for file in sorted(Path(__file__).parents[2].glob("*/*/command.py"))]
     return {name: asks(getattr(import_module(f"agent_memory.{level}.{name}.command"), name)) for level, name in paths}
 

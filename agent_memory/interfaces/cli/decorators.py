@@ -93,7 +93,7 @@ def _reach(target: Target) -> AbstractAsyncContextManager[Api]:
 
 
 asks = asking(_reach)
-"""Decorate a command whose first argument is the REST API of a server or a store."""
+"""Decorate a command whose first argument is a server's or a store's REST API."""
 
 
 def _target(url: str | None, api_key: str | None, data_dir: Path | None) -> Target:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# A part that exceeds its own time limit for ending is cancelled after this many more seconds.
+# A part that exceeds its own time limit for stopping is cancelled after this many more seconds.
 _MARGIN_SECONDS = 5.0
 
 

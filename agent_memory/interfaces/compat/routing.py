@@ -18,7 +18,7 @@ from agent_memory.interfaces.compat.service import bad_input, refuse_unknown
 _MOST_TEXT = 400
 _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 Handler = Callable[[Request, Any], Awaitable[Any]]
-"""A function of a request and the product's service."""
+"""A function that takes a request and the product's service."""
 Operation = tuple[str, str, Handler]
 """Method, path and handler."""
 
@@ -38,7 +38,7 @@ class CompatApi:
     error_field: str
     """The field of an error response that contains the error in one line."""
     delete_parameters: Mapping[Handler, Sequence[str]] = field(default_factory=dict[Handler, Sequence[str]])
-    """The query parameters of deletes. A delete with any other parameter gets 501: ignoring it could delete too much."""
+    """The query parameters that deletes accept. A delete with any other gets 501: ignoring it could delete too much."""
 
     def routes(self) -> list[BaseRoute]:
         """Return all routes. A path that ends in a slash also works without the slash."""

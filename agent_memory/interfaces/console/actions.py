@@ -182,7 +182,7 @@ async def _undo_forget(page: Page, form: Fields) -> Response:
 @_action("undo-change", "POST /v1/changes/{change_id}/undo", "GET /v1/memory/forget/{receipt_id}")
 async def _undo_change(page: Page, form: Fields) -> Response | str:
     change = await page.rest("POST", f"/v1/changes/{form['id']}/undo")
-    # The undo of a request to forget is no change of its own, and cannot be undone.
+    # Undoing a request to forget is not a separate change, and cannot be undone.
     return f"undo-change:{change['id']}" if change["kind"] == "undo" else _came_back(page, change["receipt_id"], form.get("back"))
 
 
@@ -245,7 +245,7 @@ async def _revoke_key(page: Page, form: Fields) -> None:
 
 @_action("save-rules", "PUT /v1/extraction-rules")
 async def _save_rules(page: Page, form: Fields) -> None:
-    """Save the extraction rules of a namespace. In the form, each category is a line `name: description`."""
+    """Save a namespace's extraction rules. In the form, each category is a line `name: description`."""
     pairs = [line.partition(":") for line in _split(form.get("categories", "").splitlines())]
     body: dict[str, Any] = {
         **{name: form.get(name, "").strip() or None for name in ("instructions", "timezone", "language")},

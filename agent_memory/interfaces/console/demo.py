@@ -30,7 +30,7 @@ _FACTS: tuple[tuple[str, int, dict[str, Any]], ...] = (
 def demo_messages() -> list[dict[str, str]]:
     """Return the conversation with new message ids.
 
-    If the ids of a removed demo came back, the server would not create memories from the messages again.
+    If a removed demo's ids were reused, the server would not create memories from the messages again.
     """
     return [{"role": role, "content": text, "id": new_id()} for role, text in _SAID]
 

@@ -73,7 +73,7 @@ _TEMPLATES.filters |= {"moment": moment, "day": _day, "month": _month, "origin":
 
 
 class Fields(dict[str, str]):
-    """The fields of a form or a query. Raises BadInput for a missing field."""
+    """A form's or a query's fields. Raises BadInput for a missing field."""
 
     def __missing__(self, name: str) -> str:
         raise BadInput("is missing", field=name)
@@ -127,7 +127,7 @@ class Page:
         return self.principal is not None
 
     def log_in(self, session: str) -> None:
-        """Send the browser the cookie of its new session."""
+        """Send the browser the cookie for its new session."""
         self._cookie = self._new_cookie = session
 
     async def log_out(self) -> None:
@@ -159,7 +159,7 @@ class Page:
             self.key_names = {f"token:{key['id']}": key["description"] for key in found["tokens"] if key["description"]}
 
     def writer_name(self, name: str) -> str:
-        """Return a writer's name for display. Of a key whose name the caller may not know, show only the end of its id."""
+        """Return a writer's name for display. If the caller may not know a key's name, show only the end of its id."""
         if name in self.key_names or not name.startswith("token:"):
             return self.key_names.get(name, name)
         is_own = self.principal is not None and self.principal.subject == name
@@ -193,7 +193,7 @@ class Page:
         return fields
 
     def url(self, path: str = "", **query: Any) -> str:
-        """Return the URL of a page. Omit parameters that are None or empty."""
+        """Return a page's URL. Omit parameters that are None or empty."""
         given = {name: value for name, value in query.items() if value not in (None, "")}
         return f"{self._root}{BASE}{quote(path)}" + (f"?{urlencode(given)}" if given else "")
 

@@ -21,7 +21,7 @@ from agent_memory.interfaces.console.rest import RestError
 MOST_STREAMS = 64
 _MOST_OF_A_CALLER = 16
 _SECONDS = 2.0
-# Reading totals counts as the caller's requests: read them less often, and rarely while no work is done.
+# Reading totals counts as the caller's requests: read them less often, and rarely while no work is being done.
 _BUSY_SECONDS, _IDLE_SECONDS = 10.0, 60.0
 # Proxies close streams on which nothing is sent.
 _SILENCE_SECONDS = 15.0
@@ -61,7 +61,7 @@ class LiveStreams:
     async def readiness(self, page: Page) -> Any:
         read_at, readiness = self._readiness
         if monotonic() - read_at >= _SECONDS:
-            # Until the new readiness is there, other streams show the old one.
+            # Until the new readiness is available, other streams show the old one.
             self._readiness = (monotonic(), readiness)
             readiness = await page.readiness()
             self._readiness = (monotonic(), readiness)

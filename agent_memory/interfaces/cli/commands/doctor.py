@@ -32,8 +32,8 @@ _SOURCES = {
     "learned": "learned from a refusal",
     "assumed": "assumed: the server does not report it; MODEL_CONTEXT_WINDOWS sets it",
 }
-# Tokens for the messages and the answer, besides the instructions. With fewer tokens, extraction gets single sentences
-# or nothing.
+# Tokens for the messages and the answer, in addition to the instructions. With fewer tokens, extraction gets single
+# sentences or nothing.
 _LEAST_ROOM = 512
 
 

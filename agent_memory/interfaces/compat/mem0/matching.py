@@ -1,4 +1,4 @@
-"""Apply Mem0 filters that the index cannot evaluate: parts of texts, nested metadata, ids, and times of changes."""
+"""Apply Mem0 filters that the index cannot evaluate: parts of texts, nested metadata, ids, and change times."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ class AddRequest(Entities):
 
     @property
     def stated_at(self) -> datetime | None:
-        """The time of the messages: `timestamp`, else a past `date` in the metadata, else None."""
+        """The messages' time: `timestamp`, else a past `date` in the metadata, else None."""
         if self.timestamp is not None:
             return self.timestamp
         date = stated_date(self.metadata or {})

@@ -41,7 +41,7 @@ from agent_memory_client.models import (
 )
 
 _MOST_COUNTED = 5_000
-# Filters that the index cannot evaluate are applied to this many hits at most.
+# Filters that the index cannot evaluate are applied to at most this many hits.
 _MOST_READ = 1_000
 _MOST_LINKS = 20
 _WAIT_SECONDS = 10.0
@@ -282,7 +282,7 @@ class Mem0Service(CompatService):
         check_filter_size(request.filters)
         given = (request.filters, request.entities(), request.own_filters())
         if not any(given):
-            # A request that omits the owner must not show the memories of all owners.
+            # A request that omits the owner must not show all owners' memories.
             raise BadInput("give at least one of user_id, agent_id, run_id and app_id", field="filters")
         reads = tuple(part for part in given if needs_reading(part))
         for part in reads:

@@ -19,7 +19,7 @@ TAGS = "container_tags"
 """Metadata key for all container tags after the first."""
 _OUR_METADATA = frozenset({"role", QUESTION, ABOUT_USER, TAGS})
 _MOST_TITLE = 80
-# Characters of a hit that are compared with the query: an answer may hold a hundred long documents.
+# Compare only this many of a hit's characters with the query: an answer may contain a hundred long documents.
 _COMPARED_CHARS = 8_000
 
 
@@ -127,7 +127,7 @@ def document_results(
     return list(documents.values())
 
 
-# Fields of a document that this server does not fill.
+# Document fields that this server does not fill.
 _UNFILLED = dict.fromkeys(("connectionId", "filepath", "ogImage", "raw", "source", "spatialPoint", "summary", "url"))
 
 

@@ -23,7 +23,7 @@ _SETTINGS_BYTES = 64 * 1024
 class ContainerService(SupermemoryService):
     """Operations on containers.
 
-    A container's context is stored as the extraction instructions of the container's user.
+    A container's context is stored as the extraction instructions for the container's user.
     """
 
     async def container(self, tag: str) -> dict[str, Any]:

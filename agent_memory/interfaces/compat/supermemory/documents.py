@@ -1,4 +1,4 @@
-"""Conversion of documents and conversations to session messages.
+"""Convert documents and conversations to session messages.
 
 A document has one message, and one more for each part added later under the same id.
 """
@@ -20,7 +20,7 @@ from agent_memory_client.models import WorkingMemoryResponse
 
 WHOLE_WINDOW = 1_000_000_000
 """A context window (tokens) so large that documents are never summarized."""
-# Longer texts, and texts of several lines, have several subjects.
+# Longer texts, and texts with several lines, have several subjects.
 _NOTE_CHARS = 600
 _KEPT = ("tool_calls", "tool_call_id", "name")
 

@@ -1,4 +1,4 @@
-"""Conversion of filters from Supermemory's 3.x and 5.x clients to this server's filter conditions."""
+"""Convert filters from Supermemory's 3.x and 5.x clients to this server's filter conditions."""
 
 from __future__ import annotations
 

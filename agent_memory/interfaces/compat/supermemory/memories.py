@@ -37,7 +37,7 @@ _STATEMENTS: tuple[dict[str, Any], ...] = (
     {"not": {"metadata": {"role": {"any": ["assistant", "tool", "system", "developer"]}}}},
     {"not": {"metadata": {QUESTION: {"eq": True}, ABOUT_USER: {"exists": False}}}},
 )
-# The most memories or messages that filters are applied to.
+# Filters are applied to at most this many memories or messages.
 MOST_LOOKED_THROUGH = 5_000
 _MOST_TEXT_KEYS = 4
 # Optional fields of a change, with our names.
@@ -81,7 +81,7 @@ class MemoryOperations(CompatService):
         return [(hit, as_chunks or (both and hit.memory_type == "message")) for hit in hits]
 
     async def profile(self, tag: str | None) -> Profile:
-        """Return the profile of a container tag. Raises BadInput if no tag is given."""
+        """Return the profile for a container tag. Raises BadInput if no tag is given."""
         if not tag:
             raise BadInput("must be given", field="containerTag")
         return await self._services[ProfileService].read(self._scope, tag, self._namespace, limit=MAX_PAGE)

@@ -42,7 +42,7 @@ def field_names(model: type[Body]) -> list[str]:
 
 
 class Tagged(Body):
-    """Container tags: the first tag is the user. Further tags are stored with memories and used as filters."""
+    """Container tags: the first tag is the user. The other tags are stored with memories and used as filters."""
 
     container_tag: OptionalIdentifier = None
     container_tags: Annotated[list[Identifier], Field(max_length=16)] | None = None
@@ -85,7 +85,7 @@ class Document(Tagged):
 
     @property
     def stated_at(self) -> datetime | None:
-        """The time of the document: `date`, or else a date from the metadata. None if there is neither, or if the time is in the future."""
+        """The document's time: `date`, or else a date from the metadata. None if there is neither, or if the time is in the future."""
         date = self.date or stated_date(self.metadata or {})
         return date if date is not None and date <= datetime.now(UTC) else None
 

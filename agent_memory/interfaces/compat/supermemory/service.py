@@ -33,9 +33,9 @@ from agent_memory.interfaces.compat.supermemory.requests import (
 )
 from agent_memory_client.models import MAX_SEARCH_OFFSET, AppendMessagesRequest, MemoryRecord, OperationState, WorkingMemoryResponse
 
-# The most attempts of a write while other writes change the document.
+# Maximum attempts for a write while other writes change the document.
 _TRIES = 16
-# The most pages that one call deletes from a container.
+# Maximum number of pages that one call deletes from a container.
 _MOST_PAGES = 1_000
 
 
@@ -109,7 +109,7 @@ class SupermemoryService(MemoryOperations):
         return {"id": ref.session_id, "status": "queued"}
 
     async def converse(self, conversation: Conversation) -> dict[str, Any]:
-        """Store the new messages of a conversation. A conversation is a document whose parts are messages."""
+        """Store a conversation's new messages. A conversation is a document whose parts are messages."""
         writing(self._scope)
         tags, ref = conversation.tags(), self._ref(conversation.conversation_id, conversation.user)
         existing, _ = await self._read(ref)

@@ -54,7 +54,7 @@ async def show_changes(page: Page) -> Response:
         )
     else:
         kind = query.get("kind")
-        # The undo of a request to forget is no change of its own: its record becomes `undone`.
+        # Undoing a request to forget is not a separate change: the request's record becomes `undone`.
         choice = {"state": "undone"} if kind == "undo" else {"kind": kind}
         proposals = await page.read_if_allowed("/v1/changes", limit=_PAGE, offset=offset, **choice, **whose)
         quarantine = {"memories": [], "total": 0}

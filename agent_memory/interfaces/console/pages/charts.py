@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 PERIODS = ("hour", "day")
-# The lines of each chart (fields of the history), and True if its caption shows a sum instead of the last value.
+# The lines in each chart (fields in the history), and True if its caption shows a sum instead of the last value.
 _LINES: dict[str, tuple[tuple[str, ...], bool]] = {
     "memories": (("memories",), False),
     "sessions": (("sessions",), False),
@@ -31,7 +31,7 @@ _UNITS = {"times": "ms", "healthy": "%", "oldest": "s"}
 
 
 def charts_of(history: Any, names: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the named charts from an answer of `/v1/metrics/history`, or [] if the caller may not read the history."""
+    """Return the named charts in an answer from `/v1/metrics/history`, or [] if the caller may not read the history."""
     return [_chart(name, history) for name in names] if history is not None else []
 
 
@@ -67,7 +67,7 @@ def shown(value: float | None, unit: str) -> str:
 
 
 def _scale(values: Sequence[float], *, from_zero: bool) -> tuple[float, float]:
-    """Return rounded lower and upper limits of a scale for these values."""
+    """Return a scale's rounded lower and upper limits for these values."""
     low, high = (0.0 if from_zero else min(values, default=0.0)), max(values, default=0.0)
     span = max(high - low, 1.0)
     power = 10 ** math.floor(math.log10(span / 2))

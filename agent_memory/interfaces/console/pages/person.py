@@ -42,7 +42,7 @@ async def show_person(page: Page) -> Response:
     recent = [shown_change(each) for each in applied if datetime.fromisoformat(each["at"]) >= week_ago]
     await add_forgotten(page, recent)
     await page.name_keys()
-    # Profiles and blocks without a namespace leave out those of the namespaces.
+    # Without a namespace, the page leaves out the namespaces' profiles and blocks.
     others = {each.get("namespace") for each in (*facts["memories"], *sessions["identities"])} - {namespace, None}
     return page.render(
         "person.html",

@@ -175,7 +175,7 @@ def _left_out(shown: Mapping[str, Any], nearest: Sequence[dict[str, Any]], expla
     above = [(memory, cut.pop(memory["id"])) for memory in others if memory["id"] in cut]
     above += [({"id": name, "text": name}, each) for name, each in cut.items()]
     rest = [memory for memory in others if memory["id"] not in {each["id"] for each, _ in above}]
-    # These were ranked but neither shown nor cut: the prompt had no place left.
+    # These were ranked but neither shown nor cut: the prompt had no room left.
     beyond = max(explanation["ranked"] - len(shown) - len(above), 0)
     above += [(memory, {"reason": "beyond_limit"}) for memory in rest[:beyond]]
     below = rest[beyond:]

@@ -67,7 +67,7 @@ async def show_job(page: Page) -> Response:
     job = await page.read_if_allowed(f"/v1/operations/{name}") if "open" in page.query else await page.rest("GET", f"/v1/operations/{name}")
     is_unlisted = job is None
     if job is None:
-        # The page that has led here showed the operation: it has ended since.
+        # The page that led here showed the operation, so it has ended since then.
         query = page.query
         whose = {"user_id": query.get("user"), "namespace": query.get("namespace"), "session_id": query.get("session")}
         job = {"id": name, "kind": name.partition("-")[0], "state": "done", **whose}

@@ -16,7 +16,7 @@ from agent_memory.interfaces.console.frame import Page
 _WINDOW_TOKENS = 16_000
 _MEMORIES = 100
 _MESSAGES = 200
-# The most bytes of pictures that a page shows. It only names further pictures.
+# A page shows at most this many bytes of pictures, and only names the others.
 _PICTURE_BYTES = 16 * 1024 * 1024
 
 
