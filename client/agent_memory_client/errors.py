@@ -8,7 +8,7 @@ MemoryClientError
     ├── MemoryAuthError                       401, 403
     ├── MemoryConflictError                   409
     │   ├── MemoryPreconditionFailedError     412: another writer changed the session
-    │   └── MemoryRequestUnderWayError        409: the first request of an Idempotency-Key is still running; wait retry_after seconds
+    │   └── MemoryRequestUnderWayError        409: the first request with an Idempotency-Key is still running; wait retry_after seconds
     └── MemoryUnavailableError                502, 503, 504, or no connection (status_code None): try again later
         ├── MemoryRateLimitError              429: the caller exceeded a limit; wait retry_after seconds
         └── MemoryTimeoutError                no response in time; the server may have carried out the request
@@ -28,7 +28,7 @@ MAX_MESSAGE_CHARS = 500
 
 
 class MemoryClientError(Exception):
-    """Base class of all errors of this client."""
+    """Base class for all of this client's errors."""
 
 
 class MemoryValidationError(MemoryClientError, ValueError):

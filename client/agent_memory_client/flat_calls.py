@@ -74,7 +74,7 @@ def _flat_iterator(
 
 
 class FlatCalls(Tools):
-    """The client's calls under the method names of the archived client."""
+    """The client's calls under the archived client's method names."""
 
     jobs: Jobs
     memories: Memories

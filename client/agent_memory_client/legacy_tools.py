@@ -36,7 +36,7 @@ class Tools:
 
     @classmethod
     def get_all_memory_tool_schemas_anthropic(cls) -> ToolSchemaCollection:
-        """Return the schemas of the nine memory tools in Anthropic's format."""
+        """Return the nine memory tools' schemas in Anthropic's format."""
         return tools.schemas("anthropic", tools.ARCHIVED)
 
     get_memory_search_tool_schema = _schema(tools.SEARCH_MEMORY)

@@ -31,14 +31,14 @@ from agent_memory_client.transport import Transport
 class MemoryClient(FeatureResources, FlatCalls):
     """A client for a memory server. Use it as an async context manager, or call `close()` when you are done.
 
-    Each API resource is an attribute of the client, and all of them share the connections. Calls use the defaults of
+    Each API resource is an attribute of the client, and all of them share the connections. Calls use the defaults from
     `config` (namespace, model, context window) and raise the errors in `agent_memory_client.errors`.
     """
 
     def __init__(self, config: MemoryClientConfig, *, transport: httpx.AsyncBaseTransport | None = None) -> None:
         """Set up the client.
 
-        `transport` replaces the default transport of httpx. Raises MemoryValidationError or MemoryProtocolError if the
+        `transport` replaces httpx's default transport. Raises MemoryValidationError or MemoryProtocolError if the
         configuration is invalid.
         """
         self.config = config

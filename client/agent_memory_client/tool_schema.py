@@ -1,4 +1,4 @@
-"""Tool schemas for language models. Programs can change the names and descriptions of the tools."""
+"""Tool schemas for language models. Programs can change the tools' names and descriptions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ToolSchema:
         return self
 
     def get_parameter_description(self, param_name: str) -> str | None:
-        """Return the description of a parameter, or None if it has no description."""
+        """Return a parameter's description, or None if it has no description."""
         parameter = self._parameters().get(param_name)
         return None if parameter is None else parameter.get("description")
 
@@ -101,7 +101,7 @@ class ToolSchema:
 
 
 class ToolSchemaCollection:
-    """Schemas of several tools, in order. `to_list()` returns them in the provider's format."""
+    """Schemas for several tools, in order. `to_list()` returns them in the provider's format."""
 
     def __init__(self, schemas: list[ToolSchema]) -> None:
         self._schemas = schemas

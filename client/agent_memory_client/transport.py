@@ -21,7 +21,7 @@ from agent_memory_client.models import ACTING_USER_HEADER, MEDIA_TYPE
 class Transport:
     """Connections to one server. Any number of event loops can use them.
 
-    `transport` replaces the default transport of httpx, and `sleep` replaces the wait between retries.
+    `transport` replaces httpx's default transport, and `sleep` replaces the wait between retries.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Transport:
             await self._sleep(wait)
 
     async def lines(self, call: Call) -> AsyncIterator[bytes]:
-        """Yield the lines of a long response, without line endings. Never retries. Raises MemoryClientError."""
+        """Yield a long response's lines, without line endings. Never retries. Raises MemoryClientError."""
         rest = b""
         try:
             pool = await self._pools.current()

@@ -1,4 +1,4 @@
-"""Read uploaded files, and replace the passages of their previous versions."""
+"""Read uploaded files, and replace their previous versions' passages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from agent_memory_client.models import AppendMessagesRequest, MemoryMessage, Mem
 from agent_memory_client.models.features.files import StoredFile
 
 _ORIGIN = ChangeOrigin("files", "a new version of the file")
-# Memories per script call; each memory blocks Redis for about 0.2 ms. Only the replacement of a version is one call.
+# Memories per script call; each memory blocks Redis for about 0.2 ms. Only replacing a version takes a single call.
 _BATCH = 50
 _TRIES = 16
 # A context window (tokens) so large that the text is never summarized.
@@ -69,7 +69,7 @@ async def _undo(runtime: Runtime, scope: Scope, ref: SessionRef, row: FileRow) -
 
 
 async def _read(runtime: Runtime, scope: Scope, file: StoredFile) -> StoredFile:
-    """Store the passages of a file, and return its record. Raises UnreadableFile."""
+    """Store a file's passages, and return its record. Raises UnreadableFile."""
     store, ref = runtime[FileStore], ref_of(file)
     data = await store.load_bytes(scope, ref)
     if data is None:

@@ -32,7 +32,7 @@ async def embed_items(runtime: Runtime, iids: Sequence[str]) -> int:
 async def embed_missing(runtime: Runtime, limit: int) -> int:
     """Embed at most `limit` items that have no vector from the runtime's model. Return their number.
 
-    Items whose texts the model refuses count as embedded until the change of the model ends.
+    Items whose texts the model refuses count as embedded until the model change ends.
     """
     iids = await runtime[ItemSearch].list_unembedded(limit)
     try:

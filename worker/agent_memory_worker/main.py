@@ -62,7 +62,7 @@ async def _run(runtime: Runtime, settings: Settings, stop: asyncio.Event) -> Non
     while not stop.is_set():
         moved = runtime.bucket_redis.moved
         try:
-            # Each time, because Redis may have returned with another store.
+            # Check each time, because Redis may have returned with another store.
             await runtime[Reindexer].reindex_for_model()
             with redis_errors():
                 async with runtime.docket() as docket:

@@ -32,7 +32,7 @@ async def index_procedure(runtime: Runtime, order: JobOrder) -> None:
 async def embed_missing(runtime: Runtime, limit: int) -> int:
     """Embed at most `limit` procedures that have no vector from the runtime's model. Return their number.
 
-    Procedures whose texts the model refuses count as embedded until the change of the model ends.
+    Procedures whose texts the model refuses count as embedded until the model change ends.
     """
     procedures = await runtime[ProcedureStore].unembedded(limit)
     orders = [JobOrder(INDEX_PROCEDURE, tenant, {"procedure": pid}) for tenant, pid in procedures]

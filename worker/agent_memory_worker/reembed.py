@@ -1,4 +1,4 @@
-"""Fill in the vectors of a second embedding model, switch the store to that model, and delete the old model's vectors.
+"""Fill in a second embedding model's vectors, switch the store to that model, and delete the old model's vectors.
 
 Repeating a step is harmless. If a worker is killed, another worker continues after 15 seconds, and nothing is lost.
 """
@@ -28,7 +28,7 @@ from agent_memory_worker.relay import pause
 log = logging.getLogger(__name__)
 
 _IDLE_SECONDS = 1.0
-# Searches that began with the former model have ended this long after their process has switched.
+# This long after a process has switched, its searches that began with the former model have ended.
 _SETTLE_SECONDS = 10.0
 
 
@@ -62,7 +62,7 @@ async def _step(bucket: Runtime, worker: str) -> float:
     began = monotonic()
     count = await _fill(store, state, [kept, other])
     seconds = max(0.0, count / state.rate - (monotonic() - began)) if state.rate else 0.0
-    # Memories are written all the time. Less than a batch: only those written since the last step lacked a vector.
+    # Writes never stop. If less than a batch was filled in, only memories written since the last step lacked a vector.
     if state.phase == "filling" and count < _limit(state):
         if not state.checked:
             await store.note_missing(other.spec, is_second=True)
@@ -108,14 +108,14 @@ async def _fill_names(store: ReembedStore, target: Runtime, names: Sequence[str]
 
 
 async def fill_vectors(runtime: Runtime, names: Sequence[str]) -> int:
-    """Add vectors of the runtime's model, and keep other models' vectors. Raises ModelUnavailable and ModelAnswerInvalid."""
+    """Add vectors from the runtime's model, and keep other models' vectors. Raises ModelUnavailable and ModelAnswerInvalid."""
     jobs, gone = await runtime[MemoryStore].index_jobs(names)
     return await runtime[ReembedStore].store_vectors(await embed_jobs(runtime.embedder, jobs), gone, runtime.spec)
 
 
 async def _end(store: ReembedStore, state: ReembedState, kept: Runtime) -> float:
     """Delete the vectors and indexes of the model that searches do not use."""
-    # A process that missed the switch may have written vectors of the other model only.
+    # A process that missed the switch may have written vectors from the other model only.
     if await _fill(store, state, [kept]) >= _limit(state):
         return 0.0
     # After a rollback, a process may not have recorded yet that it uses the other model.

@@ -31,12 +31,12 @@ TASK_OF = {
 }
 # Kinds whose tasks each take many marks.
 _BATCHED = (DueKind.MEMORY, DueKind.FOLLOW, DueKind.ITEM)
-# Rounds of tasks queued ahead. Further marks wait in the outbox, where erasures and other tenants can overtake them.
+# Rounds of tasks queued ahead. The other marks wait in the outbox, where erasures and other tenants can overtake them.
 _ROUNDS_AHEAD = 2
 _FULL_SECONDS = 0.02
 # A round lasts at least this long, so that it collects several marks under load. A single mark does not wait for it.
 _ROUND_SECONDS = 0.02
-# Delay of a mark that was set while docket was ending the previous task of that mark: docket refuses the new task.
+# Delay for a mark that was set while docket was ending that mark's previous task: docket refuses the new task.
 _REFUSED_SECONDS = 0.05
 
 
@@ -49,7 +49,7 @@ class Relay:
         self._full_kinds = full_kinds
         self._docket = docket
         self._stop = stop
-        # Upper bound of queued tasks: the last count, plus the tasks that this relay added.
+        # Upper bound on queued tasks: the last count, plus the tasks that this relay added.
         self._queued = math.inf
 
     async def run(self) -> None:
@@ -117,7 +117,7 @@ class Relay:
                 log.warning("task of kind %s not queued; retrying: %s", kind, execution.schedule_exception)
                 await self._put_back(kind, claimed)
             elif execution.disposition is not Disposition.SCHEDULED:
-                # The refused task of an overdue mark still runs, or docket redelivers it: only the lease is renewed.
+                # An overdue mark's refused task still runs, or docket redelivers it: only the lease is renewed.
                 await self._put_back(kind, [claim for claim in claimed if not claim.overdue])
 
     async def _put_back(self, kind: DueKind, claims: Sequence[Claim]) -> None:

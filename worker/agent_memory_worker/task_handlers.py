@@ -40,9 +40,9 @@ log = logging.getLogger(__name__)
 
 # After this many failed tries, a session is summarized without the model.
 _PATIENCE = 3
-# Delay of an unknown task, so that a worker that knows it can take it.
+# Delay for an unknown task, so that a worker that knows it can take it.
 _PARKED_SECONDS = 1.0
-# Much longer than the work of any session takes. A task that hangs must not block its mark forever.
+# This is much longer than any session's work takes. A task that hangs must not block its mark forever.
 _TIMEOUT = Timeout(timedelta(hours=1))
 # Seconds that running embeddings get when a worker stops.
 _CLOSE_SECONDS = 3.0
@@ -53,7 +53,7 @@ _MODEL_TASKS = {
     **dict.fromkeys((DueKind.SESSION, DueKind.EXTRACTION, DueKind.ORDER), "other"),
 }
 _SHARES = {"embedding": 0.25, "other": 0.9}
-# Delay of work that found no place. The relay hands over little of it.
+# Delay for work that found no place. The relay hands over little of it.
 _FULL_SECONDS = 0.1
 _DUE_WORK = {kind: function for feature in FEATURES for kind, function in feature.due_work.items()}
 

@@ -76,7 +76,7 @@ async def run_view(runtime: Runtime, order: JobOrder) -> None:
 
 
 async def _compute(runtime: Runtime, scope: Scope, view: SummaryView, *, refresh: bool) -> bool:
-    """Compute and store the partitions of all groups, and delete all others. Return False if the view was deleted."""
+    """Compute and store all groups' partitions, and delete all others. Return False if the view was deleted."""
     chat = runtime[TenantModels].chat(scope.tenant)
     if chat is not None:
         await runtime[ContextLimits].load_learned(chat.with_model(view.model_name) if view.model_name else chat)

@@ -1,4 +1,4 @@
-"""Build the results of tools: dicts for programs, text for the model."""
+"""Build the tools' results: dicts for programs, text for the model."""
 
 from __future__ import annotations
 

@@ -206,7 +206,7 @@ DEFINITIONS: tuple[Definition, ...] = (
 
 BY_NAME: dict[str, Definition] = {definition.name: definition for definition in DEFINITIONS}
 ARCHIVED: tuple[Definition, ...] = tuple(definition for definition in DEFINITIONS if definition.name != FORGET_MEMORY)
-"""The nine tools of the archived client."""
+"""The archived client's nine tools."""
 
 
 def schemas(schema_format: SchemaFormat, selected: Iterable[Definition]) -> ToolSchemaCollection:

@@ -28,7 +28,7 @@ FIRST_WAIT_SECONDS = 0.1
 MAX_WAIT_SECONDS = 10.0
 
 FAILURES = (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, httpx.CookieConflict, UnicodeError)
-"""Exceptions of a failed request: all httpx exceptions, and UnicodeError for text that cannot be encoded."""
+"""Exceptions from a failed request: all httpx exceptions, and UnicodeError for text that cannot be encoded."""
 
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 _BROKEN_OFF = (*_NEVER_SENT, httpx.ReadError, httpx.WriteError, httpx.CloseError, httpx.RemoteProtocolError, httpx.WriteTimeout)

@@ -98,7 +98,7 @@ class EitherClient:
         return [their_session_id(key) for key in keys]
 
     async def aidentities(self) -> list[tuple[str | None, str]]:
-        """Return the user and id of each session. If this object has no user, return the sessions of all users."""
+        """Return the user and id of each session. If this object has no user, return all users' sessions."""
         identities: list[tuple[str | None, str]] = []
         while page := (await self.awaited(lambda client: self._list(client, len(identities), identities=True))).identities:
             identities.extend((session.user_id, their_session_id(session.session_id)) for session in page)
@@ -115,7 +115,7 @@ class _OfSession(EitherClient):
 
 
 class SessionMessages(_OfSession):
-    """All messages of one session, without summaries."""
+    """All messages in one session, without summaries."""
 
     def read(self, limit: int | None = None) -> list[MemoryMessage]:
         """Return all messages, or only the newest `limit` messages, oldest first."""

@@ -21,7 +21,7 @@ except ImportError as error:
     raise ImportError("the memory needs crewai: pip install 'agent-memory-api-client[crewai]'") from error
 
 ROOT = "crewai"
-"""The first label of the items' paths. The parts of the scope follow it."""
+"""The first label of the items' paths. The scope's parts follow it."""
 _ALL = 10_000
 _FILTERED = 20
 

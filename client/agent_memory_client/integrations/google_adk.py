@@ -82,7 +82,7 @@ class AgentMemorySessionService(BaseSessionService):
         return await _session(access, stored, events)
 
     async def list_sessions(self, *, app_name: str, user_id: str | None = None) -> ListSessionsResponse:
-        """Return the sessions of one user or of all users, without events, in the order of their last writes."""
+        """Return one user's or all users' sessions, without events, ordered by their last writes."""
         sessions: list[Session] = []
         for owner, session_id in await EitherClient(self._client, user_id, app_name).aidentities():
             if owner is None:  # not an ADK session
@@ -126,7 +126,7 @@ class AgentMemorySessionService(BaseSessionService):
 class AgentMemoryMemoryService(BaseMemoryService):
     """A `BaseMemoryService`: `Runner(…, memory_service=AgentMemoryMemoryService(client))`.
 
-    The server remembers the sessions of an `AgentMemorySessionService` automatically, so add only the sessions of other
+    The server remembers the sessions of an `AgentMemorySessionService` automatically, so add only sessions from other
     services. The app is the namespace. A search returns at most `limit` memories.
     """
 

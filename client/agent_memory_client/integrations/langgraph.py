@@ -40,7 +40,7 @@ _OPERATORS = frozenset({"$eq", "$ne", "$gt", "$gte", "$lt", "$lte"})
 class AgentMemoryStore(BaseStore):
     """A `BaseStore` on the server that all processes share. Searches use filters, meaning and keywords.
 
-    The items belong to `user_id` and `namespace`. Stores of different users are separate, and exporting or erasing a
+    The items belong to `user_id` and `namespace`. Different users' stores are separate, and exporting or erasing a
     user's data includes the items. Blocking and awaited calls work with either client. For an asynchronous client,
     blocking calls open a second client, which `close` closes. `index` lists the fields to search (default: all). `ttl`
     is LangGraph's TTL config. Calls raise the errors in `agent_memory_client.errors`, InvalidNamespaceError, and

@@ -31,7 +31,7 @@ MESSAGE = "pydantic_ai_message"
 
 
 class AgentMemoryHistory:
-    """The message history of a conversation, stored on the server in the session `session_id`.
+    """A conversation's message history, stored on the server in the session `session_id`.
 
     To continue the conversation, call `agent.run(…, message_history=await history.get())`, then `await
     history.add(result.new_messages())`. The history returns messages exactly as they were added. The server promotes

@@ -59,7 +59,7 @@ _VISIBLE = re.compile(
     r"[^\s\x00-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
     r"\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
-# Escape sequences of ECMA-48 (7-bit): colors, cursor movements, and strings such as titles and links. A string ends
+# ECMA-48 escape sequences (7-bit): colors, cursor movements, and strings such as titles and links. A string ends
 # with its line, so that an unclosed one does not hide the rest of the text. Bytes such as 0x9b do not count: they are
 # mostly letters decoded wrongly.
 ANSI_SEQUENCE: Final = re.compile(r"\x1b(?:\[[0-?]*+[ -/]*+[@-~]?|[\]PX^_][^\x07\x1b\n]*+(?:\x07|\x1b\\)|[ -/]*+[0-~]?)")

@@ -1,4 +1,4 @@
-"""Base class of the API resources."""
+"""Base class for API resources."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 class Resource:
-    """A resource of the API. All resources share one transport.
+    """An API resource. All resources share one transport.
 
-    Every call can raise these errors of `agent_memory_client.errors`:
+    Every call can raise these errors from `agent_memory_client.errors`:
 
     - MemoryValidationError: the input is invalid, and the client sent nothing.
     - MemoryProtocolError: the response is unreadable.
     - MemoryServerError: the server rejected the request.
     - MemoryUnavailableError: no server responded.
 
-    The docstrings of the calls mention only other errors.
+    The calls' docstrings mention only other errors.
     """
 
     def __init__(self, transport: Transport, config: MemoryClientConfig) -> None:

@@ -47,7 +47,7 @@ class Changes(Resource):
         return await self._end(change_id, "reject")
 
     async def undo_batch(self, batch_id: str) -> ChangeListResponse:
-        """Undo all applied changes of a batch, newest first. Raises MemoryNotFoundError or MemoryConflictError."""
+        """Undo all applied changes in a batch, newest first. Raises MemoryNotFoundError or MemoryConflictError."""
         path = f"{_PATH}/batches/{segment('change_id', batch_id)}/undo"
         return await self._read(ChangeListResponse, Call("POST", path, headers=idempotency_headers()))
 

@@ -1,4 +1,4 @@
-"""Read and write the extraction rules of a namespace and user."""
+"""Read and write the extraction rules for a namespace and user."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _PATH = "/v1/extraction-rules"
 
 
 class ExtractionRuleSets(Resource):
-    """Read and write the rules of exactly one namespace and user. If both are None, the rules apply to everyone."""
+    """Read and write the rules for exactly one namespace and user. If both are None, the rules apply to everyone."""
 
     async def get(self, namespace: str | None = None, user_id: str | None = None) -> ExtractionRules:
-        """Return the rules of exactly this namespace and user. If there are none, return empty rules.
+        """Return the rules for exactly this namespace and user. If there are none, return empty rules.
 
         If both arguments are None, return the rules that apply to everyone.
         """
@@ -25,12 +25,12 @@ class ExtractionRuleSets(Resource):
     async def put(
         self, rules: ExtractionRules | Mapping[str, Any], namespace: str | None = None, user_id: str | None = None
     ) -> ExtractionRules:
-        """Replace the rules of this namespace and user.
+        """Replace the rules for this namespace and user.
 
         To set rules for a single session, use the session's `long_term_memory_strategy.config` instead.
         """
         return await self._read(ExtractionRules, Call("PUT", _PATH, query(namespace=namespace, user_id=user_id), as_body(rules)))
 
     async def delete(self, namespace: str | None = None, user_id: str | None = None) -> AckResponse:
-        """Delete the rules of this namespace and user. Missing rules are not an error."""
+        """Delete the rules for this namespace and user. Missing rules are not an error."""
         return await self._read(AckResponse, Call("DELETE", _PATH, query(namespace=namespace, user_id=user_id)))

@@ -314,7 +314,7 @@ class Memories(Resource):
         dry_run: bool = False,
         pinned_ids: list[str] | None = None,
     ) -> ForgetResponse:
-        """Delete the memories that `policy` selects, or list them with `dry_run`. Retries return the report of the first attempt."""
+        """Delete the memories that `policy` selects, or list them with `dry_run`. Retries return the first attempt's report."""
         body: dict[str, Any] = {"policy": as_body(policy)} | ({"pinned_ids": list(pinned_ids)} if pinned_ids else {})
         params = query(namespace=namespace, user_id=user_id, session_id=session_id, limit=limit, dry_run=dry_run)
         return await self._read(ForgetResponse, Call("POST", f"{_PATH}/forget", params, body, idempotency_headers()))

@@ -1,4 +1,4 @@
-"""Base class of the tools that extensions offer to models."""
+"""Base class for the tools that extensions offer to models."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Prompts(Resource):
         also has attributes. For a chat completion API, pass the result of `to_openai()`. `format` selects the target
         API: "openai" (`messages`), "anthropic" (`system` and `messages`) or "text" (`text`). `relevant` is True if
         memory added something. `agent_id` adds the agent's memory blocks. You can omit it if the session was stored
-        with this agent. `timezone` (an IANA name) sets the time zone of dates. The default is the user's time zone.
+        with this agent. `timezone` (an IANA name) sets the time zone for dates. The default is the user's time zone.
         `options` add more sections, each given as a model or mapping. See `models.features.prompt_options`.
         """
         values = given(

@@ -1,4 +1,4 @@
-"""List the resources (such as `client.blocks`) and tools of extensions. Every extension adds a line to each list."""
+"""List the extensions' resources (such as `client.blocks`) and tools. Every extension adds a line to each list."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MODEL_TOOLS: tuple[type[ModelTools], ...] = (BlockTools, ArchiveTools, ProfileTo
 
 
 class FeatureResources:
-    """Resources of extensions, sharing the client's transport."""
+    """The extensions' resources, which share the client's transport."""
 
     def __init__(self, transport: Transport, config: MemoryClientConfig) -> None:
         self.agents = Agents(transport, config)

@@ -1,4 +1,4 @@
-"""Sessions: the working memory of a conversation.
+"""Sessions: a conversation's working memory.
 
 Some changes have no endpoint. For these, the client reads the session, changes it, and writes it back on the condition
 that its version has not changed (`ETag`, `If-Match`). If another writer was faster, the client starts over. This way,

@@ -1,4 +1,4 @@
-"""Manage the API keys of a server with `AUTH_MODE=token`. Requires an administrator."""
+"""Manage API keys on a server with `AUTH_MODE=token`. Requires an administrator."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Tokens(Resource):
     """
 
     async def list(self) -> TokenList:
-        """Return the API keys of the caller's tenant, without secrets, oldest first.
+        """Return the API keys for the caller's tenant, without secrets, oldest first.
 
-        For operators, return the keys of all tenants.
+        For operators, return all tenants' keys.
         """
         return await self._read(TokenList, Call("GET", _PATH))
 

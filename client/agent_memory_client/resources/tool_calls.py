@@ -49,7 +49,7 @@ class ToolCalls(Resource):
 
     @staticmethod
     def schemas(schema_format: SchemaFormat = "openai") -> ToolSchemaCollection:
-        """Return the schemas of all tools in a provider's format: `tools=client.tools.schemas().to_list()`."""
+        """Return all tools' schemas in a provider's format: `tools=client.tools.schemas().to_list()`."""
         of_features = [definition for group in MODEL_TOOLS for definition in group.definitions]
         return definitions.schemas(schema_format, [*definitions.DEFINITIONS, *of_features])
 
@@ -166,7 +166,7 @@ class ToolCalls(Resource):
         *,
         agent_id: str | None = None,
     ) -> ToolCallResolutionResult:
-        """Run a model's tool call, in the format of OpenAI, Anthropic or LangChain. Never raises.
+        """Run a model's tool call, in OpenAI's, Anthropic's or LangChain's format. Never raises.
 
         The model cannot override `namespace` and `user_id`. If `user_id` is None, the model may choose a user.
         `agent_id` selects the blocks that the tools change. Send `formatted_response` to the model.

@@ -47,7 +47,7 @@ class Users(OwnerData):
     async def import_lines(
         self, user_id: str, lines: Iterable[bytes | str], namespace: str | None = None, import_source: str | None = None
     ) -> ImportReport:
-        """Import the lines of an export as data of this user, into `namespace` if given. Repeating the import changes nothing.
+        """Import lines from an export as this user's data, into `namespace` if given. Repeating the import changes nothing.
 
         If the user or namespace is not the same as in the export, the import creates copies with new ids. Stored data
         does not change. The report lists rejected lines by number. `complete` is True if the import included the

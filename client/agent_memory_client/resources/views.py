@@ -46,7 +46,7 @@ class Views(Resource):
         return await self._read(Task, Call("POST", f"{_view_path(view_id)}/run", json=body, headers=idempotency_headers()))
 
     async def run_partition(self, view_id: str, group: dict[str, str]) -> SummaryViewPartitionResult:
-        """Compute and store the summary of one partition. `group` must have a value for every grouping field.
+        """Compute and store one partition's summary. `group` must have a value for every grouping field.
 
         Raises MemoryNotFoundError.
         """
@@ -61,7 +61,7 @@ class Views(Resource):
         session_id: str | None = None,
         memory_type: str | None = None,
     ) -> PartitionList:
-        """Return the stored summaries of a view's partitions. Raises MemoryNotFoundError."""
+        """Return the stored summaries for a view's partitions. Raises MemoryNotFoundError."""
         params = query(namespace=namespace, user_id=user_id, session_id=session_id, memory_type=memory_type)
         return parse_list(_PARTITIONS, "partitions", await self._send(Call("GET", f"{_view_path(view_id)}/partitions", params)))
 

@@ -15,7 +15,7 @@ from agent_memory.foundation.llm.model_context import LEAST_ASKED
 BATCH = 60
 # Tokens that a prompt adds to each message: its number, time and role, and the JSON around them.
 LINE_TOKENS = 40
-# Fewer tokens of a conversation contain no fact worth storing. A model with less room is not called.
+# Fewer tokens from a conversation contain no fact worth storing. A model with less room is not called.
 LEAST_TOKENS = 64
 
 

@@ -83,7 +83,7 @@ class _Pass:
 
 
 async def find_contradictions(runtime: Runtime, quiet_seconds: float = QUIET_SECONDS) -> int:
-    """Compare some changed facts of each idle tenant. Return how many facts were superseded or proposed as outdated."""
+    """Compare some of each idle tenant's changed facts. Return how many were superseded or proposed as outdated."""
     tenants = await runtime[MemoryScan].memory_tenants()
     ended = 0
     for tenant in await runtime[IdleTenants].idle_tenants(tenants, quiet_seconds):

@@ -57,19 +57,19 @@ from agent_memory_worker.extraction.thread_strategy import summarize, thread_pro
 
 log = logging.getLogger(__name__)
 
-# The maximum number of tokens to show of an earlier message or a tool's message. An earlier message with fewer than
+# The maximum number of tokens to show from an earlier message or a tool's message. An earlier message with fewer than
 # `_LEAST_CONTEXT_TOKENS` explains nothing.
 _CONTEXT_TOKENS = 300
 _LEAST_CONTEXT_TOKENS = 24
-# The most attempts to reconcile a batch. A change of the compared memories makes another attempt necessary.
+# Maximum attempts to reconcile a batch. If the compared memories change, another attempt is necessary.
 _ATTEMPTS = 5
 
 
 async def extract_facts(runtime: Runtime, sid: str) -> int:
     """Extract facts from all messages after the cursor. Return the number of changed memories.
 
-    One model call extracts the facts of a batch. If the context allows, at most one more call reconciles them. A batch
-    that does not fit, or times out, is split. A single message that does not fit is set aside. Raises ModelUnavailable,
+    One model call extracts a batch's facts. If the context allows, at most one more call reconciles them. A batch that
+    does not fit, or times out, is split. A single message that does not fit is set aside. Raises ModelUnavailable,
     ModelAnswerInvalid, and TooMany at the tenant's limit. After an error, nothing is stored and the cursor does not
     move.
     """

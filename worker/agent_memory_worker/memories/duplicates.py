@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 _JOB = "compact"
 _FACTS = Selection(memory_type=MemoryType(ne=MemoryTypeEnum.MESSAGE))
-# Memories that changed up to 10 minutes before the last pass are compared again: their vectors may have come after it.
+# Memories that changed up to 10 minutes before the last pass are compared again: their vectors may have arrived later.
 _OVERLAP_MICROS = 600_000_000
 _QUERIES = 100
 _MOST_TWINS = 1000
@@ -184,7 +184,7 @@ async def _merge_similar(runtime: Runtime, scope: Scope, page: Sequence[StoredMe
             break
         for number, (stays, other) in enumerate(batch, start=1):
             if number in same:
-                # A memory that was merged just now differs from the judged one; the next pass asks again.
+                # A memory that has just been merged differs from the judged one; the next pass asks again.
                 merged_count += int(
                     await runtime[MergeStore].merge_memories(scope, stays, merge_records(stays.record, [other.record]), [other])
                 )

@@ -17,7 +17,7 @@ _OLDEST_EVERY = 4
 
 @dataclass(frozen=True, slots=True)
 class LongText:
-    """A long memory of an owner, and the number of its passages."""
+    """An owner's long memory, and the number of its passages."""
 
     mid: str
     owner: tuple[str, str | None]
@@ -28,7 +28,7 @@ class LongTexts:
     """Limits how many passages are embedded at the same time, and holds the memories that wait.
 
     A step takes at most half of the free passages, which leaves space for shorter texts. Every fourth step that takes a
-    text begins with the one that has waited longest, so that shorter texts cannot pass it forever.
+    text begins with the one that has waited longest, so that shorter texts cannot overtake it forever.
     """
 
     def __init__(self) -> None:

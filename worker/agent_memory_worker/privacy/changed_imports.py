@@ -62,7 +62,7 @@ async def _continued(sessions: SessionStore, scope: Scope, source: PurgeRequest,
 async def undo_imported_objects(
     runtime: Runtime, scope: Scope, source: PurgeRequest, where: tuple[str | None, str | None], *, dry: bool
 ) -> Counter[str]:
-    """Delete unchanged data of an import that is neither a memory nor a session, such as blocks. Return counts by kind."""
+    """Delete an import's unchanged data other than memories and sessions, such as blocks. Return counts by kind."""
     counts: Counter[str] = Counter()
     if (name := whole_import(source)) is None:
         return counts

@@ -1,4 +1,4 @@
-"""Carry out erasure orders, which are stored requests to delete the data of a session, a user or an agent.
+"""Carry out erasure orders, which are stored requests to delete a session's, a user's or an agent's data.
 
 The worker deletes sessions first, so that their pending work cannot restore data. Until an order is done, Redis rejects
 writes to the data that it covers (`storage/erasures.py`). The worker repeats the erasure until it finds nothing.

@@ -1,1 +1,1 @@
-"""Wire models of extensions, one file per extension. Import an extension's models from its file."""
+"""Wire models for extensions, one file per extension. Import an extension's models from its file."""

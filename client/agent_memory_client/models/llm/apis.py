@@ -1,4 +1,4 @@
-"""Descriptions of the model APIs: the paths of their requests, and how to read and change them."""
+"""Descriptions of the model APIs: their request paths, and how to read and change them."""
 
 from __future__ import annotations
 

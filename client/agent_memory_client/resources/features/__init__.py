@@ -1,1 +1,1 @@
-"""Resources of extensions, one file per resource. `registry.py` lists them."""
+"""Resources from extensions, one file per resource. `registry.py` lists them."""

@@ -24,7 +24,7 @@ class Agents(OwnerData):
     async def import_lines(
         self, agent_id: str, lines: Iterable[bytes | str], namespace: str | None = None, import_source: str | None = None
     ) -> ImportReport:
-        """Import the lines of an agent's export as this agent's data. Otherwise, this works like `users.import_lines`.
+        """Import lines from an agent's export as this agent's data. Otherwise, this works like `users.import_lines`.
 
         The users in the data keep their ids.
         """

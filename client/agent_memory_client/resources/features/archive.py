@@ -1,4 +1,4 @@
-"""Tools for an agent that manages its own memory: an archive, and a search of conversations."""
+"""Tools for an agent that manages its own memory: an archive, and conversation search."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ _SCHEMA = f"{_PATH}/schema"
 
 
 class Profiles(Resource):
-    """Read the profile of one user in one namespace. The namespace defaults to the client's."""
+    """Read one user's profile in one namespace. The namespace defaults to the client's."""
 
     async def get(
         self,
@@ -43,15 +43,15 @@ class Profiles(Resource):
         return await self._read(AckResponse, Call("POST", f"{_PATH}/rebuild", query(**self._scope(namespace, user_id))))
 
     async def get_schema(self, namespace: str | None = None) -> ProfileSchema:
-        """Return the topics and slots of the profiles in a namespace."""
+        """Return the topics and slots for the profiles in a namespace."""
         return await self._read(ProfileSchema, Call("GET", _SCHEMA, query(namespace=self._namespace(namespace))))
 
     async def put_schema(self, schema: ProfileSchema, namespace: str | None = None) -> ProfileSchema:
-        """Replace the profile schema of a namespace, or of the tenant if `namespace` is None."""
+        """Replace a namespace's profile schema, or the tenant's if `namespace` is None."""
         return await self._read(ProfileSchema, Call("PUT", _SCHEMA, query(namespace=self._namespace(namespace)), as_body(schema)))
 
     async def delete_schema(self, namespace: str | None = None) -> AckResponse:
-        """Delete the profile schema of a namespace, or of the tenant if `namespace` is None. If there is no schema, do nothing."""
+        """Delete a namespace's profile schema, or the tenant's if `namespace` is None. If there is no schema, do nothing."""
         return await self._read(AckResponse, Call("DELETE", _SCHEMA, query(namespace=self._namespace(namespace))))
 
 

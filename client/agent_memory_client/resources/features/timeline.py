@@ -17,7 +17,7 @@ _PATH = "/v1/timeline"
 
 
 class Timelines(Resource):
-    """Read the timeline of one user in one namespace. The namespace defaults to the client's."""
+    """Read one user's timeline in one namespace. The namespace defaults to the client's."""
 
     async def get(self, user_id: str, namespace: str | None = None, which: TimelineQuery | None = None) -> Timeline:
         """Return a user's events by day. `which` selects days, a topic or an entity, and determines how events are grouped."""
