@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
@@ -87,7 +86,7 @@ def within(selection: Selection, group: Mapping[str, str]) -> Selection | None:
         if own is not None and not _lets_through(own, value):
             return None
         narrowed[name] = _filter(GROUP_FIELDS[name], value, f"group.{name}")
-    return replace(selection, **narrowed)
+    return selection.model_copy(update=narrowed)
 
 
 def _lets_through(own: Any, value: str) -> bool:

@@ -63,7 +63,7 @@ class SimilarMemoryStore:
         def build(pipe: Pipe) -> None:
             for record, vector in zip(records, vectors, strict=True):
                 whose = Selection.of(record.namespace, record.user_id)
-                clause = where(scope, replace(whose, memory_type=MemoryType(ne=MemoryTypeEnum.MESSAGE)))
+                clause = where(scope, whose.model_copy(update={"memory_type": MemoryType(ne=MemoryTypeEnum.MESSAGE)}))
                 self._memories.queue_nearest(pipe, clause, vector, _BY_VECTOR)
                 # A text with only stop words has no terms. The term none0 never occurs, so nothing matches.
                 self._memories.queue_words(pipe, clause, query_terms(record.text, _TERMS) or ["none0"], _BY_WORDS)

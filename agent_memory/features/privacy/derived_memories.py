@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 
 from agent_memory.features.memories.records import StoredMemory
 from agent_memory.features.memories.store import MemoryStore
@@ -41,7 +40,7 @@ async def load_memories_of(services: Services, scope: Scope, ref: SessionRef, *,
     to_delete: dict[str, StoredMemory] = {}
     selection = Selection.of(ref.namespace, ref.user_id, ref.session_id)
     if ref.user_id is None:
-        selection = replace(selection, user_id=UserId(exists=False))
+        selection = selection.model_copy(update={"user_id": UserId(exists=False)})
     async for page in services[LineageStore].pages(scope, selection):
         for memory in page:
             now = memory.now

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from functools import partial
 
 from agent_memory.features.access.context_limits import ContextLimits
@@ -94,7 +93,7 @@ async def run_compaction(runtime: Runtime, order: JobOrder) -> None:
 
 async def compact(runtime: Runtime, scope: Scope, selection: Selection) -> int:
     """Merge the duplicates of selected memories. Return the number of merged memories."""
-    fact_selection = replace(selection, memory_type=_FACTS.memory_type)
+    fact_selection = selection.model_copy(update={"memory_type": _FACTS.memory_type})
     merged_count = 0
     async for page in runtime[MemoryScan].walk_memories(scope, fact_selection, by="changed"):
         merged_count += await _merge_repeats(runtime, scope, page)
@@ -113,7 +112,7 @@ def _whose(record: MemoryRecord) -> Selection:
 
     A query cannot require that the namespace or user is missing, so `kin` must check this afterward.
     """
-    return replace(Selection.of(record.namespace, record.user_id), memory_type=MemoryType(eq=record.memory_type))
+    return Selection.of(record.namespace, record.user_id).model_copy(update={"memory_type": MemoryType(eq=record.memory_type)})
 
 
 async def _merge_repeats(runtime: Runtime, scope: Scope, page: Sequence[StoredMemory]) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
@@ -141,9 +141,9 @@ def narrow_selection(selection: Selection, policy: Policy, now: datetime) -> Sel
     if policy.max_age_days is not None:
         # With both limits, an outdated memory exceeds at least the smaller of the age and its multiple.
         factor = min(1.0, policy.hard_age_multiplier) if policy.max_inactive_days is not None else 1.0
-        return replace(selection, created_at=CreatedAt(lte=_days_before(now, policy.max_age_days * factor)))
+        return selection.model_copy(update={"created_at": CreatedAt(lte=_days_before(now, policy.max_age_days * factor))})
     if policy.max_inactive_days is not None:
-        return replace(selection, last_accessed=LastAccessed(lte=_days_before(now, policy.max_inactive_days)))
+        return selection.model_copy(update={"last_accessed": LastAccessed(lte=_days_before(now, policy.max_inactive_days))})
     return selection
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import Literal, cast
 
@@ -28,18 +27,8 @@ from agent_memory.foundation.storage.search.pagination import walk
 from agent_memory.foundation.storage.search.queries import name_query, queue_search, search
 from agent_memory.foundation.storage.search.results import parse_hits
 from agent_memory.foundation.storage.search.syntax import all_of, having
-from agent_memory_client.models import (
-    CreatedAt,
-    Entities,
-    EventDate,
-    ExtractionStrategy,
-    LastAccessed,
-    MemoryType,
-    Namespace,
-    SessionId,
-    Topics,
-    UserId,
-)
+from agent_memory_client.models import Namespace, SessionId, UserId
+from agent_memory_client.models.conditions import MemoryFilters
 
 _PAGE = 1000
 _GROUP_FIELDS = {"namespace": "ns", "user_id": "u", "session_id": "s", "memory_type": "ty"}
@@ -47,20 +36,8 @@ _GROUP_FIELDS = {"namespace": "ns", "user_id": "u", "session_id": "s", "memory_t
 _TWIN_TERMS = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """Selects memories with the archived server's filters. Without filters, it selects all memories in the scope."""
-
-    session_id: SessionId | None = None
-    user_id: UserId | None = None
-    namespace: Namespace | None = None
-    topics: Topics | None = None
-    entities: Entities | None = None
-    memory_type: MemoryType | None = None
-    extraction_strategy: ExtractionStrategy | None = None
-    created_at: CreatedAt | None = None
-    last_accessed: LastAccessed | None = None
-    event_date: EventDate | None = None
+class Selection(MemoryFilters):
+    """Selects memories. Without filters, it selects all memories in the scope."""
 
     @classmethod
     def of(cls, namespace: str | None, user_id: str | None, session_id: str | None = None) -> Selection:
