@@ -110,21 +110,12 @@ class MemoryStore(MemoryQueries):
         - "buried": it was deleted before (only with `background`).
         - "slot <mid>": a current memory has its slot (only without a fence).
 
-        With a fence, one step writes the records and moves the cursor; return None if the fence refuses. Raises IdTaken
-        if an id belongs to another owner, and then writes nothing. If another owner takes an id during the call,
-        earlier batches of 200 remain stored.
+        One step writes all records and, with a fence, moves the cursor; return None if the fence refuses. Raises
+        IdTaken if an id belongs to another owner, and then writes nothing.
         """
         permit_writing(scope, records)
-        states: list[str] = []
-        step = len(records) if fence else WRITE_BATCH
-        if len(records) > step and (taken_ids := await self.taken_ids(scope, records)):
-            raise IdTaken(taken_ids)
-        for start in range(0, len(records), step) if records else (0,):
-            reply = await self._write(scope, records[start : start + step], fence=fence, background=background)
-            if reply[0] == "fenced":
-                return None
-            states += reply[1:]
-        return states
+        reply = await self._write(scope, records, fence=fence, background=background)
+        return None if reply[0] == "fenced" else reply[1:]
 
     async def write_all(self, scope: Scope, records: Sequence[MemoryRecord], *, dedupe: bool) -> list[str] | None:
         """Store at most `WRITE_BATCH` memories and return None.
