@@ -45,7 +45,6 @@ from agent_memory_client.models import MemoryRecord
 
 __all__ = ["Fence", "Hit", "Hits", "IndexEntry", "IndexJob", "MemoryStore", "parse_hits"]
 
-_TOMBSTONE_SECONDS = 30 * 24 * 3600
 WRITE_BATCH = 200
 _INDEX_BATCH = 16
 _VECTORS_AT_ONCE = 32
@@ -311,8 +310,7 @@ class MemoryStore(MemoryQueries):
 
     async def run_deletion(self, memories: Sequence[Arg]) -> list[bool]:
         """Run `memory_delete.lua`. Return True for each deleted memory."""
-        seconds = _TOMBSTONE_SECONDS
-        reply = await self._delete(**self._outbox, root=self._keys.root, tombstone_seconds=seconds, reach=REACH, memories=memories)
+        reply = await self._delete(**self._outbox, root=self._keys.root, reach=REACH, memories=memories)
         return [bool(deleted) for deleted in reply]
 
     async def last_readings(self, mids: Sequence[str]) -> dict[str, float]:

@@ -21,7 +21,6 @@ from agent_memory.foundation.storage.scripts import Arg, Script, outbox_keys
 from agent_memory.foundation.storage.search.indexes import VectorSpec
 from agent_memory.foundation.text.retrieval_units import REACH, unit_terms
 
-_TOMBSTONE_SECONDS = 30 * 24 * 3600
 # A vector's length may differ from 1 by at most this.
 _LENGTH = 0.05
 
@@ -74,7 +73,6 @@ class Restorer:
             wake=self._keys.wake,
             root=self._keys.root,
             vector_field=self._spec.field,
-            tombstone_seconds=_TOMBSTONE_SECONDS,
             reach=REACH,
             buries=buries,
             guard=guard_of(self._keys.root),

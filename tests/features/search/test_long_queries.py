@@ -33,5 +33,5 @@ async def test_prompt_reports_the_truncation_and_keeps_the_whole_query_for_the_m
 
 async def test_query_is_truncated_between_characters(make_rig: MakeRig) -> None:
     async with make_rig(MAX_QUERY_BYTES=64) as rig:
-        query = await rig.rt[SearchService].prepare_query(SCOPE, SearchRequest(text="忽" * 30))
+        query = await rig.rt[SearchService].queries.build_query(SCOPE, SearchRequest(text="忽" * 30))
         assert query.request.text == "忽" * 21

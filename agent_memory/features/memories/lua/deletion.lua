@@ -1,5 +1,5 @@
 -- Permanently deletes a memory, with its versions, evidence, aliases and changes.
--- NEEDS: root, due, tries, reasons, dead, tombstone_seconds
+-- NEEDS: root, due, tries, reasons, dead
 local clock = require("storage/clock")
 local outbox = require("storage/outbox")
 local documents = require("memories/documents")
@@ -32,7 +32,7 @@ local function delete(mid)
   redis.call('DEL', documents.memory_key(mid), documents.history_key(mid), root .. 'ev:' .. mid, unpack(documents.vector_keys(mid)))
   redis.call('HDEL', root .. 'use', mid)
   redis.call('SREM', root .. 'use:unfolded', mid)
-  redis.call('SET', root .. 'mt:' .. mid, clock.us_text(), 'EX', tombstone_seconds)
+  redis.call('SET', root .. 'mt:' .. mid, clock.us_text(), 'EX', documents.TOMBSTONE_SECONDS)
   outbox.clear_mark(mid, due, tries, reasons, dead)
 end
 return {delete = delete, delete_change = delete_change}

@@ -2,7 +2,7 @@
 -- Permanently deletes memories, with versions, evidence, aliases and changes. `memories` has for each memory its mid,
 -- version or "", order key or "", and a line "order-key mid" for each message that is its evidence.
 -- KEYS: due, tries, reasons, dead
--- ARGV: root, tombstone_seconds, reach: number, memories...
+-- ARGV: root, reach: number, memories...
 -- -> per memory 1 deleted, 0 not there or changed
 local documents = require("memories/documents")
 local follow_marks = require("memories/follow_marks")

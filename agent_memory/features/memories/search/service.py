@@ -51,7 +51,7 @@ class SearchService:
         self._read = reader
         self._store = store
         self._cards = cards
-        self._queries = queries
+        self.queries = queries
         self._reranker = reranker
         self._pages = pages
         self._usage = usage
@@ -69,11 +69,11 @@ class SearchService:
         With `optimize_query`, a language model rewrites the query first. If the embedding model fails, the search uses
         words alone. `notices` reports each failure.
         """
-        query = await self.prepare_query(scope, body, optimize_query=optimize_query)
+        query = await self.queries.build_query(scope, body, optimize_query=optimize_query)
         ranking = await self.rank_query(scope, query)
         if not ranking.scored and query.rewritten and body.distance_threshold is not None:
             # Like the archived server: if nothing matches the model's words, use the caller's words.
-            query = await self.prepare_query(scope, body)
+            query = await self.queries.build_query(scope, body)
             notice = "optimize_query: nothing is near enough to the rewritten query; searched for the query as it is"
             query = replace(query, notices=[notice, *query.notices])
             ranking = await self.rank_query(scope, query)
@@ -94,10 +94,6 @@ class SearchService:
         notices = [*query.notices, *ranking.notices]
         why = explain_answer(query, ranking, cut) if body.explain else None
         return Page(memories, ranking.total, after if full and after < ranking.total else None, notices, why)
-
-    async def prepare_query(self, scope: Scope, request: SearchRequest, *, optimize_query: bool = False, paged: bool = True) -> SearchQuery:
-        """Return the query for a request, as `QueryBuilder.build_query` does."""
-        return await self._queries.build_query(scope, request, optimize_query=optimize_query, paged=paged)
 
     def empty_query(self, scope: Scope, request: SearchRequest) -> SearchQuery:
         """Return a query that finds nothing. Raises BadInput whenever a real query would."""
@@ -197,7 +193,7 @@ class SearchService:
             return missing(reason="not_current", by=record.superseded_by)
         if excluding:
             return missing(reason="filtered", filters=excluding)
-        query = await self.prepare_query(scope, request.model_copy(update={"explain": True}), paged=paged)
+        query = await self.queries.build_query(scope, request.model_copy(update={"explain": True}), paged=paged)
         ranking = await self.rank_query(scope, query)
         if request.distinct and query.mode is not None:
             ranking, repeats = await self.without_duplicates(scope, query, ranking)

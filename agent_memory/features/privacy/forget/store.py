@@ -31,7 +31,6 @@ from agent_memory.foundation.storage.scripts import Script, compact, outbox_keys
 from agent_memory.foundation.text.retrieval_units import REACH, unit_terms
 from agent_memory_client.models import ANSWER, Evidence, MemoryMessage, MemoryRecord
 
-_TOMBSTONE_SECONDS = 30 * 24 * 3600
 Clean = Callable[[LineageMemory, Evidence], Evidence]
 IsFromSource = Callable[[MemoryRecord, str | None], bool]
 """Decides whether a memory, with the name of the import that stored it, comes from a source."""
@@ -118,7 +117,6 @@ class ForgetStore:
             receipt=self._keys.forgetting(name),
             receipts=self._keys.forgettings(digest("forgettings", scope.tenant, user_id)),
             root=self._keys.root,
-            tombstone_seconds=_TOMBSTONE_SECONDS,
             reach=REACH,
             keeps=until is not None,
             name=name,
@@ -198,7 +196,6 @@ class ForgetStore:
             wake=self._keys.wake,
             receipt=self._keys.forgetting(name),
             root=self._keys.root,
-            tombstone_seconds=_TOMBSTONE_SECONDS,
             reach=REACH,
             guard=guard_of(self._keys.root, scope.tenant, header.namespace, header.user_id),
         )

@@ -12,7 +12,7 @@
 --             `asked`: requests to forget. An undo does not restore them, so they are not carried out again
 -- Sessions and journals get a new epoch, so that background work that has read the deleted data is fenced.
 -- KEYS: due, tries, reasons, dead, session_due, wake, receipt, receipts
--- ARGV: root, tombstone_seconds, reach: number, keeps: flag, name, undo_seconds: number
+-- ARGV: root, reach: number, keeps: flag, name, undo_seconds: number
 -- ARGV: header: json, plan: json
 -- -> {"ok"}, or {"moved"} if something changed after it was read; then nothing is deleted
 local clock = require("storage/clock")

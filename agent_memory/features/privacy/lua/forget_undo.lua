@@ -2,7 +2,7 @@
 -- Restores the memories of a receipt that nothing newer replaced, and empties the receipt.
 -- Refuses while an owner is being erased.
 -- KEYS: due, tries, reasons, dead, session_due, wake, receipt
--- ARGV: root, tombstone_seconds, reach: number, guard: json
+-- ARGV: root, reach: number, guard: json
 -- -> {"gone"}, {"undone", the first answer} or {"ok", answer}
 --    answer: "<restored memories> <restored messages> <memories not restored>"
 local clock = require("storage/clock")

@@ -72,12 +72,12 @@ class MemoriesSection:
             return None
         text = request.text or ""
         if is_about_everything(text):
-            listing = await self.search.prepare_query(ask.scope, request.model_copy(update={"text": ""}), paged=False)
+            listing = await self.search.queries.build_query(ask.scope, request.model_copy(update={"text": ""}), paged=False)
             return EverythingReads(ask, listing, self.store, self.pages, self.counter, self.settings.search.prompt_memory_tokens)
         if text.strip() and not has_content(text) and not literal_words(text):
             # If the query is only thanks or a sigh, even the most similar memory is noise.
             return MemoryReads(self, ask, self.search.empty_query(ask.scope, request), None)
-        query = await self.search.prepare_query(ask.scope, request, optimize_query=ask.optimize_query, paged=False)
+        query = await self.search.queries.build_query(ask.scope, request, optimize_query=ask.optimize_query, paged=False)
         return MemoryReads(self, ask, query, self.recent.recent_query(ask.scope, query.request))
 
     def _search_request(self, ask: PromptAsk) -> SearchRequest | None:

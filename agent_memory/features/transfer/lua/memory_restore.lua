@@ -12,7 +12,7 @@
 --                 evidence: [field, JSON…]}…]
 --   values        fields and values of hashes, and vectors; positions count from 0
 -- KEYS: due, tries, reasons, dead, wake
--- ARGV: root, vector_field, tombstone_seconds, reach: number, buries: flag, guard: json, items: json, values...
+-- ARGV: root, vector_field, reach: number, buries: flag, guard: json, items: json, values...
 -- -> for each memory "new", "same" (it exists), "other" (its id has other content or another owner),
 --    "slot" (another fact of its slot is current), "twin <mid>" (a memory in the same words is current)
 local clock = require("storage/clock")
@@ -95,7 +95,7 @@ local function restore(item)
     if not item.vector then outbox.mark_due(due, clock.ms, item.mid) end
   elseif redis.call('EXISTS', root .. 'al:' .. item.mid) == 0 then
     -- The memory was forgotten there. The tombstone keeps background work from restoring it here; an undo still can.
-    redis.call('SET', root .. 'mt:' .. item.mid, clock.us_text(), 'EX', tombstone_seconds)
+    redis.call('SET', root .. 'mt:' .. item.mid, clock.us_text(), 'EX', documents.TOMBSTONE_SECONDS)
   end
   for _, alias in ipairs(item.aliases) do write_alias(item, alias[1], alias[2]) end
   for i = 1, #item.evidence, 2 do redis.call('HSETNX', root .. 'ev:' .. item.mid, item.evidence[i], item.evidence[i + 1]) end

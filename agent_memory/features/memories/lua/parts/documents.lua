@@ -1,6 +1,8 @@
 -- Keys of memories: `m:` (words) and `v:` (vector) for the current version, `h:<mid>.<version>` for a former one,
 -- `h:<mid>` for a current version that has ended.
 -- NEEDS: root
+-- How long background work cannot restore a deleted memory. An undo can.
+local TOMBSTONE_SECONDS = 2592000
 local function memory_key(mid) return root .. 'm:' .. mid end
 local function vector_key(mid) return root .. 'v:' .. mid end
 -- Returns the keys of a memory's vectors: of the whole, which has the number of passages (`pn`), and of each passage.
@@ -60,4 +62,4 @@ end
 local function is_gone(field) return (redis.call('HGET', root .. 'cfg', 'only') or field) ~= field end
 return {memory_key = memory_key, vector_key = vector_key, vector_keys = vector_keys, delete_passages = delete_passages,
   history_key = history_key, key_of = key_of, split = split, read = read, flatten = flatten, note_vector = note_vector,
-  is_gone = is_gone}
+  is_gone = is_gone, TOMBSTONE_SECONDS = TOMBSTONE_SECONDS}

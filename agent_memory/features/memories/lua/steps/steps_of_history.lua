@@ -13,8 +13,6 @@ local change_log = require("memories/change_log")
 local aliases = require("memories/aliases")
 local retirement = require("memories/retirement")
 local outdated_messages = require("memories/outdated_messages")
--- How long background work cannot restore a forgotten memory. An undo can.
-local TOMBSTONE_SECONDS = 2592000
 local function merge_into(mid, target, digest)
   -- The memory's aliases become aliases of the target. An undo gives them back.
   aliases.move_all(mid, target, function(name, name_digest) change_log.add('u', name, mid, name_digest or '') end)
@@ -31,7 +29,7 @@ local function retire(step)
   if step.alias then
     merge_into(step.mid, step.alias, digest)
   else
-    redis.call('SET', root .. 'mt:' .. step.mid, clock.us_text(), 'EX', TOMBSTONE_SECONDS)
+    redis.call('SET', root .. 'mt:' .. step.mid, clock.us_text(), 'EX', documents.TOMBSTONE_SECONDS)
   end
   return 'done'
 end
