@@ -51,8 +51,6 @@ class ForgetMatch(BaseModel):
     """True if the request clearly means this match. To delete a match that is not clear, send its id in `ids`."""
     session_id: str | None = None
     """The session that contains the match."""
-    left: str | None = None
-    """The part of a summary that remains. Null if the whole summary is deleted."""
 
 
 class ForgetMemoryResponse(BaseModel):

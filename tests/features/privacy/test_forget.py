@@ -371,7 +371,7 @@ async def test_only_the_users_own_unquoted_request_forgets(make_rig: MakeRig) ->
         assert await texts(rig) == ["I am allergic to peanuts."]
 
 
-async def test_forget_removes_only_the_named_statement_from_a_summary(rig: Rig) -> None:
+async def test_forget_deletes_a_summary_with_the_named_statement(rig: Rig) -> None:
     said = ["I am allergic to peanuts.", "We move to Lisbon with 64 boxes.", "My dentist is Mrs Okonkwo."]
     long = "Explain step by step how a water wheel turns a millstone and what the miller does with the flour after that " * 3
     for text in (*said, long, long):
@@ -385,18 +385,16 @@ async def test_forget_removes_only_the_named_statement_from_a_summary(rig: Rig) 
     before = await summary()
     assert all(word in before for word in ("peanuts", "64 boxes", "Okonkwo"))
     answer = await forget(rig, "I am allergic to peanuts")
-    assert [match.left is None for match in answer.matches if match.kind == "summary"] == [False]
-    after = await summary()
-    assert "peanut" not in after
-    assert "64 boxes" in after
-    assert "Okonkwo" in after
-    # The next summary goes on from what is left.
+    assert [match.text for match in answer.matches if match.kind == "summary"] == [before]
+    assert not await summary()
+    assert {*said} - {*await texts(rig)} == {said[0]}
+    # The next summary does not contain it either.
     await rig.rt[SessionService].append(
         SCOPE, "s", AppendMessagesRequest(messages=[MemoryMessage(role="user", content=long)] * 2, user_id="ana")
     )
     await rig.work()
+    assert "mill" in await summary()
     assert "peanut" not in await summary()
-    assert "Okonkwo" in await summary()
 
 
 async def test_undo_restores_the_summary(rig: Rig) -> None:

@@ -33,7 +33,6 @@ def open_forget(foundation: Foundation, services: Services) -> None:
         SessionReader(client, keys, sessions),
         sessions,
         changes,
-        foundation.counter,
         services.purgers,
         services[MemoryFollowers],
     )

@@ -1,33 +1,28 @@
 """Plan what to delete when a user asks to forget something. Pure functions, no I/O.
 
-The plan deletes whole messages, deletes facts with their evidence, and removes single statements from summaries.
+The plan deletes whole messages and summaries, and facts with their evidence.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from agent_memory.features.memories.records import StoredMemory, evidence_of
 from agent_memory.features.memories.upkeep.scan import Selection
-from agent_memory.features.privacy.forget.content_words import content, content_forms, coverage, forms, shared
+from agent_memory.features.privacy.forget.content_words import content, coverage, shared
 from agent_memory.features.privacy.forget.matching import Subject, asked_to_forget, sentences, states
 from agent_memory.features.privacy.forget.sessions import JournalCopy, SessionCopy
 from agent_memory.features.privacy.lineage import LineageMemory
 from agent_memory.foundation.core.feature import Group
 from agent_memory.foundation.core.scope import SessionRef
-from agent_memory.foundation.text.extractive_summary import layout, statements_of_summary
-from agent_memory.foundation.text.passages.sentences import split_sentences
-from agent_memory.foundation.text.summary_subjects import HEAD
 from agent_memory_client.models import Evidence, ForgetMatch, MemoryRecord
 
 Cited = tuple[SessionRef, str]
 """The identity of a message: its session and its id."""
-_FROM_IT = 0.5
 
 
 @dataclass(slots=True)
@@ -124,17 +119,10 @@ class Planner:
         self._targets = targets
         self._others = others
         self._sessions = sessions
-        copied_entries = [
-            (copy, entry) for copy in sessions for entry in (*copy.entries, *(one for each in copy.journals for one in each.entries))
-        ]
-        self._texts = [
-            entry.stored.message.content for copy, entry in copied_entries if (copy.ref, entry.stored.message.id) in targets.messages
-        ]
         self._facts = [content(chosen.memory.versions[-1].record.text) for chosen in targets.facts]
         self.plan = Plan()
 
-    def make(self, count: Callable[[str], int]) -> Plan:
-        """Return the plan. `count` returns the number of tokens in a text."""
+    def make(self) -> Plan:
         for chosen in self._targets.facts:
             self._take_fact(chosen)
         for memory in self._targets.turns.values():
@@ -145,7 +133,7 @@ class Planner:
         for memory in (*self.plan.removed_memories.values(), *self.plan.quoting):
             self.plan.namespaces.add(memory.versions[-1].record.namespace)
         for copy in self._sessions:
-            self._take_from_session(copy, count)
+            self._take_from_session(copy)
         return self.plan
 
     def _take_fact(self, chosen: Chosen) -> None:
@@ -153,7 +141,6 @@ class Planner:
         self._note(record)
         self.plan.matches.append(ForgetMatch(kind="fact", id=record.id, text=record.text, why=chosen.why, session_id=record.session_id))
         self.plan.counts["facts"] += 1
-        self._texts.append(record.text)
         if chosen.versions:
             self.plan.dropped.append(chosen)
         else:
@@ -162,7 +149,6 @@ class Planner:
     def _take_turn(self, memory: LineageMemory) -> None:
         self.plan.removed_memories[memory.mid] = memory
         record = memory.versions[-1].record
-        self._texts.append(record.text)
         if memory.now is None:
             return
         self._note(record)
@@ -195,7 +181,7 @@ class Planner:
             subject is not None and any(states(subject, part, owner=owner) for part in sentences(text))
         )
 
-    def _take_from_session(self, copy: SessionCopy, count: Callable[[str], int]) -> None:
+    def _take_from_session(self, copy: SessionCopy) -> None:
         removed_messages = {message: why for (ref, message), why in self._targets.messages.items() if ref == copy.ref}
         entries: dict[str, str] = {}
         fewer = 0
@@ -215,11 +201,12 @@ class Planner:
             "live": copy.live,
             "entries": entries,
             "fewer_tokens": fewer,
+            "summary": self._take_summary(copy, removed_messages),
         }
         # If a session loses something, all its journals are fenced, because a worker may be reading them.
         change["journals"] = [_journal(journal, removed_messages) for journal in copy.journals]
-        change |= self._own(copy) | self._summary(copy, removed_messages, count)
-        if entries or any(journal["entries"] for journal in change["journals"]) or change["own"] or {"memories", "summary"} & change.keys():
+        change |= self._own(copy)
+        if any(map(change.get, ("entries", "own", "memories", "summary"))) or any(journal["entries"] for journal in change["journals"]):
             self.plan.sessions.append(change)
             self.plan.namespaces.add(copy.ref.namespace)
 
@@ -243,20 +230,18 @@ class Planner:
         own = {"own": [name for name, record in copy.own.items() if goes(record)]}
         return own | ({"memories": json.dumps(left, ensure_ascii=False, separators=(",", ":"))} if len(left) < len(copy.memories) else {})
 
-    def _summary(self, copy: SessionCopy, removed_messages: Collection[str], count: Callable[[str], int]) -> dict[str, Any]:
-        """Return the arguments that clean a session's summary, or an empty dict if the summary can stay unchanged.
+    def _take_summary(self, copy: SessionCopy, removed_messages: Collection[str]) -> bool:
+        """Delete a session's summary if it contains a forgotten statement, or may contain it. Return True if so.
 
-        A summary must be cleaned if it contains a forgotten statement, or if a deleted message is no longer in the
-        session, because the summary may then contain that message.
+        It may if a deleted message is no longer in the session.
         """
         message_ids = {entry.stored.message.id for entry in copy.entries}
         if copy.context is None or not (set(removed_messages) - message_ids or any(self.states(part) for part in sentences(copy.context))):
-            return {}
-        left = without_statements(copy.context, () if self._targets.subject is None else self._targets.subject.terms, self._texts)
+            return False
         name, why = copy.ref.session_id, "it was made from data that is deleted"
         self.plan.counts["summaries"] += 1
-        self.plan.matches.append(ForgetMatch(kind="summary", id=name, text=copy.context, why=why, session_id=name, left=left or None))
-        return {"summary": {"text": left, "tokens": count(left)}}
+        self.plan.matches.append(ForgetMatch(kind="summary", id=name, text=copy.context, why=why, session_id=name))
+        return True
 
     def _note(self, record: MemoryRecord) -> None:
         self.plan.groups.add(Group(record.namespace, record.user_id, record.session_id, str(record.memory_type)))
@@ -266,24 +251,3 @@ def _journal(journal: JournalCopy, removed_messages: Collection[str]) -> dict[st
     entries = [each for each in journal.entries if each.stored.message.id in removed_messages]
     requests = {each.number: True for each in entries if asked_to_forget(each.stored.message) is not None}
     return {"name": journal.name, "epoch": journal.epoch, "entries": {each.number: each.emptied() for each in entries}, "asked": requests}
-
-
-def without_statements(summary: str, terms: Sequence[str], removed_texts: Sequence[str]) -> str:
-    """Return an extractive summary without the forgotten statements.
-
-    A forgotten statement contains all `terms`, or shares at least half of its content words with one of
-    `removed_texts`. Return "" if nothing is left, or if a model wrote the summary.
-    """
-    statements = statements_of_summary(summary, split_sentences, datetime.now(UTC))
-    if not all(each.speaker for each in statements):
-        return ""
-
-    def tells(text: str) -> bool:
-        return coverage(terms, text) == 1.0 or any(coverage(content(text), part) >= _FROM_IT for part in removed_texts)
-
-    left = [replace(each, at=each.at.replace(hour=0, minute=0, second=0, microsecond=0)) for each in statements]
-    lines = [layout([each for each in left if each.speaker != HEAD and not tells(each.text)])]
-    removed_forms = frozenset().union(*map(forms, terms), *map(content_forms, removed_texts))
-    named = [word for each in statements if each.speaker == HEAD for word in each.text.split()]
-    words = " ".join(word for word in named if all(removed_forms.isdisjoint(forms(term)) for term in content(word)))
-    return "\n".join(line for line in [*lines, f"{HEAD}: {words}" if words else ""] if line)

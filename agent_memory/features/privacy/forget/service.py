@@ -37,7 +37,6 @@ from agent_memory.foundation.api.principals import list_place_of, writing
 from agent_memory.foundation.core.errors import BadInput, Conflict, Forbidden, NotFound
 from agent_memory.foundation.core.feature import Purger
 from agent_memory.foundation.core.scope import Scope, SessionRef
-from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory.foundation.text.languages.memory_requests import memory_request
 from agent_memory.foundation.text.normalization import is_turn
 from agent_memory_client.models import (
@@ -70,7 +69,6 @@ class ForgetService:
     reader: SessionReader
     sessions: SessionStore
     changes: ChangeStore
-    counter: TokenCounter
     purgers: Sequence[Purger]
     followers: MemoryFollowers
 
@@ -128,7 +126,7 @@ class ForgetService:
         if not targets.has_matches or targets.ambiguous:
             return [], []
         planner = await self._planner(scope, targets)
-        plan = await asyncio.to_thread(planner.make, self.counter.count)
+        plan = await asyncio.to_thread(planner.make)
         return [memory.now for memory in plan.removed_memories.values() if memory.now is not None], list(targets.messages)
 
     async def undo(self, scope: Scope, receipt_id: str) -> ForgetUndoResponse:
@@ -157,7 +155,7 @@ class ForgetService:
         for _ in range(_ATTEMPTS):
             targets = await mean()
             planner = await self._planner(scope, targets)
-            plan = await asyncio.to_thread(planner.make, self.counter.count)
+            plan = await asyncio.to_thread(planner.make)
             ambiguous = targets.ambiguous or (plan.empty and bool(targets.possible))
             matches = [*plan.matches, *targets.possible]
             if targets.ambiguous:

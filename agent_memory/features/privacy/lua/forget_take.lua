@@ -6,7 +6,7 @@
 --   fields    [[key (without the root), field, before, after (nothing: delete)]…]: fields of hashes, such as evidence
 --   proposals [change…]: proposed changes to delete
 --   sessions  [{sid, epoch, version, live, entries: {number: entry or ""}, fewer_tokens (negative),
---             summary: {text ("": delete), tokens} or nothing, memories (JSON or nothing),
+--             summary: true to delete it, memories (JSON or nothing),
 --             own: [ids that wait in its journal],
 --             journals: [{name, epoch, entries: {number: entry}, asked: {number: true}}…]}…]
 --             `asked`: requests to forget. An undo does not restore them, so they are not carried out again
@@ -100,10 +100,9 @@ local function take_from_session(session)
     redis.call('HINCRBY', root .. meta, 'mt', session.fewer_tokens)
     redis.call('HINCRBY', root .. meta, 'v', 1)
     if session.summary then
-      local left = session.summary.text ~= ''
-      for name, after in pairs({ctx = session.summary.text, ct = tostring(session.summary.tokens)}) do
+      for _, name in ipairs({'ctx', 'ct'}) do
         local before = redis.call('HGET', root .. meta, name)
-        if before then set_field(meta, name, before, left and after or nil) end
+        if before then set_field(meta, name, before, nil) end
       end
     end
     if session.memories then set_field(meta, 'mems', redis.call('HGET', root .. meta, 'mems'), session.memories) end

@@ -162,8 +162,7 @@ async def forget(
 
 
 def _match_lines(match: Mapping[str, Any]) -> list[str]:
-    left = "" if match["left"] is None else f"; this stays: {match['left']}"
-    return [f"{match['kind'].replace('_', ' ')}  {match['id']}  {_one_line(match['text'])[:100]}", f"    {match['why']}{left}"]
+    return [f"{match['kind'].replace('_', ' ')}  {match['id']}  {_one_line(match['text'])[:100]}", f"    {match['why']}"]
 
 
 @asks
