@@ -13,7 +13,7 @@ from typing import Any
 from agent_memory.extensions.blocks.codec import StoredBlock
 from agent_memory.extensions.blocks.store import BlockStore, ShownBlock, choose_blocks
 from agent_memory.foundation.core.clock import from_micros
-from agent_memory.foundation.core.prompt_sections import PER_MESSAGE, FittedText, PromptAsk, SectionKind, SessionMessages
+from agent_memory.foundation.core.prompt_sections import PER_MESSAGE, FittedText, PromptAsk, SectionKind, SessionMessages, fit_lines
 from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory.foundation.storage.connection import Pipe
 from agent_memory.foundation.storage.keyspace import Keys
@@ -101,16 +101,11 @@ class BlockReads:
         omitted_labels: list[str] = []
         # A token has at least one byte, so a text never has more tokens than bytes.
         if tokens is not None and sum(len(text.encode()) for text in (self.head, *texts.values())) + PER_MESSAGE > tokens:
-            left = tokens - PER_MESSAGE - count(self.head)
-            for shown_block in sorted(self.blocks, key=lambda shown_block: -shown_block.names.bit_count()):
-                label = shown_block.block.label
-                cost = count(texts[label]) + 1
-                if cost > left:
-                    omitted_labels.append(label)
-                    del texts[label]
-                else:
-                    left -= cost
-        notices = [f"the memory block {label!r} has no room in max_tokens: it was left out" for label in sorted(omitted_labels)]
+            labels = [shown.block.label for shown in sorted(self.blocks, key=lambda shown: -shown.names.bit_count())]
+            fitting, _ = fit_lines(labels, tokens - PER_MESSAGE - count(self.head), lambda label: count(texts[label]))
+            omitted_labels = sorted(set(labels).difference(fitting))
+            texts = {label: text for label, text in texts.items() if label in fitting}
+        notices = [f"the memory block {label!r} has no room in max_tokens: it was left out" for label in omitted_labels]
         return FittedText("\n\n".join([self.head, *texts.values()]) if texts else "", count, notices, PER_MESSAGE)
 
 

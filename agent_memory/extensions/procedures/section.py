@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agent_memory.extensions.procedures.search import ProcedureSearch, Situation, procedures_of, shown_to
-from agent_memory.foundation.core.prompt_sections import PER_MESSAGE, FittedText, PromptAsk, SectionKind, SessionMessages
+from agent_memory.foundation.core.prompt_sections import PER_MESSAGE, FittedText, PromptAsk, SectionKind, SessionMessages, fit_lines
 from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory.foundation.storage.connection import Pipe
 from agent_memory.foundation.text.prompt_marks import part_heading
@@ -55,12 +55,7 @@ class ProcedureReads:
         """Keep whole procedures, best first, that fit within both the request's token limit and `tokens`."""
         most, count = self.options.tokens, self.counter.count
         left = (most if tokens is None else min(most, tokens)) - count(_HEADING) - PER_MESSAGE
-        entries: list[str] = []
-        for entry in self.entries:
-            size = count(f"\n{entry}")
-            if size <= left:
-                left -= size
-                entries.append(entry)
+        entries, _ = fit_lines(self.entries, left, count)
         return FittedText("\n".join([_HEADING, *entries]) if entries else "", count, self.situation.notices, PER_MESSAGE)
 
 

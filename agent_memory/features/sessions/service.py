@@ -30,7 +30,7 @@ from agent_memory.foundation.core.scope import Scope, SessionRef
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.llm.catalog import context_window
 from agent_memory.foundation.llm.threads import run_in_thread
-from agent_memory.foundation.llm.tokens import TokenCounter
+from agent_memory.foundation.llm.tokens import TokenCounter, first_fitting
 from agent_memory.foundation.storage.keyed_ids import KeyedIds
 from agent_memory.foundation.text.chat_messages import OrderedMessage, counted, lacks_calls, whole_from
 from agent_memory.foundation.text.pictures import words_of_files
@@ -440,13 +440,8 @@ def fitting(messages: Sequence[Counted], window: int, *, overhead: int = 0) -> l
 
     A tool call and its answers stay together.
     """
-    start, left = len(messages), window
-    for stored in reversed(messages):
-        left -= stored.tokens + overhead
-        if start < len(messages) and left < 0:
-            break
-        start -= 1
-    return list(messages[whole_from(messages, start) :])
+    last = first_fitting(reversed(messages), window, lambda stored: stored.tokens + overhead)
+    return list(messages[whole_from(messages, len(messages) - len(last)) :])
 
 
 def _is_promoted(message: MemoryMessage) -> bool:

@@ -7,14 +7,17 @@ import lzma
 import math
 import re
 from binascii import a2b_base64
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import resources
+from typing import TypeVar
 
 import tiktoken
 
 from agent_memory.foundation.llm.threads import giving_way
 from agent_memory.foundation.text.chat_messages import counted
 from agent_memory_client.models import MemoryMessage
+
+T = TypeVar("T")
 
 _PATTERN = r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
 # For ASCII, Python's own regular expressions take a third of the time.
@@ -34,6 +37,17 @@ _RUN = 2_000  # characters; a longer run without a space is cut anyway
 _KNOWN_PIECE = 24  # characters; longer pieces rarely repeat, so they are not cached
 _MOST_PIECES = 32768
 _GAP_TOKENS = 2  # tokens of the " … " in a shortened text
+
+
+def first_fitting(items: Iterable[T], tokens: int, count: Callable[[T], int]) -> list[T]:
+    """Return the first items that fit into `tokens`, but at least one."""
+    fitting: list[T] = []
+    for item in items:
+        tokens -= count(item)
+        if fitting and tokens < 0:
+            break
+        fitting.append(item)
+    return fitting
 
 
 class _PieceTokens(dict[str, int]):

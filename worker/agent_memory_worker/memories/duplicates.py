@@ -24,6 +24,7 @@ from agent_memory.foundation.core.errors import ContextExceeded, ModelAnswerInva
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.llm.base import ChatModel
 from agent_memory.foundation.llm.threads import run_in_thread
+from agent_memory.foundation.llm.tokens import first_fitting
 from agent_memory.foundation.storage.job_times import JobTimes
 from agent_memory.foundation.text.normalization import Kin, kin
 from agent_memory.foundation.text.terms import terms
@@ -198,11 +199,7 @@ def _fitting(
 ) -> Sequence[tuple[StoredMemory, StoredMemory]]:
     """Return the first pairs that fit into one model call. Return at least one pair."""
     room = chat.room(find_repeats([]), RepeatsAnswer)
-    for number, pair in enumerate(pairs):
-        room -= sum(runtime.counter.count(memory.record.text) for memory in pair) + _PAIR_TOKENS
-        if number and room < 0:
-            return pairs[:number]
-    return pairs
+    return first_fitting(pairs, room, lambda pair: sum(runtime.counter.count(memory.record.text) for memory in pair) + _PAIR_TOKENS)
 
 
 async def _similar(runtime: Runtime, scope: Scope, page: Sequence[StoredMemory]) -> list[tuple[StoredMemory, StoredMemory]]:

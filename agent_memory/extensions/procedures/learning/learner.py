@@ -34,7 +34,7 @@ from agent_memory.foundation.core.ids import made_id
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.llm.base import ChatModel
-from agent_memory.foundation.llm.tokens import TokenCounter
+from agent_memory.foundation.llm.tokens import TokenCounter, first_fitting
 from agent_memory.foundation.storage.connection import read
 from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.foundation.storage.scripts import Script, compact
@@ -231,14 +231,8 @@ class SessionLearner:
         lines = [message_lines([message]) for message in messages]
         if session.state.context:
             lines.insert(0, json.dumps({"before": self._counter.shorten(session.state.context[:8000], tokens // 3)}, ensure_ascii=False))
-        fitting_lines: list[str] = []
-        left = tokens - (self._counter.count(lines[0]) if lines else 0)
-        for line in reversed(lines[1:]):
-            left -= self._counter.count(line)
-            if left < 0:
-                break
-            fitting_lines.append(line)
-        return [*lines[:1], *reversed(fitting_lines)]
+        fitting_lines = first_fitting([*lines[:1], *reversed(lines[1:])], tokens, self._counter.count)
+        return [*fitting_lines[:1], *reversed(fitting_lines[1:])]
 
     async def _commit(self, session: _Session, decision: _Decision, counter: str, expected_learned: str) -> str:
         marked, now = session.marked, datetime.now(UTC)

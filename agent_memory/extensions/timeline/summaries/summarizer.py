@@ -14,7 +14,7 @@ from agent_memory.features.access.context_limits import ContextLimits
 from agent_memory.features.access.embedding_budget import TenantModels
 from agent_memory.foundation.core.errors import ContextExceeded, ModelAnswerInvalid
 from agent_memory.foundation.llm.base import ChatModel
-from agent_memory.foundation.llm.tokens import TokenCounter
+from agent_memory.foundation.llm.tokens import TokenCounter, first_fitting
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +78,9 @@ class PeriodSummarizer:
         period, unit = period_of_key(key)
         words = _WORDS[unit]
         room = chat.room(summarize_period(unit, period.name, [], max_words=words), PeriodAnswer) - _ANSWER_TOKENS
-        lines = self._fitting(inputs, max(min(room, _EVENTS_TOKENS), _LEAST_TOKENS))
+        # Summaries of days, then events by weight.
+        lines = event_lines(weightiest(inputs.events), _named_days(inputs))
+        lines = first_fitting(lines, max(min(room, _EVENTS_TOKENS), _LEAST_TOKENS), lambda line: self._counter.count(line) + 1)
         try:
             answer = await chat.structured(
                 summarize_period(unit, period.name, lines, max_words=words), PeriodAnswer, max_tokens=_ANSWER_TOKENS
@@ -90,16 +92,6 @@ class PeriodSummarizer:
             return None
         text = answer.summary.strip()
         return None if not text or text.strip(".! ").casefold() in _DECLINED else text[:_MOST_CHARS]
-
-    def _fitting(self, inputs: PeriodInputs, tokens: int) -> list[str]:
-        """Format summaries of days, then events by weight, as lines. Return as many lines as fit, but at least one."""
-        fitting_lines: list[str] = []
-        for line in event_lines(weightiest(inputs.events), _named_days(inputs)):
-            tokens -= self._counter.count(line) + 1
-            if fitting_lines and tokens < 0:
-                break
-            fitting_lines.append(line)
-        return fitting_lines
 
 
 def _named_days(inputs: PeriodInputs) -> list[tuple[str, str]]:
