@@ -14,7 +14,7 @@ from agent_memory.extensions.views.store import Partition
 from agent_memory.features.memories.upkeep.scan import MemoryScan, StoredMemory
 from agent_memory.foundation.core.errors import ContextExceeded, ModelAnswerInvalid, ModelUnavailable
 from agent_memory.foundation.core.scope import Scope
-from agent_memory.foundation.llm.base import ChatModel
+from agent_memory.foundation.llm.base import ChatModel, is_declined
 from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory.foundation.storage.keyspace import digest
@@ -36,8 +36,6 @@ _ANSWER_TOKENS = _SUMMARY_WORDS * 4
 _LEAST_TOKENS = 96
 _SUMMARY_TOKENS = 600
 _LINE_TOKENS = 120
-# A model that gives one of these answers has declined to summarize.
-_DECLINED = frozenset({"none", "n/a", "null", "no summary", "nothing"})
 
 
 class ViewSummarizer:
@@ -111,7 +109,7 @@ class ViewSummarizer:
                     raise
                 most = used // 2
                 continue
-            if not summary or summary.strip(".! ").casefold() in _DECLINED:
+            if is_declined(summary):
                 raise ModelAnswerInvalid("the model gave no summary", reason="declined")
             return summary
 

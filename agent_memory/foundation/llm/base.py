@@ -14,6 +14,7 @@ from agent_memory.foundation.llm.model_context import ModelContext
 
 Vectors = NDArray[np.float32]
 Answer = TypeVar("Answer", bound=BaseModel)
+_DECLINED = frozenset({"", "none", "n/a", "null", "no summary", "nothing"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,3 +134,8 @@ class ChatModel(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+def is_declined(summary: str) -> bool:
+    """True if a model's summary only says that there is no summary."""
+    return summary.strip(".! ").casefold() in _DECLINED

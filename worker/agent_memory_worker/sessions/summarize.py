@@ -15,7 +15,7 @@ from agent_memory.features.sessions.prompts import SummaryAnswer, summarize_mess
 from agent_memory.features.sessions.service import fitting
 from agent_memory.features.sessions.store import SessionStore, outside_blocks
 from agent_memory.foundation.core.errors import ContextExceeded, ModelAnswerInvalid, ModelUnavailable
-from agent_memory.foundation.llm.base import ChatModel
+from agent_memory.foundation.llm.base import ChatModel, is_declined
 from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.foundation.text.cleaning.context_blocks import context_blocks
 from agent_memory.foundation.text.data_fences import PromptMessage
@@ -31,8 +31,6 @@ log = logging.getLogger(__name__)
 
 _ATTEMPTS = 3
 _NOTHING = "(greetings only)"
-# Answers with which a model declines to summarize.
-_DECLINED = frozenset({"none", "n/a", "null", "no summary", "nothing"})
 
 
 async def summarize_session(runtime: Runtime, sid: str, *, plainly: bool = False) -> bool:
@@ -135,8 +133,7 @@ async def _next_summary(runtime: Runtime, chat: ChatModel, former: str, run: Seq
     )
     answer = await chat.structured(summarize_messages(former, prompt_messages, max_words=max(budget * 3 // 4, 16)), SummaryAnswer)
     text = answer.summary.strip()
-    bare = text.strip(".! ").casefold()
-    if not bare or bare in _DECLINED:
+    if is_declined(text):
         raise ModelAnswerInvalid("the model gave no summary", reason="declined")
     if runtime.settings.longterm.quarantine and suspicion(text, of_user=True):
         raise ModelAnswerInvalid("the model's summary reads like an order to a model", reason="suspicious")

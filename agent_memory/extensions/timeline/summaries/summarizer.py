@@ -13,7 +13,7 @@ from agent_memory.extensions.timeline.summaries.store import PeriodInputs, Summa
 from agent_memory.features.access.context_limits import ContextLimits
 from agent_memory.features.access.embedding_budget import TenantModels
 from agent_memory.foundation.core.errors import ContextExceeded, ModelAnswerInvalid
-from agent_memory.foundation.llm.base import ChatModel
+from agent_memory.foundation.llm.base import ChatModel, is_declined
 from agent_memory.foundation.llm.tokens import TokenCounter, first_fitting
 
 log = logging.getLogger(__name__)
@@ -27,8 +27,6 @@ _MOST_CHARS = 2_000
 _EVENTS_TOKENS, _ANSWER_TOKENS, _LEAST_TOKENS = 6_000, 800, 96
 # Delay (s) for a period after an unusable answer, and after the time at which its waiting days are due.
 _LATER, _A_MOMENT = 3_600.0, 60.0
-# A model that gives one of these answers has declined to summarize.
-_DECLINED = frozenset({"none", "n/a", "null", "no summary", "nothing"})
 
 
 class PeriodSummarizer:
@@ -91,7 +89,7 @@ class PeriodSummarizer:
                 await self._limits.save_learned(chat)
             return None
         text = answer.summary.strip()
-        return None if not text or text.strip(".! ").casefold() in _DECLINED else text[:_MOST_CHARS]
+        return None if is_declined(text) else text[:_MOST_CHARS]
 
 
 def _named_days(inputs: PeriodInputs) -> list[tuple[str, str]]:
