@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from agent_memory.extensions.items.search import ItemSearch
 from agent_memory.extensions.items.store import EmbedJob, ItemStore
-from agent_memory.features.access.embedding_budget import TenantModels
+from agent_memory.features.access.tenant_models import TenantModels
 from agent_memory.foundation.core.errors import ModelAnswerInvalid
 from agent_memory.runtime import Runtime
 from agent_memory_worker.refused_texts import embed_singly

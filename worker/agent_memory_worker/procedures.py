@@ -9,7 +9,7 @@ from functools import partial
 from agent_memory.extensions.procedures.helpfulness import has_stopped_helping
 from agent_memory.extensions.procedures.learning.learner import SessionLearner
 from agent_memory.extensions.procedures.store import INDEX_PROCEDURE, Change, ProcedureStore
-from agent_memory.features.access.embedding_budget import TenantModels
+from agent_memory.features.access.tenant_models import TenantModels
 from agent_memory.features.jobs.order_store import JobOrder, OrderStore
 from agent_memory.foundation.api.principals import scope_of_work
 from agent_memory.runtime import Runtime

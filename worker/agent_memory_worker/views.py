@@ -11,7 +11,7 @@ from agent_memory.extensions.views.service import REFRESH_VIEW
 from agent_memory.extensions.views.store import ViewStore, group_key
 from agent_memory.extensions.views.summaries import ViewSummarizer
 from agent_memory.features.access.context_limits import ContextLimits
-from agent_memory.features.access.embedding_budget import TenantModels
+from agent_memory.features.access.tenant_models import TenantModels
 from agent_memory.features.jobs.order_store import JobOrder, OrderStore
 from agent_memory.features.memories.upkeep.scan import MemoryScan
 from agent_memory.foundation.api.principals import scope_of_work

@@ -7,7 +7,7 @@ from agent_memory.extensions.items.search_index import index_schemas
 from agent_memory.extensions.items.service import ItemService
 from agent_memory.extensions.items.store import ItemStore
 from agent_memory.extensions.items.transfer import ItemTransfer
-from agent_memory.features.access.embedding_budget import TenantModels
+from agent_memory.features.access.tenant_models import TenantModels
 from agent_memory.foundation.core.feature import Feature, KeySpace, PeriodicJob, Services
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.core.task_kinds import DueKind

@@ -16,7 +16,7 @@ from agent_memory.extensions.items.filters import matches_filter
 from agent_memory.extensions.items.search_index import item_index_name
 from agent_memory.extensions.items.store import ItemOwner, ItemStore, StoredItem, owner_digest, path_tag
 from agent_memory.extensions.items.texts import item_text
-from agent_memory.features.access.embedding_budget import TenantModels
+from agent_memory.features.access.tenant_models import TenantModels
 from agent_memory.foundation.core.errors import BudgetSpent, ModelAnswerInvalid, ModelUnavailable
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.core.settings import Settings

@@ -11,7 +11,7 @@ from agent_memory.extensions.timeline.store import TimelineStore
 from agent_memory.extensions.timeline.summaries.store import SummaryStore
 from agent_memory.extensions.timeline.summaries.summarizer import PeriodSummarizer
 from agent_memory.features.access.context_limits import ContextLimits
-from agent_memory.features.access.embedding_budget import TenantModels
+from agent_memory.features.access.tenant_models import TenantModels
 from agent_memory.features.extraction.rule_store import RuleStore
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.memories.upkeep.scan import MemoryScan

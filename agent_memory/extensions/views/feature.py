@@ -6,7 +6,7 @@ from agent_memory.extensions.views.service import REFRESH_VIEW, RUN_VIEW, ViewSe
 from agent_memory.extensions.views.store import ViewStore
 from agent_memory.extensions.views.summaries import ViewSummarizer
 from agent_memory.extensions.views.transfer import ViewTransfer
-from agent_memory.features.access.embedding_budget import TenantModels
+from agent_memory.features.access.tenant_models import TenantModels
 from agent_memory.features.jobs.order_store import OrderStore
 from agent_memory.features.memories.upkeep.scan import MemoryScan
 from agent_memory.foundation.core.feature import Feature, KeySpace, PeriodicJob, Services

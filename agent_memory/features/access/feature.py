@@ -5,8 +5,8 @@ from __future__ import annotations
 from agent_memory.features.access.browser_sessions import BrowserSessions
 from agent_memory.features.access.context_limits import ContextLimits
 from agent_memory.features.access.credentials import Authenticator, open_oauth
-from agent_memory.features.access.embedding_budget import TenantModels
 from agent_memory.features.access.limits import LimitStore, RequestLimit
+from agent_memory.features.access.tenant_models import TenantModels
 from agent_memory.features.access.token_store import TokenStore
 from agent_memory.features.access.tokens import TokenGate, TokenService
 from agent_memory.foundation.core.feature import Feature, KeySpace, Services

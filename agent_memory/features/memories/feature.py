@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from agent_memory.features.access.embedding_budget import TenantModels
 from agent_memory.features.access.limits import MemoryLimit
+from agent_memory.features.access.tenant_models import TenantModels
 from agent_memory.features.jobs.order_store import OrderStore
 from agent_memory.features.memories.changes.service import HistoryService
 from agent_memory.features.memories.changes.store import ChangeStore

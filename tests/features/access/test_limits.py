@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
-from agent_memory.features.access.embedding_budget import TenantModels
 from agent_memory.features.access.limits import LimitStore, RequestLimit
+from agent_memory.features.access.tenant_models import TenantModels
 from agent_memory.features.jobs.operation_store import Mark
 from agent_memory.features.jobs.operations import OperationService
 from agent_memory.features.memories.service import MemoryService

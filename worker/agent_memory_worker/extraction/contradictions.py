@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from agent_memory.features.access.context_limits import ContextLimits
-from agent_memory.features.access.embedding_budget import TenantModels
+from agent_memory.features.access.tenant_models import TenantModels
 from agent_memory.features.extraction.fact_wording import says_same
 from agent_memory.features.extraction.facts import Candidate
 from agent_memory.features.extraction.reconcile_prompts import VERSION

@@ -12,8 +12,8 @@ from time import monotonic
 from typing import Any
 
 from agent_memory.features.access.context_limits import ContextLimits
-from agent_memory.features.access.embedding_budget import TenantModels
 from agent_memory.features.access.limits import MemoryLimit
+from agent_memory.features.access.tenant_models import TenantModels
 from agent_memory.features.extraction.fact_support import ExtractionMessage
 from agent_memory.features.extraction.facts import Candidate, candidates
 from agent_memory.features.extraction.prompts import (

@@ -14,7 +14,7 @@ from datetime import UTC
 from functools import partial
 
 from agent_memory.features.access.context_limits import ContextLimits
-from agent_memory.features.access.embedding_budget import TenantModels
+from agent_memory.features.access.tenant_models import TenantModels
 from agent_memory.features.extraction.fact_wording import DENIALS, says_same
 from agent_memory.features.extraction.facts import Candidate
 from agent_memory.features.extraction.reconcile_prompts import DecisionAnswer, ExistingNote, NewNote, ReconcileAnswer, reconcile_notes

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 from agent_memory.features.access.context_limits import ContextLimits
-from agent_memory.features.access.embedding_budget import TenantModels
+from agent_memory.features.access.tenant_models import TenantModels
 from agent_memory.features.jobs.order_store import JobOrder
 from agent_memory.features.memories.duplicates.prompts import RepeatsAnswer, find_repeats
 from agent_memory.features.memories.duplicates.repeats import comparable, merge_records, plan, precedence

@@ -9,8 +9,8 @@ from base64 import b64encode
 from datetime import UTC, datetime
 
 from agent_memory.features.access.context_limits import ContextLimits
-from agent_memory.features.access.embedding_budget import TenantModels
 from agent_memory.features.access.limits import MemoryLimit
+from agent_memory.features.access.tenant_models import TenantModels
 from agent_memory.features.extraction.rules import Rules
 from agent_memory.features.memories.quarantine.service import screen_record
 from agent_memory.features.memories.service import content_hash, speaker_of

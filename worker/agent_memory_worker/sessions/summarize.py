@@ -9,7 +9,7 @@ from datetime import UTC
 from functools import partial
 
 from agent_memory.features.access.context_limits import ContextLimits
-from agent_memory.features.access.embedding_budget import TenantModels
+from agent_memory.features.access.tenant_models import TenantModels
 from agent_memory.features.sessions.codec import SessionState, StoredMessage
 from agent_memory.features.sessions.prompts import SummaryAnswer, summarize_messages
 from agent_memory.features.sessions.service import fitting

@@ -25,7 +25,7 @@ from agent_memory.extensions.procedures.store import MOST_CHANGES, ProcedureStor
 from agent_memory.extensions.procedures.tool_calls.store import ToolStore
 from agent_memory.extensions.procedures.tool_calls.traces import ToolCall, clean, failures_of, steps_of, tool_calls
 from agent_memory.features.access.context_limits import ContextLimits
-from agent_memory.features.access.embedding_budget import TenantModels
+from agent_memory.features.access.tenant_models import TenantModels
 from agent_memory.features.sessions.codec import SessionState
 from agent_memory.features.sessions.store import SessionStore
 from agent_memory.foundation.api.principals import scope_of_work

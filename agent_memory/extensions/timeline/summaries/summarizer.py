@@ -11,7 +11,7 @@ from agent_memory.extensions.timeline.summaries.digest import digest_of, weighti
 from agent_memory.extensions.timeline.summaries.prompts import PeriodAnswer, event_lines, summarize_period
 from agent_memory.extensions.timeline.summaries.store import PeriodInputs, SummaryStore
 from agent_memory.features.access.context_limits import ContextLimits
-from agent_memory.features.access.embedding_budget import TenantModels
+from agent_memory.features.access.tenant_models import TenantModels
 from agent_memory.foundation.core.errors import ContextExceeded, ModelAnswerInvalid
 from agent_memory.foundation.llm.base import ChatModel, is_declined
 from agent_memory.foundation.llm.tokens import TokenCounter, first_fitting

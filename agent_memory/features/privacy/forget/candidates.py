@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from redis.asyncio import Redis
 
-from agent_memory.features.access.embedding_budget import TenantModels
+from agent_memory.features.access.tenant_models import TenantModels
 from agent_memory.features.memories.store import MemoryStore, parse_hits
 from agent_memory.features.memories.upkeep.scan import Selection
 from agent_memory.features.privacy.lineage import LineageMemory, LineageStore

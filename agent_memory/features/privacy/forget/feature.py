@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent_memory.features.access.embedding_budget import TenantModels
+from agent_memory.features.access.tenant_models import TenantModels
 from agent_memory.features.memories.changes.service import HistoryService
 from agent_memory.features.memories.changes.store import ChangeStore
 from agent_memory.features.memories.steps import MemoryScripts
