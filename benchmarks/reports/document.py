@@ -39,7 +39,7 @@ def page(before: str, result: dict[str, Any]) -> str:
     if not begin or not end:
         raise ValueError(f"the page lacks {BEGIN} or {END}")
     machine = result.get("machine", {})
-    when = f"Taken {machine['when'][:10]} with Python {machine['python']} on {machine['cpu']}.\n\n" if machine else ""
+    when = f"Measured on {machine['when'][:10]} with Python {machine['python']} on {machine['cpu']}.\n\n" if machine else ""
     picture = "![CPU of the API beside its limits](performance.svg)\n\n"
     return f"{head}{BEGIN}\n\n{when}{goals.markdown(result)}\n{picture}{report.summary(result)}\n{END}{tail}"
 

@@ -204,7 +204,7 @@ class BlockStore:
         return _reply(owner, label, state.decode(), rest)
 
     def queue_shown(self, pipe: Pipe, scope: Scope, reader: Reader, session: str | None) -> None:
-        """Queue the read of all blocks that a prompt may show.
+        """Queue a read of all blocks that a prompt may show.
 
         `session` is the session's key, or None. The session supplies the agent if the reader does not specify one.
         """

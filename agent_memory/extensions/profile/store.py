@@ -146,7 +146,7 @@ class ProfileStore(OwnerStore):
         return int(await self._lapse(self._keys, most=most))
 
     def queue_pages(self, pipe: Pipe, owner: ProfileOwner, limit: int, *, slots: bool = True) -> None:
-        """Queue the read of a profile. `parse_pages` parses its single reply."""
+        """Queue a read of a profile. `parse_pages` parses its single reply."""
         pages = range(-(-min(limit, MOST_SHOWN) // PAGE))
         names = ["v", *(f"s{page}" for page in pages), *(f"d{page}" for page in pages), *(["l"] if slots else [])]
         pipe.hmget(f"{self._profile_keys.profile(owner.name)}:r", names)

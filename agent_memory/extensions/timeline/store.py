@@ -94,7 +94,7 @@ class TimelineStore(OwnerStore):
         return int(total), [json.loads(row) for row in rows], states
 
     def queue_prompt(self, pipe: Pipe, owner: TimelineOwner, low: int | None, high: int | None, periods: Sequence[str] | None) -> None:
-        """Queue the read for a prompt. `parse_prompt_reply` parses its single reply.
+        """Queue a read for a prompt. `parse_prompt_reply` parses its single reply.
 
         The range is in days since 1970 (None: no limit). Read no events if `periods` is None.
         """

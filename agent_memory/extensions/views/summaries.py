@@ -114,7 +114,7 @@ class ViewSummarizer:
             return summary
 
     def _prompt_messages(self, memories: Sequence[StoredMemory], room: int) -> list[PromptMessage]:
-        """Return as many of the newest memories as fit into `room` tokens, but at least one, in the prompt's form."""
+        """Return the newest memories that fit into `room` tokens (always at least one), formatted for the prompt."""
         prompt_messages: list[PromptMessage] = []
         for number, memory in enumerate(memories, start=1):
             record = memory.record

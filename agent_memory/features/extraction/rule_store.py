@@ -51,7 +51,7 @@ class RuleStore:
         return [None if raw is None else ExtractionRules.model_validate_json(raw) for raw in stored]
 
     def queue_zone(self, pipe: Pipe, scope: Scope, namespace: str | None, user_id: str | None) -> int:
-        """Queue the read of a user's time zone for `parse_zone`. Return the number of replies."""
+        """Queue a read of a user's time zone for `parse_zone`. Return the number of replies."""
         places = dict.fromkeys([(namespace, user_id), (None, user_id), (namespace, None), (None, None)])
         pipe.hmget(self._keys.rules(scope.tenant), [_field(*place) for place in places])
         return 1

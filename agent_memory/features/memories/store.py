@@ -197,7 +197,7 @@ class MemoryStore(MemoryQueries):
         return state != "moved" and not state.startswith("slot ")
 
     async def release_memory(self, scope: Scope, memory: StoredMemory, new: MemoryRecord, *, origin: ChangeOrigin | None = None) -> str:
-        """Store a memory that leaves quarantine, and record a change with `origin`.
+        """Store a memory that is released from quarantine, and record a change with `origin`.
 
         Return "changed", "moved" if its version has changed, or "slot <mid>" if its slot is taken.
         """

@@ -31,7 +31,7 @@ _PAGE = 64
 class LineageMemory:
     """A memory with its history. `now` is the current version, the last version of an ended memory, or None.
 
-    `pieces` contains evidence that was added later, by hash field. If the memory was merged, its id is an alias, and
+    `pieces` contains evidence that was added later, keyed by hash field. If the memory was merged, its id is an alias, and
     `alias_of` is the mid of the other memory.
     """
 
@@ -43,7 +43,7 @@ class LineageMemory:
     alias_of: str | None = None
     imported: str | None = None
     edited: bool = False
-    """True if the memory was imported, and its current version was not."""
+    """True if the memory was imported but its current version was not."""
 
     @property
     def versions(self) -> list[StoredMemory]:
@@ -134,7 +134,7 @@ class LineageStore:
             await self._scripts.run_group(scope.tenant, *merged, atomic=False)
 
     async def forget_evidence(self, scope: Scope, memory: LineageMemory, fields: Sequence[str], names: Sequence[str]) -> None:
-        """Delete pieces of evidence that were added later, by hash field, and the aliases (mids) that came with them."""
+        """Delete later evidence, given by its hash fields, and the aliases (mids) that came with it."""
         group: list[Step] = [{"op": "forget_evidence", "mid": memory.mid, "field": field} for field in fields]
         group += [{"op": "unalias", "alias": name} for name, mid in (await self.targets(names)).items() if mid == memory.mid]
         await self._scripts.run_group(scope.tenant, *group, atomic=False)

@@ -199,7 +199,7 @@ class RecallService:
         return groups
 
     def _queue_zone(self, pipe: Pipe, ask: PromptAsk) -> int:
-        """Queue the read of the user's time zone, unless the request specifies a zone. Return the number of replies."""
+        """Queue a read of the user's time zone, unless the request specifies a zone. Return the number of replies."""
         if ask.body.timezone is not None:
             return 0
         search = ask.body.long_term_search if isinstance(ask.body.long_term_search, SearchRequest) else None

@@ -72,7 +72,7 @@ class RecentMessages:
         return RecentQuery(scope, user.eq, only, request)
 
     def queue_recent(self, pipe: Pipe, query: RecentQuery, but: SessionRef | None = None) -> int:
-        """Queue the read of recent messages and return its number of replies.
+        """Queue a read of recent messages. Return the number of replies.
 
         Exclude the session `but`, because the prompt already shows it.
         """

@@ -219,7 +219,7 @@ class SessionStore:
         return [_session(scope, replies[start : start + 3], None) for start in range(0, len(replies), 3)]
 
     def queue_turns(self, pipe: Pipeline, scope: Scope, ref: SessionRef, window: TokenWindow, before: int = _BEFORE) -> None:
-        """Queue the read of the parts of a session that a prompt shows. Pass the two replies to `parse_turns`."""
+        """Queue a read of the parts of a session that a prompt shows. Pass the two replies to `parse_turns`."""
         k = self._keys.session(self._sid(scope, ref))
         pipe.execute_command("HMGET", k.meta, *_SHOWN)
         _queue_window(pipe, k, window, before)

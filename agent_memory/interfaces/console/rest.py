@@ -90,7 +90,7 @@ class Rest:
         rewrite: Rewrite | None = None,
         **query: str | float | None,
     ) -> Response:
-        """Return a response that streams an operation's answer, with other headers. `rewrite` replaces each line of the answer."""
+        """Return a response that streams an operation's answer with different headers. `rewrite` replaces each line of the answer."""
         return _Forwarded(self._app, self._scope(method, path, b"", None, query), headers, rewrite)
 
     def _scope(

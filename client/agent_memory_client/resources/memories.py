@@ -280,7 +280,7 @@ class Memories(Resource):
         *,
         prompt: MemoryPromptRequest | dict[str, Any] | None = None,
     ) -> Explanation:
-        """Explain why a search or prompt did or did not return a memory, such as a filter, its rank, a threshold or the budget."""
+        """Explain why a search or prompt did or did not return a memory. Reasons include filters, its rank, thresholds and the budget."""
         if prompt is not None:
             body: dict[str, Any] = {"memory_id": memory_id, "prompt": as_body(prompt)}
         else:
@@ -378,7 +378,7 @@ class Memories(Resource):
             raise MemoryValidationError(f"id: must be a ULID (26 characters of Crockford's base 32), got {memory.id!r}")
 
     def validate_search(self, **filters: Any) -> None:
-        """Raise MemoryValidationError if the server would reject a search with these parameters. Send nothing."""
+        """Raise MemoryValidationError if the server would reject a search with these parameters. This sends no request."""
         if unknown := sorted(set(filters) - set(SearchRequest.model_fields)):
             raise MemoryValidationError(f"there is no search parameter {', '.join(unknown)}")
         checked(SearchRequest, **filters)

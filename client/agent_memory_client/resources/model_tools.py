@@ -21,6 +21,6 @@ class ModelTools(Resource, ABC):
         """Run a tool and return a dict with a `summary` for the model, or an `error`.
 
         The model cannot override the user, namespace and agent that `scope` sets. If the method raises
-        MemoryClientError, the caller reports a failed call to the model.
+        MemoryClientError, the caller tells the model that the call failed.
         """
         ...

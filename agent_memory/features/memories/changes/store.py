@@ -122,7 +122,7 @@ class ChangeStore:
         return [parse(mid, version, rows[3 * index : 3 * index + 3]) for index, (mid, version) in enumerate(names)]
 
     async def load_evidence(self, mid: str) -> dict[str, StoredEvidence]:
-        """Return the evidence added after the memory was written, by hash field."""
+        """Return the evidence added after the memory was written, keyed by hash field."""
         values = (await read(self._client, lambda pipe: pipe.hgetall(self._keys.evidence(mid))))[0]
         return {name.decode(): StoredEvidence.model_validate_json(value) for name, value in values.items()}
 

@@ -45,7 +45,7 @@ class EverythingReads:
     most: int
 
     def queue_section(self, pipe: Pipe) -> int:
-        """Queue the reads of the lists. Return the number of replies."""
+        """Queue reads of the lists. Return the number of replies."""
         current = self.query.clause
         stated = filters.statements(current)
         lasting = [having(stated, terms) for terms in (name_terms(), lasting_terms())]

@@ -262,7 +262,7 @@ def _split_credentials(url: str) -> tuple[str, tuple[str, str] | None]:
 
 
 def shown_url(url: str) -> str:
-    """Return the address without user, password and query string."""
+    """Return the address without its user, password or query string."""
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""
