@@ -12,6 +12,7 @@ from agent_memory.features.memories.commit import Add, ChangeOrigin, MemoryCommi
 from agent_memory.features.memories.search.service import SearchService
 from agent_memory.features.memories.service import MemoryService
 from agent_memory.features.memories.store import Fence, MemoryStore
+from agent_memory.features.memories.usage.log import UsageLog
 from agent_memory.features.privacy.forget.service import ForgetService
 from agent_memory.features.sessions.service import SessionService
 from agent_memory.features.sessions.store import SessionStore
@@ -296,12 +297,30 @@ async def test_message_restored_before_promotion_is_promoted(rig: Rig) -> None:
 
 async def test_undo_keeps_a_newer_value_of_the_slot(rig: Rig) -> None:
     await add(rig, fact("User lives in Berlin", "a", slot="home.city"))
+    await rig.rt[MemoryService].get(SCOPE, "a")
+    await rig.rt[UsageLog].flush()
     answer = await forget(rig, "that I live in Berlin")
     await add(rig, fact("User lives in Paris", "b", slot="home.city"))
     assert answer.receipt_id is not None
     undone = await rig.rt[ForgetService].undo(SCOPE, answer.receipt_id)
     assert undone.restored["kept_newer"] == 1
     assert await texts(rig) == ["User lives in Paris"]
+    mid = rig.keys.mid(SCOPE.tenant, "a")
+    left = [name async for name in rig.rt.client.scan_iter(f"*{mid}*")]
+    assert left == [rig.keys.tombstone(mid).encode()]
+    assert await rig.rt.client.hlen(rig.keys.usage) == 0
+
+
+async def test_undo_restores_how_often_a_memory_was_read(rig: Rig) -> None:
+    await add(rig, fact("User lives in Berlin", "a"))
+    await rig.rt[MemoryService].get(SCOPE, "a")
+    await rig.rt[UsageLog].flush()
+    before = await rig.rt.client.hgetall(rig.keys.usage)
+    answer = await forget(rig, "that I live in Berlin")
+    assert await rig.rt.client.hlen(rig.keys.usage) == 0
+    assert answer.receipt_id is not None
+    await rig.rt[ForgetService].undo(SCOPE, answer.receipt_id)
+    assert await rig.rt.client.hgetall(rig.keys.usage) == before != {}
 
 
 async def test_forget_that_refers_to_the_last_statement_of_the_session(rig: Rig) -> None:

@@ -79,9 +79,11 @@ end
 -- Names of what came back, without its words: see `forget_show.lua`.
 local names = {}
 local function note(...) names[#names + 1] = table.concat({...}, ' ') end
+local is_restored = {}
 local back, messages_back, left = 0, 0, 0
 each('^k (%x+)$', function(mid, keys)
   if restore_memory(mid, keys) then
+    is_restored[mid] = true
     back = back + 1
     note('m', mid)
   else
@@ -97,10 +99,11 @@ each('^c (%S+)$', function(id)
     if documents.key_of(mid) then redis.call('ZADD', root .. 'mh:' .. mid, clock.us, 'c' .. id) end
   end
 end)
-local function is_there(key)
+local function is_there(key, field)
+  if key == 'use' then return is_restored[field] end
   local mid = string.match(key, '^ev:(%x+)$')
   if mid then return documents.key_of(mid) end
-  return key == 'use' or redis.call('EXISTS', root .. key) == 1 or string.match(key, ':o$')
+  return redis.call('EXISTS', root .. key) == 1 or string.match(key, ':o$')
 end
 -- True if the session's summary and first messages are unchanged since forgetting.
 local function is_as_left(key)
@@ -108,7 +111,7 @@ local function is_as_left(key)
   return not sid or redis.call('HGET', root .. 'w:' .. sid, 'hd') == receipt_fields['h ' .. sid]
 end
 each('^f (%S+) (.+)$', function(key, field, json)
-  if is_there(key) then
+  if is_there(key, field) then
     local change = cjson.decode(json)
     local now = redis.call('HGET', root .. key, field)
     local summary = field == 'ctx' or field == 'ct'
