@@ -12,14 +12,14 @@ from ulid import ULID
 
 from agent_memory.features.access.limits import MemoryLimit
 from agent_memory.features.memories.annotations import annotate, annotations_of
-from agent_memory.features.memories.commit import STATED, ChangeOrigin, MemoryCommits
+from agent_memory.features.memories.commit import STATED, ChangeOrigin, MemoryCommits, Update
 from agent_memory.features.memories.quarantine.service import rules_of, screen_caller_record, screen_record
 from agent_memory.features.memories.records import message_memory_id, one_owner_each
 from agent_memory.features.memories.similar_memories import SimilarMemoryStore
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.memories.upkeep.followers import MemoryFollowers
 from agent_memory.features.memories.usage.log import UsageLog
-from agent_memory.features.memories.write_decisions import decide_edit, store_settled
+from agent_memory.features.memories.write_decisions import decide_edit, decide_ends, store_settled
 from agent_memory.foundation.core.clock import note_unreadable_dates
 from agent_memory.foundation.core.errors import Conflict, IdTaken, UnsupportedRequest
 from agent_memory.foundation.core.input.work import memories_work
@@ -217,6 +217,7 @@ class MemoryService:
         """Change the given fields and return the memory.
 
         Null clears a field. A new slot supersedes the slot's current fact. An edit to the validity is recorded as a change.
+        A new `valid_from` also moves the end of the facts that ended when this one began.
 
         With `merges_metadata`, keep `metadata` keys that are not in the request. With `shown_as_semantic`, a procedural
         memory keeps its type if the request sets `semantic`. Raises NotFound or Conflict, and UnsupportedRequest if the
@@ -241,11 +242,14 @@ class MemoryService:
                 new.memory_hash, new.written_by = content_hash(new), scope.actor or None
                 # An edit does not end a quarantine; only an approval does.
                 new = new if old.quarantine is not None else screen_record(self._settings, new)
+            ends = await decide_ends(self._store, scope, old, new)
             claims_slot = new.slot is not None and new.quarantine is None and not _SLOT_FIELDS.isdisjoint(changes)
             if claims_slot:
                 permit_writing(scope, (old, new))
                 decisions = await decide_edit(self._store, self._neighbors, scope, memory, new)
                 if decisions is not None:
+                    decided = {decision.memory.mid for decision in decisions if isinstance(decision, Update)}
+                    decisions += [end for end in ends if end.memory.mid not in decided]
                     if (await self._commits.commit(scope, decisions, STATED)).done:
                         await self._followers.follow([memory.mid])
                         return await self.get(scope, memory_id)
@@ -253,8 +257,8 @@ class MemoryService:
             # A new text names its writer itself; no field says who ended a memory, or made it valid again.
             is_moved = any(getattr(new, name) != getattr(old, name) for name in _VALIDITY)
             origin = ChangeOrigin(scope.actor or STATED.actor) if is_moved else None
-            if await self._store.replace_memory(scope, memory, new, settled=not claims_slot, origin=origin):
-                await self._followers.follow([memory.mid])
+            if await self._store.replace_memory(scope, memory, new, settled=not claims_slot, origin=origin, ends=ends):
+                await self._followers.follow([memory.mid, *(end.memory.mid for end in ends)])
                 return new
         raise Conflict(f"Memory with ID {memory_id} is constantly being changed by other requests: try again")
 

@@ -15,7 +15,7 @@ from redis.asyncio.client import Pipeline
 from redisvl.query.filter import Num
 from ulid import ULID
 
-from agent_memory.features.memories.commit import STATED, ChangeKind, ChangeOrigin, change_base, change_fields
+from agent_memory.features.memories.commit import STATED, ChangeKind, ChangeOrigin, Update, change_base, change_fields
 from agent_memory.features.memories.records import (
     READ_FIELDS,
     StoredEvidence,
@@ -184,16 +184,23 @@ class MemoryStore(MemoryQueries):
         return [record.id for record, owner, fine in zip(records, owners, free_or_own, strict=True) if owner not in fine]
 
     async def replace_memory(
-        self, scope: Scope, memory: StoredMemory, new: MemoryRecord, *, settled: bool = True, origin: ChangeOrigin | None = None
+        self,
+        scope: Scope,
+        memory: StoredMemory,
+        new: MemoryRecord,
+        *,
+        settled: bool = True,
+        origin: ChangeOrigin | None = None,
+        ends: Sequence[Update] = (),
     ) -> bool:
-        """Replace a memory, and record a change with `origin`.
+        """Replace a memory, and record a change with `origin`. The same change includes `ends`, the new ends of earlier facts.
 
-        Return False if the memory's version changed, or if another memory has the slot and `settled` is false.
+        Return False if a memory's version changed, or if another memory has the slot and `settled` is false.
         """
         before, after = (order_of(self._keys, scope.tenant, record) for record in (memory.record, new))
         leave, edited = before if before != after else None, new.text != memory.record.text
         options = PutOptions(expect=str(memory.version), slot_settled=settled, leave=leave, edited=edited)
-        state = await self._replace(scope, memory, new, options, origin)
+        state = await self._replace(scope, memory, new, options, origin, ends)
         return state != "moved" and not state.startswith("slot ")
 
     async def release_memory(self, scope: Scope, memory: StoredMemory, new: MemoryRecord, *, origin: ChangeOrigin | None = None) -> str:
@@ -205,17 +212,28 @@ class MemoryStore(MemoryQueries):
         return await self._replace(scope, memory, new, options, origin)
 
     async def _replace(
-        self, scope: Scope, memory: StoredMemory, new: MemoryRecord, options: PutOptions, origin: ChangeOrigin | None
+        self,
+        scope: Scope,
+        memory: StoredMemory,
+        new: MemoryRecord,
+        options: PutOptions,
+        origin: ChangeOrigin | None,
+        ends: Sequence[Update] = (),
     ) -> str:
-        permit_writing(scope, (memory.record, new))
-        steps = StepGroups(self._keys, scope.tenant, atomic=False)
+        permit_writing(scope, (memory.record, new, *(end.record for end in ends)))
+        steps = StepGroups(self._keys, scope.tenant, atomic=True)
         change = origin and {
             "id": str(ULID()),
             "fields": change_fields(scope.tenant, new, ChangeKind.UPDATE, origin, str(ULID()), "applied"),
-            "mids": [memory.mid],
+            "mids": [memory.mid, *(end.memory.mid for end in ends)],
         }
-        steps.add_group(steps.put_record(new, options), change=change)
-        return (await steps.run_steps(self._scripts))[1]
+        puts = [
+            steps.put_record(end.record, PutOptions(expect=str(end.memory.version), slot_settled=True, same_text=True, keep_digest=True))
+            for end in ends
+        ]
+        steps.add_group(steps.put_record(new, options), *puts, change=change)
+        done, state, *refusal = await steps.run_steps(self._scripts)
+        return refusal[0] if done == "moved" else state
 
     async def require(self, scope: Scope, memory_id: str) -> StoredMemory:
         """Return a memory as `find` does. Raises NotFound."""

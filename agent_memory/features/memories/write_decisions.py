@@ -199,6 +199,20 @@ async def decide_edit(
     return [Supersede([holder], edited, memory, edited=is_reworded)]
 
 
+async def decide_ends(store: MemoryStore, scope: Scope, old: MemoryRecord, new: MemoryRecord) -> list[Update]:
+    """Return the decisions to move the end of the facts that ended when `old` began: they now end when `new` begins."""
+    began, begins = begins_at(old), begins_at(new)
+    if begins == began or not old.supersedes:
+        return []
+    # A caller may have written any ids into `supersedes`.
+    memories = {memory.mid: memory for memory in await store.find(scope, old.supersedes) if memory is not None}
+    return [
+        Update(memory, memory.record.model_copy(update={"valid_to": begins}))
+        for memory in memories.values()
+        if (memory.record.superseded_by, memory.record.valid_to, owner_name(memory.record)) == (old.id, began, owner_name(old))
+    ]
+
+
 async def _insert_former(batch: _Batch, record: MemoryRecord, current: StoredMemory) -> list[Decision]:
     """Return decisions that insert an older fact among a slot's former facts. The older fact ends when the next one begins."""
     begins, former = begins_at(record), current.record.supersedes or []

@@ -20,6 +20,7 @@ from agent_memory.features.memories.upkeep.scan import Selection
 from agent_memory.features.recall.service import RecallService
 from agent_memory.foundation.core.errors import Conflict, NotFound
 from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.text.normalization import begins_at
 from agent_memory_client.models import (
     Condition,
     CreateMemoryRecordRequest,
@@ -396,3 +397,41 @@ async def test_erasing_a_user_leaves_no_version_change_proposal_evidence_or_alia
     await rig.rt[ErasureOrders].order_erasure(SCOPE, Erasure(SCOPE.tenant, None, "ada", None))
     await rig.work(DueKind.DELETION)
     assert [key for key in await rig.raw_keys() if key.partition(":")[0] in places] == []
+
+
+async def test_moving_the_beginning_of_a_fact_moves_the_end_of_the_fact_before_it(rig: Rig) -> None:
+    service, history = rig.rt[MemoryService], rig.rt[HistoryService]
+
+    async def periods() -> list[tuple[int, int | None]]:
+        records = [(await found(rig, name)).record for name in ("oslo", "rome", "bonn")]
+        return [(begins_at(one).month, one.valid_to and one.valid_to.month) for one in records]
+
+    async def begin(name: str, month: int) -> None:
+        await service.patch(SCOPE, name, EditMemoryRecordRequest(valid_from=datetime(2026, month, 1, tzinfo=UTC)))
+
+    for name, month in (("oslo", 1), ("rome", 4), ("bonn", 7)):
+        await service.store(SCOPE, [record(f"Lives in {name}", name, slot="home", valid_from=datetime(2026, month, 1, tzinfo=UTC))])
+    before = await periods()
+    assert before == [(1, 4), (4, 7), (7, None)]
+    for name, month, after in (
+        ("bonn", 6, [(1, 4), (4, 6), (6, None)]),
+        ("bonn", 8, [(1, 4), (4, 8), (8, None)]),
+        ("rome", 3, [(1, 3), (3, 7), (7, None)]),
+        ("rome", 5, [(1, 5), (5, 7), (7, None)]),
+    ):
+        await begin(name, month)
+        assert await periods() == after
+        change = (await history.read_changes(SCOPE, {}, name, 0, 1)).changes[0]
+        await history.undo_batch(SCOPE, change.batch_id)
+        assert await periods() == before
+    # One change, so that its undo restores both.
+    await begin("bonn", 6)
+    (change,) = (await history.read_changes(SCOPE, {}, "bonn", 0, 1)).changes
+    assert {memory.memory_id for memory in change.memories} == {"bonn", "rome"}
+    await history.undo_by_id(SCOPE, change.id)
+    assert await periods() == before
+    # An end that a user set is not the beginning of the next fact.
+    await service.patch(SCOPE, "rome", EditMemoryRecordRequest(valid_to=datetime(2026, 6, 1, tzinfo=UTC)))
+    ended = await periods()
+    await begin("bonn", 8)
+    assert await periods() == [*ended[:2], (8, None)]
