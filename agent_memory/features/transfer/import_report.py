@@ -21,6 +21,11 @@ def counted(counts: Mapping[str, int]) -> str:
 
 def summary_lines(report: ImportReport) -> list[str]:
     lines = [f"imported: {counted(report.imported)}", f"already here: {counted(report.present)}"]
+    if report.not_restored:
+        lines.append(
+            f"not restored, as it was deleted here (also by --undo) or expired: {counted(report.not_restored)}. To restore a user's data, "
+            "migrate to an empty store (another KEY_PREFIX), export the user there, and import that file here"
+        )
     return [*lines, f"vectors: {report.vectors_reused} kept, {report.vectors_to_embed} to be created by a worker"]
 
 

@@ -83,6 +83,10 @@ class _Run:
         """True if the lines are a whole store, and keep their owners."""
         return self.owner == ImportOwner(None, None, None)
 
+    def count_not_restored(self, kind: str, count: int) -> None:
+        if count:
+            self.report.not_restored[kind] = self.report.not_restored.get(kind, 0) + count
+
 
 @dataclass(frozen=True, slots=True)
 class ImportService:
@@ -159,11 +163,24 @@ class ImportService:
         lines = list(islice(rows, MAX_LINES + 1))
         run.marks = {number: self.progress.mark_of(run.owner, raw) for number, raw in enumerate(lines, start=first)}
         arrived = await self.progress.arrived(run.scope, run.source, run.owner, list(run.marks.values()))
+        known: list[Mapping[str, Any]] = []
         for number, mark in run.marks.items():
             if mark in arrived:
-                self._done(run, number, str(parse_line(lines[number - first]).get("kind")), "same", None)
+                known.append(line := parse_line(lines[number - first]))
+                self._done(run, number, str(line.get("kind")), "same", None)
                 lines[number - first] = b""
+        if run.whole:
+            await self._count_deleted(run, known)
         return lines
+
+    async def _count_deleted(self, run: _Run, lines: Sequence[Mapping[str, Any]]) -> None:
+        """Report how many of a whole store's lines that arrived before name memories and sessions that are gone."""
+        names = [line["id"] for line in lines if line.get("kind") == "memory"]
+        run.count_not_restored("memory", (await self.memories.get(run.scope, names)).count(None))
+        for line in lines:
+            if line.get("kind") == "session":
+                ref = SessionRef(line["session_id"], line.get("namespace"), line.get("user_id"))
+                run.count_not_restored("session", int(await self.sessions.get(run.scope, ref, 1) is None))
 
     def _placing(
         self, scope: Scope, header: HeaderLine, namespace: str | None, user_id: str | None, agent_id: str | None, now: int, source: str
@@ -245,8 +262,9 @@ class ImportService:
         for position, state in enumerate(states):
             if state.startswith("twin "):
                 states[position] = await self._twin(run, batch[position][1], state.removeprefix("twin "))
+        run.count_not_restored("memory", states.count("buried"))
         for (number, memory), state in zip(batch, states, strict=True):
-            self._done(run, number, "memory", state, memory.id)
+            self._done(run, number, "memory", "same" if state == "buried" else state, memory.id)
             if state == "new" and memory.now is not None:
                 run.report.vectors_reused += memory.now.vector is not None
                 run.report.vectors_to_embed += memory.now.vector is None
@@ -313,6 +331,7 @@ class ImportService:
         state = "new"
         mark = self.progress.mark_of(run.owner, repr(ref).encode())
         if run.skips_arrived and await self._is_deleted(run, ref, mark):
+            run.count_not_restored("session", int(run.whole))
             return "same"
         try:
             await self.sessions.write(run.scope, ref, change)

@@ -44,7 +44,7 @@ class Restorer:
         If `dedupe` is true, the result can also be "twin <mid>". Existing memories do not change. Messages with the
         same words as a restored fact become evidence for the fact. Vectors must come from this store's model. A worker
         embeds memories without a vector. `source` is stored for purges. If `buries` is true, memories that were deleted
-        here stay deleted, with the result "same". Raises Forbidden.
+        here stay deleted, with the result "buried". Raises Forbidden.
         """
         permit_writing(
             scope, [version.record for memory in memories for version in (*memory.versions, *([memory.now] if memory.now else []))]

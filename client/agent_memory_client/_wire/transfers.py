@@ -38,7 +38,7 @@ def add_up_reports(reports: Iterable[ImportReport]) -> ImportReport:
     """Merge the reports of all parts of an import."""
     whole = ImportReport()
     for report in reports:
-        for name in ("imported", "present"):
+        for name in ("imported", "present", "not_restored"):
             counts: dict[str, int] = getattr(whole, name)
             for kind, count in getattr(report, name).items():
                 counts[kind] = counts.get(kind, 0) + count

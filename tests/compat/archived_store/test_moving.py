@@ -15,10 +15,12 @@ from redis.asyncio import Redis
 from agent_memory.features.memories.service import MemoryService
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.memories.upkeep.scan import MemoryScan
+from agent_memory.features.privacy.purge import PurgeService
 from agent_memory.features.sessions.service import SessionService
 from agent_memory.features.sessions.store import SessionStore
 from agent_memory.features.transfer.archived_server.layout import OldKind, OldPrefixes
 from agent_memory.features.transfer.archived_server.migration import Report
+from agent_memory.features.transfer.export import ExportService
 from agent_memory.features.transfer.import_progress import ImportProgress
 from agent_memory.features.transfer.imports import ImportService
 from agent_memory.foundation.core.errors import Forbidden
@@ -26,7 +28,7 @@ from agent_memory.foundation.core.scope import SessionRef
 from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.foundation.llm.openai.chat import OpenAIChat
 from agent_memory.foundation.text.redaction import redact
-from agent_memory_client.models import EditMemoryRecordRequest, MemoryMessage, MemoryRecord, UpdateWorkingMemory
+from agent_memory_client.models import EditMemoryRecordRequest, MemoryMessage, MemoryRecord, PurgeRequest, UpdateWorkingMemory
 from tests.compat.archived_store.conftest import OldRedis
 from tests.compat.archived_store.moves import content_of, differences, move, picture
 from tests.compat.archived_store.old_server import at, hashed, memory, session
@@ -261,6 +263,40 @@ async def test_migration_keeps_edits_and_deletions_made_here(old_redis: OldRedis
     assert differences(await picture(rig), wanted) == []
     assert {one.id for one in report.problems if one.kind != "summary"} == {edited, memory(3)["id"]}
     assert (report.present["memory"], report.present["session"]) == (1, 1)
+
+
+async def test_repeated_migration_reports_what_an_undo_for_a_user_keeps_out(old_redis: OldRedis, rig: Rig) -> None:
+    first = await move(rig, old_redis.url)
+    assert first.not_restored == {}
+    await rig.work()
+    mine = {one.id for one in await rig.stored() if one.user_id == "ada"} & set(old_redis.left.memories)
+    sessions = [name for _, user, name in old_redis.left.sessions if user == "ada"]
+    assert mine
+    assert sessions
+    exported = b"".join([piece async for piece in (await rig.rt[ExportService].begin(SCOPE, None, "ada"))[1]])
+    await rig.rt[PurgeService].order(SCOPE, PurgeRequest(import_source=first.name, unchanged=True), None, "ada", dry_run=False)
+    await rig.work(DueKind.ORDER)
+    for _ in range(2):
+        again = await move(rig, old_redis.url)
+        assert (again.imported, again.not_restored["memory"], again.not_restored["session"]) == ({}, len(mine), len(sessions))
+        assert any("export the user there, and import that file here" in text for text in again.lines())
+    assert mine.isdisjoint({one.id for one in await rig.stored()})
+    # What the report advises: a user's export is imported, whatever was deleted here.
+    await rig.rt[ImportService].run(SCOPE, None, "ada", exported)
+    assert mine <= {one.id for one in await rig.stored()}
+    assert (await move(rig, old_redis.url)).not_restored == {}
+
+
+async def test_undone_migration_reports_memories_that_a_later_one_keeps_out(old_engine: str, rig: Rig) -> None:
+    async with apart(old_engine, "undone") as client:
+        for place in range(3):
+            await client.hset(f"undone:{place}", mapping=hashed(memory(place), None))
+        prefixes = OldPrefixes(memories="undone", sessions="none:")
+        first = await move(rig, old_engine, prefixes=prefixes, others=False)
+        await rig.rt[PurgeService].order(SCOPE, PurgeRequest(import_source=first.name, unchanged=True), None, None, dry_run=False)
+        await rig.work(DueKind.ORDER)
+        again = await move(rig, old_engine, prefixes=prefixes, others=False)
+    assert (first.imported, again.imported, again.not_restored) == ({"memory": 3}, {}, {"memory": 3})
 
 
 async def test_migration_never_overwrites_an_existing_session(old_redis: OldRedis, rig: Rig) -> None:

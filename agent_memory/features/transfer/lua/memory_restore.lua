@@ -13,7 +13,7 @@
 --   values        fields and values of hashes, and vectors; positions count from 0
 -- KEYS: due, tries, reasons, dead, wake
 -- ARGV: root, vector_field, reach: number, buries: flag, guard: json, items: json, values...
--- -> for each memory "new", "same" (it exists), "other" (its id has other content or another owner),
+-- -> for each memory "new", "same" (it exists), "other" (its id has other content or another owner), "buried",
 --    "slot" (another fact of its slot is current), "twin <mid>" (a memory in the same words is current)
 local clock = require("storage/clock")
 local outbox = require("storage/outbox")
@@ -46,7 +46,7 @@ local function objection(item)
   local alias = redis.call('GET', root .. 'al:' .. item.mid)
   if alias then return string.match(alias, '^%S+') == twin and 'same' or 'other' end
   if twin then return 'twin ' .. twin end
-  if buries and redis.call('EXISTS', root .. 'mt:' .. item.mid) == 1 then return 'same' end
+  if buries and redis.call('EXISTS', root .. 'mt:' .. item.mid) == 1 then return 'buried' end
   if item.slot and is_current then
     local holder = redis.call('HGET', root .. 'by:' .. item.scope, item.slot)
     if holder and documents.key_of(holder) then return 'slot' end

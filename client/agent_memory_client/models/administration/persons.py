@@ -31,6 +31,9 @@ class ImportReport(BaseModel):
     """The number of imported lines, by kind: `{"memory": 12, "session": 1}`."""
     present: dict[str, int] = Field(default_factory=dict[str, int])
     """The number of lines whose record was already stored with the same content, by kind."""
+    not_restored: dict[str, int] = Field(default_factory=dict[str, int])
+    """The number of lines in `present` whose record was deleted here or has expired, so that it was not restored, by kind.
+    Only migrations count them."""
     problems: list[ImportProblem] = Field(default_factory=list[ImportProblem])
     """The first lines that were not imported, at most 1,000."""
     problem_count: int = 0
