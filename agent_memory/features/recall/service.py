@@ -90,25 +90,16 @@ class RecallService:
         """Build a prompt and return it as the wire model. See `build_prompt`."""
         return (await self.build_prompt(scope, body, optimize_query=optimize_query)).model()
 
-    async def build_prompt(
-        self,
-        scope: Scope,
-        body: MemoryPromptRequest,
-        *,
-        optimize_query: bool = False,
-        explain: bool = False,
-        shown: SessionMessages | None = None,
-    ) -> Prompt:
+    async def build_prompt(self, scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool = False, explain: bool = False) -> Prompt:
         """Return a prompt.
 
-        If `explain` is true, the prompt includes an explanation, and its memories do not count as read. `shown`
-        contains messages that the caller shows next to a prompt without a session. The prompt does not repeat them.
+        If `explain` is true, the prompt includes an explanation, and its memories do not count as read.
 
         Raises UnsupportedRequest if the request specifies neither a session nor a search, BadInput if fields contradict
         each other, and anything that the sections raise.
         """
         ask = _ask_of(scope, body, optimize_query=optimize_query, explain=explain)
-        session, contents = await self._load_sections(ask, shown)
+        session, contents = await self._load_sections(ask)
         budget = TokenBudget(await self._token_budget(ask.body), shared=ask.body.session is not None)
         share = budget.memory_share(session.window_tokens())
 
@@ -125,7 +116,7 @@ class RecallService:
         characters = len(session.summary.text) + sum(len(card.text) for card in memories)
         fitted_always, fitted_summary, fitted_own, fitted_recalled = await run_in_thread(fit_all, characters)
         window = session.fit_window(budget.left)
-        shown_messages = window.shown_messages or shown
+        shown_messages = window.shown_messages or ask.shown
         always = [
             *[_framed(section.render_section(shown_messages)) for section in fitted_always],
             *[section.render_section(shown_messages) for section in fitted_summary],
@@ -168,14 +159,14 @@ class RecallService:
         # The search finds the memory, but a message that is not promoted yet took its place in the prompt.
         return explained.model_copy(update={"returned": False, "reason": "beyond_limit"}) if explained.returned else explained
 
-    async def _load_sections(self, ask: PromptAsk, shown: SessionMessages | None) -> tuple[SessionContent, _Kinds[SectionContent]]:
+    async def _load_sections(self, ask: PromptAsk) -> tuple[SessionContent, _Kinds[SectionContent]]:
         """Read all sections in one round trip, or in two if the session was found by its id alone."""
         opened = await self._open_sections(ask)
         of_session, *replies = await self._read_sections(ask, opened, with_session=True)
         session = await self._session.load_session(ask, of_session)
         messages = session.messages
         if messages is None:
-            messages = shown
+            messages = ask.shown
         elif messages.ref != ask.session:
             # The session was found by its id alone, so the other sections' user is known only now.
             reader = Reader(messages.ref.namespace, messages.ref.user_id, ask.reader.agent_id)
@@ -239,6 +230,8 @@ def _ask_of(scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool, ex
                 raise BadInput(f"differs from session.{name}: specify only one of the two", field=name)
         session = session.model_copy(update={name: getattr(session, name) or getattr(body, name) for name in names})
         body = body.model_copy(update={"session": session})
+    if session is not None and body.shown_messages is not None:
+        raise BadInput("is only for prompts without a session: omit it, or session", field="shown_messages")
     if session is None and not searches(body):
         raise UnsupportedRequest("Either session or long_term_search must be provided", field="session")
     body = _with_one_zone(body)
@@ -249,7 +242,11 @@ def _ask_of(scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool, ex
     agent = body.agent_id if session is None else session.agent_id
     permit_agent(scope, agent)
     reader = reader_of(scope, body.namespace, body.user_id, agent) if ref is None else Reader(ref.namespace, ref.user_id, agent)
-    return PromptAsk(scope, body, ref, optimize_query, explain, reader, names_tokens, zone_of(body.timezone))
+    shown = None
+    if body.shown_messages is not None:
+        place = session_of(scope, body.shown_messages.session_id, body.namespace, body.user_id)
+        shown = SessionMessages(place, body.shown_messages.message_ids)
+    return PromptAsk(scope, body, ref, optimize_query, explain, reader, names_tokens, zone_of(body.timezone), shown)
 
 
 def _with_one_zone(body: MemoryPromptRequest) -> MemoryPromptRequest:

@@ -14,7 +14,6 @@ from agent_memory.features.recall.service import RecallService
 from agent_memory.features.sessions.service import SessionService
 from agent_memory.foundation.core.errors import AgentMemoryError, Unavailable
 from agent_memory.foundation.core.feature import Services
-from agent_memory.foundation.core.prompt_sections import SessionMessages
 from agent_memory.foundation.core.scope import Scope, SessionRef, Work, carrying_out
 from agent_memory.foundation.storage.erasures import ErasureGuard
 from agent_memory_client.models import AppendMessagesRequest, MemoryPromptRequest
@@ -82,9 +81,9 @@ class CallMemory:
             max_tokens=None if limit is None else min(limit + await recall.counter.count_aside(query), 1_000_000),
             format="anthropic",
             include_ids=False,
+            shown_messages=self.conversation.shown_messages(self.ref.session_id),
         )
-        shown = SessionMessages(self.ref, self.conversation.ids)
-        prompt = await recall.build_prompt(self.scope, request, shown=shown)
+        prompt = await recall.build_prompt(self.scope, request)
         if prompt.formatted is not None and prompt.formatted.system:
             self.context, self.status = prompt.formatted.system, "added"
             self.tokens = await recall.counter.count_aside(self.context)

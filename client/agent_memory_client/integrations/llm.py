@@ -95,8 +95,10 @@ class _Call:
 
     def recall(self, client: Any) -> Any:
         names = {"user_id": self._options.user_id, "namespace": self._options.namespace, "agent_id": self._options.agent_id}
+        shown = self._conversation.shown_messages(self._session_id)
+        limit = self._options.max_tokens
         return client.prompts.render(
-            self.query, **names, long_term_search=True, format="anthropic", include_ids=False, max_tokens=self._options.max_tokens
+            self.query, **names, long_term_search=True, format="anthropic", include_ids=False, max_tokens=limit, shown_messages=shown
         )
 
     def use(self, prompt: Any) -> None:

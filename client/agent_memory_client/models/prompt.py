@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias, cast
 
 from pydantic import AnyUrl, BaseModel, ConfigDict, Field
 
-from agent_memory_client.models._types import Absent, FreeText, OptionalIdentifier
+from agent_memory_client.models._types import Absent, FreeText, Identifier, OptionalIdentifier, SessionIdentifier
 from agent_memory_client.models.chat import NoContent, as_sent
 from agent_memory_client.models.features.prompt_options import PromptOptions
 from agent_memory_client.models.memories import MemoryRecordResult
@@ -16,6 +16,17 @@ from agent_memory_client.models.search import AnswerExplanation, SearchRequest
 from agent_memory_client.models.working import WorkingMemoryRequest
 
 PromptFormat: TypeAlias = Literal["openai", "anthropic", "text"]
+
+
+MAX_SHOWN_MESSAGES = 10_000
+
+
+class ShownMessages(BaseModel):
+    """Messages of a session that the caller sends to the model itself."""
+
+    session_id: SessionIdentifier
+    message_ids: Annotated[list[Identifier], Field(max_length=MAX_SHOWN_MESSAGES)]
+    """The ids of the messages, in any order. Unknown ids are ignored."""
 
 
 class PromptQuestion(BaseModel):
@@ -43,6 +54,8 @@ class PromptQuestion(BaseModel):
     """The response format. `openai`: messages with string content, and at most one system message, which comes first.
     `anthropic`: a `system` text, and alternating user and assistant messages. `text`: one string. Without a format, the
     response has the archived server's structure."""
+    shown_messages: ShownMessages | None = None
+    """Without `session`: messages that you show next to the prompt. The prompt omits memories made only from them."""
     include_ids: bool = True
     """True to end each memory's line with its id, which takes about twenty tokens."""
 

@@ -11,6 +11,7 @@ from agent_memory_client._wire.answers import PromptAnswer, parse_prompt
 from agent_memory_client._wire.requests import Call, as_body, given, query, search_body, within
 from agent_memory_client.models import PromptFormat, SearchModeEnum, SearchRequest
 from agent_memory_client.models.features.prompt_options import PromptOptionArguments, PromptOptions
+from agent_memory_client.models.prompt import ShownMessages
 from agent_memory_client.resources.base import Resource
 
 
@@ -33,6 +34,7 @@ class Prompts(Resource):
         include_ids: bool = True,
         agent_id: str | None = None,
         timezone: str | None = None,
+        shown_messages: Mapping[str, Any] | ShownMessages | None = None,
         **options: Unpack[PromptOptionArguments],
     ) -> PromptAnswer:
         """Return messages for a chat model: a session (summary, newest messages) and the memories that match `query`.
@@ -42,12 +44,16 @@ class Prompts(Resource):
         API: "openai" (`messages`), "anthropic" (`system` and `messages`) or "text" (`text`). `relevant` is True if
         memory added something. `agent_id` adds the agent's memory blocks. You can omit it if the session was stored
         with this agent. `timezone` (an IANA name) sets the time zone for dates. The default is the user's time zone.
+        Without a session, `shown_messages` (`session_id`, `message_ids`) names messages that you show to the model yourself.
+        The prompt omits memories made only from them.
         `options` add more sections, each given as a model or mapping. See `models.features.prompt_options`.
         """
         values = given(
             max_tokens=max_tokens, format=format, agent_id=agent_id, timezone=timezone, include_ids=None if include_ids else False
         )
         body: dict[str, Any] = {"query": query, **values, **_bodies_of(options)}
+        if shown_messages is not None:
+            body["shown_messages"] = as_body(shown_messages)
         scope = self._scope(namespace, user_id)
         if session_id is None:
             body |= given(**scope)

@@ -8,7 +8,7 @@ import pytest
 
 from agent_memory.features.recall.service import RecallService
 from agent_memory.features.sessions.service import SessionService
-from agent_memory.foundation.core.errors import UnsupportedRequest
+from agent_memory.foundation.core.errors import BadInput, UnsupportedRequest
 from agent_memory_client.models import MemoryPromptRequest, UpdateWorkingMemory
 from tests.support.rig import SCOPE, Rig, record
 
@@ -50,3 +50,5 @@ async def test_prompt_of_an_unknown_session_uses_its_user_only(two_users: Rig) -
         await prompt(two_users)
     with pytest.raises(UnsupportedRequest):
         await prompt(two_users, long_term_search=False)
+    with pytest.raises(BadInput, match="without a session"):
+        await prompt(two_users, session=session, shown_messages={"session_id": "unknown", "message_ids": []})

@@ -111,6 +111,19 @@ async def test_stream_that_is_left_keeps_what_was_said(proxied: Proxied, sdk: As
     await wait_until(stored, "half an answer")
 
 
+async def test_messages_in_a_call_are_not_added_again_as_memories(proxied: Proxied, sdk: AsyncOpenAI) -> None:
+    said: Any = {"role": "user", "content": "My cat Mimi is allergic to walnuts."}
+    asked: Any = {"role": "user", "content": "What is my cat Mimi allergic to?"}
+    proxied.upstream.answers.append(chat("Understood."))
+    await sdk.chat.completions.create(model="m", messages=[said])
+    more = {"user_id": proxied.user, "messages": [{"role": "user", "content": "I live in Porto.", "id": "x"}]}
+    (await proxied.http.post("/v1/working-memory/s1/messages", json=more, params={"wait": 20})).raise_for_status()
+    talk: Any = [said, {"role": "assistant", "content": "Understood."}, asked]
+    for sent in ([asked], talk):
+        await sdk.chat.completions.create(model="m", messages=sent, extra_headers={"X-Memory": "read"})
+        assert json.dumps(proxied.upstream.last.json).count("allergic to walnuts") == 1
+
+
 async def test_lone_surrogate_does_not_stop_a_call(proxied: Proxied, sdk: AsyncOpenAI) -> None:
     memory = await proxied.remember("Ada is allergic to peanuts.")
     content = json.dumps({"model": "m", "messages": [{"role": "user", "content": f"{ASKED} \ud83d"}]}).encode()

@@ -16,7 +16,7 @@ from pydantic_core import to_json
 from agent_memory_client.models._types import is_blank, now
 from agent_memory_client.models.llm.requests import Body, Message, with_pictures, without_files
 from agent_memory_client.models.messages import MAX_APPENDED_MESSAGES, MemoryMessage
-from agent_memory_client.models.prompt import text_of
+from agent_memory_client.models.prompt import MAX_SHOWN_MESSAGES, ShownMessages, text_of
 
 _ID_BYTES = 12
 
@@ -50,6 +50,10 @@ class Conversation:
     def default_session_id(self) -> str:
         """The session id to use if the request has none. Requests with the same first message get the same id."""
         return f"chat-{self.ids[0] if self.ids else self.answer_id}"
+
+    def shown_messages(self, session_id: str | None = None) -> ShownMessages:
+        """Return the conversation's last messages as messages of a session, for a request for memories."""
+        return ShownMessages(session_id=session_id or self.default_session_id, message_ids=self.ids[-MAX_SHOWN_MESSAGES:])
 
 
 def last_question(messages: Sequence[Message]) -> str:
