@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+from pathlib import Path
+
 import httpx
 import pytest
 from redis.asyncio import Redis
 
 from agent_memory.features.memories.search.service import SearchService
 from agent_memory.features.memories.service import MemoryService
+from agent_memory.foundation.api.principals import scope_of_work
 from agent_memory.foundation.storage.search import indexes
 from agent_memory.foundation.storage.search.indexes import (
     ensure_index,
@@ -121,3 +126,16 @@ async def test_index_counts_match_keys_after_writes_and_deletes(make_rig: MakeRi
             info = await rig.rt.client.execute_command("FT.INFO", names(rig)[which])
             assert int(info[b"num_docs"]) == sum(key.startswith(prefix) for key in keys), which
             assert int(info[b"hash_indexing_failures"]) == 0, which
+
+
+async def test_command_on_the_recovery_page_counts_memories_by_tenant(make_rig: MakeRig) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "running" / "recovery.md").read_text("utf-8")
+    command = re.search(r"redis-cli (FT\.AGGREGATE .+)", page)
+    assert command is not None
+    async with make_rig() as rig:
+        for tenant, number in (("acme", 3), ("globex", 5)):
+            await rig.rt[MemoryService].store(scope_of_work(tenant), [record(f"{tenant} sold {each} maps") for each in range(number)])
+        words = shlex.split(command[1].replace("am:{0}:", rig.keys.root))
+        rows = (await rig.rt.client.execute_command(*words))[b"results"]
+        counts = [(bytes.fromhex(row[b"extra_attributes"][b"t"].decode()).decode(), row[b"extra_attributes"][b"memories"]) for row in rows]
+        assert counts == [("globex", b"5"), ("acme", b"3")]
