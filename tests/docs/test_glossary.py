@@ -1,4 +1,4 @@
-"""The page of Redis keys, with its generated table, names every key and every field: those in the code, and those in a used store."""
+"""The table of Redis keys and the list of fields name every key and every field: those in the code, and those in a used store."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from scripts.reference.key_table import table
 from tests.support.cli import ROOT
 from tests.support.key_spaces import key_names
 
-PAGE = (ROOT / "docs" / "running" / "redis-keys.md").read_text("utf-8")
-NAMED = set(re.findall(r"`([^`\n]+)`", PAGE + table()))
+FIELDS = (ROOT / "agent_memory" / "foundation" / "storage" / "fields.md").read_text("utf-8")
+NAMED = set(re.findall(r"`([^`\n]+)`", FIELDS + table()))
 PACKAGES = (ROOT / "agent_memory", ROOT / "worker" / "agent_memory_worker")
 # Hashes whose fields are ids, digests and names of what they are about.
 BY_ID = (
@@ -70,7 +70,7 @@ def test_table_contains_every_key() -> None:
     assert kinds - {_first(name) for name in NAMED} - {"<docket>", ""} == set()
 
 
-def test_page_contains_every_index_field() -> None:
+def test_list_contains_every_index_field() -> None:
     keys, spec = Keys(), indexes.VectorSpec("m", 3)
     made = [*indexes.shared_schemas(keys, spec).values(), *item_indexes(keys, spec).values()]
     fields = {name for schema in made for name in schema.fields}
@@ -79,12 +79,12 @@ def test_page_contains_every_index_field() -> None:
     assert "v_<digest>" in NAMED
 
 
-def test_page_contains_every_field_named_by_a_command() -> None:
+def test_list_contains_every_field_named_by_a_command() -> None:
     missing = {name: str(path.relative_to(ROOT)) for path, text in _sources().items() for name in _literals(text) if name not in NAMED}
     assert missing == {}
 
 
-async def test_page_contains_every_field_of_a_used_store(documented: str, lasting_redis_url: str) -> None:
+async def test_list_contains_every_field_of_a_used_store(documented: str, lasting_redis_url: str) -> None:
     async with httpx.AsyncClient(base_url=documented, timeout=30) as http:
         owner = {"user_id": "glossary", "namespace": "words"}
         memory = {"id": "g1", "text": "Ada lives in Oslo.", "slot": "home", "topics": ["home"], "entities": ["Ada"], "metadata": {"a": 1}}
