@@ -62,7 +62,7 @@ class ForgettingSettings(Group):
         False,
         "FORGETTING_ENABLED",
         meaning="every hour, delete memories that exceed the limits below, except pinned ones; undo within 30 days. If both limits in days "
-        "are set, a memory must exceed both, or 12 times the maximum age",
+        "are set, a memory is deleted if it exceeds both, or if it is older than 12 times the maximum age",
     )
     every_minutes: float = archived(60.0, "FORGETTING_EVERY_MINUTES", gt=0)
     max_age_days: float | None = setting(None, "FORGETTING_MAX_AGE_DAYS", meaning="delete memories that are this many days old", ge=0)

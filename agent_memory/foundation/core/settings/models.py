@@ -29,7 +29,7 @@ class ModelSettings(Group):
         None, "OPENAI_BASE_URL", "OPENAI_API_BASE", meaning="URL of an OpenAI-compatible server, including `/v1`"
     )
     embedding_base_url: str | None = setting(None, "EMBEDDING_BASE_URL", meaning="URL of another server for embeddings")
-    embedding_api_key: SecretStr | None = setting(None, "EMBEDDING_API_KEY", meaning="API key of this server")
+    embedding_api_key: SecretStr | None = setting(None, "EMBEDDING_API_KEY", meaning="API key of the embedding server")
     generation_model: str = setting("gpt-5-mini", "GENERATION_MODEL", meaning="model for summaries and facts; any name")
     fast_model: str | None = archived(None, "FAST_MODEL")
     embedding_model: str = setting("text-embedding-3-small", "EMBEDDING_MODEL", meaning="model for embeddings; any name")
@@ -37,7 +37,7 @@ class ModelSettings(Group):
     rerank_base_url: str | None = setting(
         None, "RERANK_BASE_URL", meaning="URL of a server with Cohere's rerank API (`POST <url>/rerank`); unset: no reranking"
     )
-    rerank_api_key: SecretStr | None = setting(None, "RERANK_API_KEY", meaning="API key of this server")
+    rerank_api_key: SecretStr | None = setting(None, "RERANK_API_KEY", meaning="API key of the reranking server")
     rerank_model: str = setting("rerank-v3.5", "RERANK_MODEL", meaning="reranking model", min_length=1)
     context_windows: dict[str, int] = setting(
         {}, "MODEL_CONTEXT_WINDOWS", meaning="JSON object of model names and their context windows in tokens"
@@ -46,7 +46,7 @@ class ModelSettings(Group):
     timeout_seconds: float = setting(
         60.0,
         "MODEL_TIMEOUT_SECONDS",
-        meaning="seconds to wait for a model. In requests: for the whole answer. In background work: for the first token and each next one",
+        meaning="seconds to wait for a model: in requests, for its whole answer (searches: at most 2); in background work, for each token",
         gt=0,
     )
     query_embedding_timeout_seconds: float = internal(2.0, "QUERY_EMBEDDING_TIMEOUT_SECONDS", gt=0)
