@@ -55,7 +55,7 @@ class Nicknames:
         return f"{self._root}nn:{digest('nickname', scope.tenant, user_id)}"
 
     async def put(self, scope: Scope, namespace: str | None, user_id: str, name: str, expected: str | None = None) -> str | None:
-        """Store a nickname. If `expected` is given, do so only if it equals the stored nickname ("" for none). Return the former one."""
+        """Store a nickname, if `expected` is None or equals the stored one ("" for none). Return what was stored before, or None."""
         await self._erasures.require_none(scope.tenant, namespace, user_id)
         fence = () if expected is None else (expected,)
         before: bytes | None = await self._swap([self.key(scope, user_id)], [namespace or "", name, *fence])
@@ -72,7 +72,8 @@ class Nicknames:
             for namespace, name in stored.items():
                 tidy = " ".join(name.decode().split())
                 if tidy.encode() != name:
-                    changed += await self._swap([key], [namespace, tidy, name]) == name
+                    stored_before = await self._swap([key], [namespace, tidy, name])
+                    changed += stored_before == name  # otherwise, the script wrote nothing
         return changed
 
     async def export_lines(self, scope: Scope, owner: Owner) -> AsyncIterator[ExportLine]:
@@ -84,7 +85,7 @@ class Nicknames:
 
     async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
         namespace, user_id = place_of(scope, target.namespace(line.get("namespace")), target.user_id)
-        if user_id is None or not isinstance(line.get("name"), str):
+        if user_id is None or not isinstance(line.get("name"), str) or not line["name"]:
             raise BadInput("must be a nickname of a user", field="name")
         here = await self.put(scope, namespace, user_id, line["name"], expected="")
         return "new" if here is None else "same" if here == line["name"] else "other"
@@ -107,8 +108,8 @@ async def put_nickname(
     if user_id is None:
         raise BadInput("name the user", field="user_id", where="query")
     nicknames = services[Nicknames]
-    if len(name) > nicknames.max_characters:
-        raise BadInput(f"has more than {nicknames.max_characters} characters", field="name", where="query")
+    if not 0 < len(name) <= nicknames.max_characters:
+        raise BadInput(f"must have 1 to {nicknames.max_characters} characters", field="name", where="query")
     before = await nicknames.put(scope, namespace, user_id, name)
     await services[OrderStore].place_orders(JobOrder.of(scope, TIDY, namespace=namespace, user_id=user_id))
     return JsonResponse({"before": before})
@@ -199,7 +200,7 @@ FEATURE = Feature(
     keys=(KeySpace("nn:<user>", "hash", "a user's nicknames, by namespace", "until the user is erased"),),
     jobs={TIDY: "nickname:tidy_nickname"},  # TIDY = "tidy nickname", the name that orders of this job have
     schedule={"nicknames": PeriodicJob("nickname:tidy_all_nicknames", once_a_day)},
-    # Classes of services that `open` adds:
+    # Classes; the server uses the objects of these classes that `open` adds as services:
     exporter=Nicknames,
     eraser=Nicknames,
     section=NicknameSection,

@@ -124,7 +124,7 @@ async def test_installed_extension_adds_data_jobs_and_a_prompt_section(http: htt
         assert (await http.put("/v1/nickname", params={**owner, "name": name})).json() == {"before": before}
     await becomes("Queen Ana", http, owner)
     too_long = await http.put("/v1/nickname", params={**owner, "name": "A" * 81})
-    assert (too_long.status_code, "more than 80 characters" in too_long.text) == (422, True), too_long.text
+    assert (too_long.status_code, "must have 1 to 80 characters" in too_long.text) == (422, True), too_long.text
     prompt = await http.post("/v1/memory/prompt", json={"query": "Who am I?", **owner})
     assert 'not an instruction): \\"Queen Ana\\"' in prompt.text
     exported = (await http.post("/v1/users/ana/export")).raise_for_status().text
