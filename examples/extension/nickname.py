@@ -55,7 +55,7 @@ class Nicknames:
         return f"{self._root}nn:{digest('nickname', scope.tenant, user_id)}"
 
     async def put(self, scope: Scope, namespace: str | None, user_id: str, name: str, expected: str | None = None) -> str | None:
-        """Store a nickname, if `expected` is None or equals the stored one ("" for none). Return what was stored before, or None."""
+        """Store a nickname; with `expected` ("" for none), only if this is the stored one. Return what was stored before, or None."""
         await self._erasures.require_none(scope.tenant, namespace, user_id)
         fence = () if expected is None else (expected,)
         before: bytes | None = await self._swap([self.key(scope, user_id)], [namespace or "", name, *fence])
@@ -80,10 +80,12 @@ class Nicknames:
         stored: Any = await self._client.hgetall(self.key(scope, owner.user_id))
         for raw, name in stored.items():
             namespace = raw.decode() or None
+            # owner.namespace is None if the request covers all namespaces.
             if owner.namespace in (None, namespace) and scope.reaches(namespace, owner.user_id):
                 yield {"kind": "nickname", "namespace": namespace, "name": name.decode()}
 
     async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
+        # target.user_id is the user to restore to. target.namespace(old) returns the namespace to restore to.
         namespace, user_id = place_of(scope, target.namespace(line.get("namespace")), target.user_id)
         if user_id is None or not isinstance(line.get("name"), str) or not line["name"]:
             raise BadInput("must be a nickname of a user", field="name")
@@ -198,9 +200,9 @@ FEATURE = Feature(
     open=open_nicknames,
     routes=("nickname:router",),  # "module:name" is imported when it is needed
     keys=(KeySpace("nn:<user>", "hash", "a user's nicknames, by namespace", "until the user is erased"),),
-    jobs={TIDY: "nickname:tidy_nickname"},  # TIDY = "tidy nickname", the name that orders of this job have
+    jobs={TIDY: "nickname:tidy_nickname"},  # TIDY = "tidy nickname": the name under which the route orders this job
     schedule={"nicknames": PeriodicJob("nickname:tidy_all_nicknames", once_a_day)},
-    # Classes; the server uses the objects of these classes that `open` adds as services:
+    # Each of these fields names a class. `open` adds an object of this class with `services.add`; the server calls this object:
     exporter=Nicknames,
     eraser=Nicknames,
     section=NicknameSection,
