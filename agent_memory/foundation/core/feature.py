@@ -199,6 +199,7 @@ class Follower(Protocol):
     async def follow_memories(self, mids: Sequence[str]) -> None:
         """Update the data derived from these memories, and delete the data derived from deleted memories.
 
+        To find a deleted memory's data, profiles store a key for each memory (`pfo:<mid>`) that says where its data is.
         Implementations must be idempotent and must not depend on the order of calls, because workers may repeat a call.
         Use each memory's version to reject outdated writes.
         """
