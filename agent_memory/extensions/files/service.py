@@ -86,7 +86,9 @@ class FileService:
     async def _same(self, scope: Scope, new: StoredFile) -> StoredFile | None:
         files = await self._store.list_files(scope, new.user_id)
         whose = (new.digest, new.namespace, new.agent_id)
-        return next((file for file in files if (file.digest, file.namespace, file.agent_id) == whose and file.state != "failed"), None)
+        same = [file for file in files if (file.digest, file.namespace, file.agent_id) == whose]
+        # A file that lost all its passages to a request to forget is read again.
+        return next((file for file in same if file.state == "queued" or (file.state == "ready" and file.passages)), None)
 
     async def _check_place(self, scope: Scope, new: StoredFile, row: FileRow) -> None:
         if row.file is not None:

@@ -64,20 +64,32 @@ class FileTransfer:
 
     async def purge_groups(self, scope: Scope, groups: Collection[Group], *, dry_run: bool) -> Counter[str]:
         """Correct the counts of files that lost passages, and delete files that lost all of them. A dry run does nothing."""
-        sessions = {(group.session_id, group.namespace, group.user_id) for group in groups if group.session_id is not None}
         counts: Counter[str] = Counter()
-        for ref in () if dry_run else [SessionRef(session_id or "", *owner) for session_id, *owner in sessions]:
+        for ref in () if dry_run else await self._recount(scope, groups):
             row = await self._store.load(scope, ref)
-            if row.file is None or row.file.state == "queued":
+            if row.file is not None and not row.file.passages and await self._store.swap(scope, ref, row, None):
+                await remove_derived(self._services, scope, ref)
+                counts["files"] += 1
+        return counts
+
+    async def follow_forgetting(self, scope: Scope, groups: Collection[Group]) -> None:
+        """Correct the counts of files that lost passages or got them back."""
+        await self._recount(scope, groups)
+
+    async def _recount(self, scope: Scope, groups: Collection[Group]) -> list[SessionRef]:
+        """Count the passages of the groups' files, and return the files that have no passages any more."""
+        empty: list[SessionRef] = []
+        for namespace, user_id, session_id in {group[:3] for group in groups}:
+            ref = SessionRef(session_id or "", namespace, user_id)
+            row = await self._store.load(scope, ref)
+            if row.file is None or row.file.state != "ready":
                 continue
             memories = await load_memories_of(self._services, scope, ref)
             left = sum(is_turn(memory.record) for memory in memories.values())
-            if left < row.file.passages:
-                after = row.file.model_copy(update={"passages": left}) if left else None
-                if await self._store.swap(scope, ref, row, after) and after is None:
-                    await remove_derived(self._services, scope, ref)
-                    counts["files"] += 1
-        return counts
+            same = left == row.file.passages
+            done = same or await self._store.swap(scope, ref, row, row.file.model_copy(update={"passages": left}), imported=row.imported)
+            empty += [ref] if done and not left else []
+        return empty
 
     async def _erase(self, scope: Scope, ref: SessionRef) -> int:
         row = await self._store.load(scope, ref)

@@ -193,6 +193,15 @@ class Purger(Protocol):
         ...
 
 
+@runtime_checkable
+class ForgetPurger(Purger, Protocol):
+    """A purger that a request to forget calls differently, because the request can be undone."""
+
+    async def follow_forgetting(self, scope: Scope, groups: Collection[Group]) -> None:
+        """Update what depends on memories in these groups, without deleting what an undo needs. Also called after an undo."""
+        ...
+
+
 class Follower(Protocol):
     """An interface for updating data that a feature derives from memories, such as a profile, when the memories change."""
 

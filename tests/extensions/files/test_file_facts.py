@@ -8,11 +8,12 @@ import pytest
 
 from agent_memory.extensions.files.service import FileService, NewFile, order_of
 from agent_memory.extensions.files.store import FileStore, ref_of
+from agent_memory.features.privacy.forget.service import ForgetService
 from agent_memory.features.sessions.store import SessionStore
 from agent_memory.foundation.core.errors import Conflict
 from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.foundation.llm.openai.chat import OpenAIChat
-from agent_memory_client.models import MemoryRecord, PurgeRequest
+from agent_memory_client.models import ForgetMemoryRequest, MemoryRecord, PurgeRequest
 from agent_memory_client.models.features.files import StoredFile
 from agent_memory_worker.files import read_file
 from agent_memory_worker.privacy.purge import purge_source
@@ -109,6 +110,37 @@ async def test_purge_of_a_page_corrects_the_count_of_passages(rig: Rig) -> None:
     row = await rig.rt[FileStore].load(SCOPE, ref_of(file))
     assert row.file is not None
     assert row.file.passages == len(await rig.stored()) == before - 1
+
+
+async def test_forgetting_a_passage_keeps_the_rest_of_the_file_and_can_be_undone(make_rig: MakeRig, chat: OpenAIChat) -> None:
+    async with make_rig(chat) as rig:
+        file = await upload(rig, NINE)
+        before = [record.id for record in await rig.stored()]
+        (fact,) = await facts(rig)
+        passage = next(name for name in before if name != fact.id)
+        gone = await rig.rt[ForgetService].forget(SCOPE, ForgetMemoryRequest(ids=[passage], user_id="ada"))
+        assert {match.id for match in gone.matches if match.kind == "fact"} == set()
+        assert await facts(rig) != []
+        row = await rig.rt[FileStore].load(SCOPE, ref_of(file))
+        assert row.file is not None
+        assert row.file.passages == 0
+        await rig.rt[ForgetService].undo(SCOPE, gone.receipt_id or "")
+        row = await rig.rt[FileStore].load(SCOPE, ref_of(file))
+        assert row.file is not None
+        assert row.file.passages == 1
+        assert sorted(record.id for record in await rig.stored()) == sorted(before)
+        session = await rig.rt[SessionStore].get(SCOPE, ref_of(file))
+        assert session is not None
+        assert [stored.message.content for stored in session.messages] == [NINE]
+
+
+async def test_file_without_passages_can_be_uploaded_again(rig: Rig) -> None:
+    await upload(rig, NINE)
+    (passage,) = await rig.stored()
+    await rig.rt[ForgetService].forget(SCOPE, ForgetMemoryRequest(ids=[passage.id], user_id="ada"))
+    assert await rig.stored() == []
+    await upload(rig, NINE)
+    assert [record.text for record in await rig.stored()] == [NINE]
 
 
 async def test_refused_upload_leaves_the_bytes_of_the_accepted_one(rig: Rig) -> None:

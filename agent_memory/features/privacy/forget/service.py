@@ -35,7 +35,7 @@ from agent_memory.features.privacy.lineage import LineageMemory, LineageStore
 from agent_memory.features.sessions.store import SessionStore
 from agent_memory.foundation.api.principals import list_place_of, writing
 from agent_memory.foundation.core.errors import BadInput, Conflict, Forbidden, NotFound
-from agent_memory.foundation.core.feature import Purger
+from agent_memory.foundation.core.feature import ForgetPurger, Group, Purger
 from agent_memory.foundation.core.scope import Scope, SessionRef
 from agent_memory.foundation.text.languages.memory_requests import memory_request
 from agent_memory.foundation.text.normalization import is_turn
@@ -136,6 +136,7 @@ class ForgetService:
         if restored is None:
             raise NotFound(f"no receipt {receipt_id} found: it can no longer be undone, or never could be")
         await self.changes.end_forgetting(scope, receipt_id)
+        await self._follow_undo(scope, receipt_id)
         memories, messages, newer = restored
         return ForgetUndoResponse(receipt_id=receipt_id, restored={"memories": memories, "messages": messages, "kept_newer": newer})
 
@@ -176,7 +177,18 @@ class ForgetService:
 
     async def _purge(self, scope: Scope, plan: Plan) -> None:
         for purger in self.purgers:
-            await purger.purge_groups(scope, plan.groups, dry_run=False)
+            if isinstance(purger, ForgetPurger):
+                await purger.follow_forgetting(scope, plan.groups)
+            else:
+                await purger.purge_groups(scope, plan.groups, dry_run=False)
+
+    async def _follow_undo(self, scope: Scope, receipt_id: str) -> None:
+        data = await self.store.show(scope, receipt_id)
+        records = [] if data is None else data.memories
+        groups = {Group(record.namespace, record.user_id, record.session_id, str(record.memory_type)) for record in records}
+        for purger in self.purgers:
+            if isinstance(purger, ForgetPurger):
+                await purger.follow_forgetting(scope, groups)
 
     async def _by_text(self, scope: Scope, request: ForgetMemoryRequest, whose: Whose) -> Targets:
         assert request.text is not None
