@@ -117,7 +117,8 @@ def render(error: AgentMemoryError, *, challenge: str = "Bearer") -> JsonRespons
     """Return the response for an AgentMemoryError. `challenge` is the WWW-Authenticate header of a 401 response."""
     if isinstance(error, BadInput) and not isinstance(error, UnsupportedRequest) and error.status == 422:
         within = () if error.field == error.where else error.field.split(".")
-        loc = (error.where, *(int(part) if part.isdecimal() else part for part in within))
+        # A caller's metadata key can be a number, too, and int() raises for 5,000 digits.
+        loc = (error.where, *(int(part) if part.isdecimal() and len(part) <= 18 else part for part in within))
         return JsonResponse({"detail": [_problem(error.code, loc, error.message)], "code": error.code}, 422)
     headers = None
     if isinstance(error, RetryLater):

@@ -352,6 +352,7 @@ async def test_naive_and_epoch_dates_are_normalised(live: httpx.AsyncClient, giv
         (SEARCH, ("user_id",), {"equals": "a"}),
         (SEARCH, ("namespace", "any"), []),
         (SEARCH, ("memory_type",), {"eq": "other"}),
+        (SEARCH, ("metadata",), {"9" * 5000: {"gt": "soon"}}),
         (SEARCH, ("created_at",), {"between": ["2024-01-01"]}),
         (SEARCH, ("recency_half_life_created_days",), 0),
         (PROMPT, ("query",), None),
