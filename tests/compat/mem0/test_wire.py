@@ -169,7 +169,7 @@ async def test_delete_all_requires_filters_that_name_an_owner(api: httpx.AsyncCl
     await stored(api, "I keep bees", user_id=user, run_id="a")
     await stored(api, "I keep goats", user_id=user, run_id="b")
     unclear = ({"categories": "x", "user_id": user}, {"AND": [{"user_id": user}], "run_id": "a"}, {"OR": [{"user_id": user}]}, {})
-    for filters in (*unclear, {"AND": [{"user_id": user}, {"user_id": "other"}]}, {"AND": [{"user_id": {"ne": user}}]}):
+    for filters in (*unclear, {"AND": [{"user_id": user}, {"user_id": "other"}]}, {"AND": [{"user_id": {"ne": user}}]}, "{[]: 1}"):
         assert (await api.request("DELETE", "/v1/memories/", params={"filters": str(filters)})).status_code == 501
     assert len(await listed(api, {"user_id": user})) == 2
     await call(api, "DELETE", "/v1/memories/", filters=str({"AND": [{"user_id": user}, {"run_id": "a"}]}))

@@ -123,7 +123,7 @@ def _filters_in_query(text: str | None) -> dict[str, str]:
         return {}
     try:
         filters = ast.literal_eval(text) if len(text) <= _MOST_FILTERS else None
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         filters = None
     named = only_entities(filters)
     if not named:
