@@ -328,7 +328,7 @@ def claim_change(scope: Scope, change_id: str, state: str, to: str) -> Step:
 def change_fields(tenant: str, about: MemoryRecord, kind: ChangeKind, origin: ChangeOrigin, batch: str, state: str) -> list[str]:
     """Return the fields of a change's hash as alternating names and values."""
     fields = change_base(tenant, kind, origin, batch, state)
-    for name, value in (("ns", about.namespace), ("u", about.user_id)):
+    for name, value in (("ns", about.namespace), ("u", about.user_id), ("ag", about.agent_id)):
         if value:
             fields += [name, tag(value)]
     return fields

@@ -167,6 +167,7 @@ def write_arguments(scope: Scope, ref: SessionRef, change: SessionWrite) -> dict
         "updated_at": updated_at,
         "fields": {"create": identity, "doc": doc, "set": stored_fields, "unset": removed_fields, "empty": list(change.empty)}
         | ({} if scope.agents is None else {"agents": sorted(scope.agents)})
+        | ({"agent": tag(change.agent_id or "")} if change.agent_id is not None or change.mode == "put" else {})
         | {name: True for name in ("anew", "distinct_ids") if getattr(change, name)},
     }
 

@@ -21,6 +21,7 @@ from agent_memory.foundation.storage.scripts import compact
 from agent_memory.foundation.storage.search import filters
 from agent_memory.foundation.storage.search.indexes import change_index_name
 from agent_memory.foundation.storage.search.pagination import walk
+from agent_memory.foundation.storage.search.syntax import all_of
 
 # Positions of memory names in a change's lines, by a line's first word.
 _NAMES = {"m": (1,), "a": (1, 2), "e": (1,), "u": (1, 2)}
@@ -46,7 +47,8 @@ class ChangeTransfer:
 
     async def pages(self, scope: Scope, erasure: Erasure, until: int) -> AsyncIterator[list[ChangeExport]]:
         """Yield pages of the user's changes, oldest first. `until` is the time (µs) of the last change to include."""
-        clause = filters.session_where(scope, namespace=erasure.namespace, user_id=erasure.user_id or "")
+        owner = (("ns", erasure.namespace), ("u", erasure.user_id or ""))
+        clause = all_of(filters.where(scope), *(filters.is_value(name, value) for name, value in owner if value is not None))
         index = change_index_name(self._keys)
         async for ids in walk(self._client, index, clause, "at", high=until / 1e6):
             yield await self._read(scope, ids)

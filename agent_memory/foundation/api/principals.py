@@ -1,8 +1,4 @@
-"""Create every `Scope`, either from a caller or from the stored record of background work.
-
-Only the search for sessions ignores part of a scope: it does not filter by agent, because the session index does not
-contain agents (`storage/search/filters.py`).
-"""
+"""Create every `Scope`, either from a caller or from the stored record of background work."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ contains the tenants' request limits (rate), the load over time (load), and the 
 am:{0}:w:<sid>      hash    a session: version, fence, identity, context, data …   the session's TTL, or until deleted
 am:{0}:w:<sid>:m    list    the session's messages, oldest first: "<seq> <tokens> <json>"   as the session
 am:{0}:w:<sid>:i    zset    identities of messages, scored by number, so that each message is stored once   as the session
-am:{0}:wd:<sid>     hash    its index entry: `t` tenant, `ns` namespace, `u` user, `s` session (hexadecimal), `c` creation   as the session
+am:{0}:wd:<sid>     hash    its index entry: `t`, `ns`, `u`, `s`, `ag`: tenant to agent (hexadecimal), `c` creation   as the session
 am:{0}:j:<sid>      hash    the journal's cursors and identity   until its work is done and the session is deleted
 am:{0}:j:<sid>:l    list    messages that wait for promotion or extraction, and a few before them; `-…`: never promoted   as the journal
 am:{0}:j:<sid>:o    hash    the session's `memories` that wait for promotion, by id, each with its writer's rights   until promoted

@@ -154,3 +154,29 @@ async def test_caller_limited_to_the_agent_sees_all_of_its_data(field: Field) ->
     assert "shared" in _ok(await friend.get("/v1/working-memory/", params=ANA))["sessions"]
     asked = {"query": "secret tea", "session": {"session_id": "shared", **ANA}}
     assert MARK in (await friend.post("/v1/memory/prompt", json=asked)).text
+
+
+async def test_lists_of_a_limited_caller_contain_and_count_only_its_agents_data(guarded: Guarded) -> None:
+    boss = await guarded.caller("lists", "admin")
+    for agent in ("coach", "robot", "robot"):
+        _ok(await boss.put(f"/v1/working-memory/s-{agent}", json={"messages": [], "agent_id": agent}))
+        for text in ("drinks tea", "drinks coffee"):
+            memory = {"id": f"m-{agent}", "text": f"Ana {text} with {agent}", "agent_id": agent}
+            _ok(await boss.post("/v1/long-term-memory/", json={"memories": [memory]}))
+    friend = await guarded.caller("lists", "read", agents=["coach"])
+
+    async def sessions() -> Any:
+        return _ok(await friend.get("/v1/working-memory/"))
+
+    assert await sessions() == {"sessions": ["s-coach"], "total": 1}
+    _ok(await boss.put("/v1/working-memory/s-robot", json={"messages": [], "agent_id": "coach"}))
+    assert (await sessions())["total"] == 2
+    _ok(await boss.put("/v1/working-memory/s-coach", json={"messages": [], "agent_id": "robot"}))
+    assert await sessions() == {"sessions": ["s-robot"], "total": 1}
+    _ok(await boss.put("/v1/working-memory/s-coach", json={"messages": []}))
+    assert (await sessions())["total"] == 2, "sessions without an agent belong to all"
+    _ok(await boss.post("/v1/working-memory/s-coach/messages", json={"agent_id": "robot", "messages": [{"role": "user", "content": "Hi"}]}))
+    assert (await sessions())["total"] == 1
+    changes = _ok(await friend.get("/v1/changes"))
+    assert changes["total"] == 1
+    assert [memory["memory_id"] for change in changes["changes"] for memory in change["memories"]] == ["m-coach"]

@@ -243,7 +243,7 @@ class HistoryService:
 
 
 def _reaches_change(scope: Scope, change: StoredChange, versions: dict[tuple[str, str], StoredMemory | None]) -> bool:
-    """True if the caller may see a change. A change stores no agents, so the result depends on its memories' agents."""
+    """True if the caller may see a change. Its memories may have had several agents, so the result depends on their versions."""
     if scope.agents is None:
         return True
     record = (change.proposal or {}).get("record")

@@ -106,8 +106,8 @@ local function do_step(step)
 end
 -- Records an owner's put that changed a memory as a change of its own.
 local function remember_revision(g, step)
-  local fields, namespace, user = {unpack(revised.fields)}, string.match(ARGV[values_at + step.owner], '^(%S*) (%S*) ')
-  for name, value in pairs({ns = namespace, u = user}) do
+  local fields, namespace, user, agent = {unpack(revised.fields)}, string.match(ARGV[values_at + step.owner], '^(%S*) (%S*) (%S*)')
+  for name, value in pairs({ns = namespace, u = user, ag = agent}) do
     if value ~= '' then fields[#fields + 1], fields[#fields + 2] = name, value end
   end
   change_log.remember(revised.id .. string.format('%d', g), fields, {step.mid})

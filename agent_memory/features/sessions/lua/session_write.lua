@@ -14,6 +14,7 @@
 --                       distinct_ids: refuse an id that the session has with other words; in a PUT, only if that id
 --                       was replaced by another one before,
 --                       agents: the agents in the writer's reach, if it is limited,
+--                       agent: the tag of the session's agent from now on ("": none), if the write sets it,
 --                       anew: an append replaces the stored session}
 --   new_messages        for each message: identity, tokens, 1 if it is promoted, 2 if only a PUT that changes its text
 --                       promotes it, or 0, JSON of its text, and JSON of its content beside the text, or ""
@@ -94,6 +95,9 @@ if not exists then
   redis.call('DEL', messages, ids)
   redis.call('HSET', meta, 'v', '0', 'ep', epoch, 'hd', epoch, 'mt', '0', 'ca', created, unpack(fields.create))
   redis.call('HSET', doc, 'c', created, unpack(fields.doc))
+end
+if fields.agent and fields.agent ~= (redis.call('HGET', doc, 'ag') or '') then
+  if fields.agent == '' then redis.call('HDEL', doc, 'ag') else redis.call('HSET', doc, 'ag', fields.agent) end
 end
 local last_seq = tonumber(redis.call('HGET', journal, 'sq') or '-1')
 if last_seq < 0 then

@@ -316,11 +316,15 @@ def where(scope: Scope, request: Any = None) -> str:
 
 
 def session_where(scope: Scope, *, session_id: str | None = None, namespace: str | None = None, user_id: str | None = None) -> str:
-    """Return the query text for the session index, within the caller's scope. The ids must match exactly."""
-    # Sessions have no agent in their index.
-    narrowed = where(scope if scope.agents is None else replace(scope, agents=None))
+    """Return the query text for the session index, within the caller's scope. The ids must match exactly.
+
+    Sessions without an agent belong to all agents.
+    """
     values = (("s", session_id), ("ns", namespace), ("u", user_id))
-    return all_of(narrowed, *(is_value(field, value) for field, value in values if value is not None))
+    clause = all_of(where(replace(scope, agents=None)), *(is_value(field, value) for field, value in values if value is not None))
+    if scope.agents is None:
+        return clause
+    return all_of(clause, any_of(tagged("ag", map(tag, sorted(scope.agents))), Tag("ag").is_missing()))
 
 
 def pinned() -> FilterExpression:

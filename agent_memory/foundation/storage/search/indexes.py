@@ -93,11 +93,11 @@ def history_index_name(keys: Keys, spec: VectorSpec) -> str:
 
 
 def change_index_name(keys: Keys) -> str:
-    return keys.index(f"ch:{SCHEMA_VERSION}")
+    return keys.index(f"ch:{SCHEMA_VERSION}a")
 
 
 def session_index_name(keys: Keys) -> str:
-    return keys.index(f"w:{SCHEMA_VERSION}")
+    return keys.index(f"w:{SCHEMA_VERSION}a")
 
 
 def passage_index_name(keys: Keys, spec: VectorSpec) -> str:
@@ -134,10 +134,12 @@ def shared_schemas(keys: Keys, spec: VectorSpec) -> dict[str, IndexSchema]:
     - `changes`: changes to memories, with owner, kind, batch, state and time.
     """
     tags, created, word, vector = _memory_fields(), number_fields("c", sortable=True), word_field(), vector_field(spec)
-    changes = [*tag_fields("t", "ns", "u", "kd", "bt", "st"), *number_fields("at", sortable=True)]
+    changes = [*tag_fields("t", "ns", "u", "ag", "kd", "bt", "st"), *number_fields("at", sortable=True)]
+    sessions = [*tag_fields("t", "ns", "u", "s", "ag"), *created]
+    sessions[4]["attrs"]["index_missing"] = True
     memories = [*tags, *number_fields("n", sortable=True), word]
     return {
-        "sessions": index_schema(session_index_name(keys), keys.session_doc_prefix, [*tag_fields("t", "ns", "u", "s"), *created]),
+        "sessions": index_schema(session_index_name(keys), keys.session_doc_prefix, sessions),
         "memories": index_schema(memory_index_name(keys), keys.memory_prefix, memories),
         "vectors": index_schema(vector_index_name(keys, spec), keys.vector_prefix, [*tags, vector]),
         "passages": index_schema(passage_index_name(keys, spec), keys.passage_prefix, [*tags, word, vector]),
