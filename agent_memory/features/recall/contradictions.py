@@ -16,8 +16,9 @@ from itertools import pairwise
 
 from agent_memory.features.memories.shown_memories import ShownMemory
 from agent_memory.features.recall.lines import speaker_name
-from agent_memory.foundation.text.dates.named_times import names_time
+from agent_memory.foundation.text.dates.named_times import names_time, without_times
 from agent_memory.foundation.text.languages.phrases import BLANKLESS, CODES, function_words, languages, tokens
+from agent_memory.foundation.text.statements import worth_asking
 from agent_memory.foundation.text.terms import STOP_WORDS, fold
 
 # Share of the shorter statement's words that the other must contain. Scripts without spaces are compared by pairs of
@@ -65,6 +66,7 @@ def corrections_of(statements: Sequence[ShownMemory]) -> Mapping[str, str]:
                 alike = shared >= least or _clauses_alike(memory.text, statements[other].text)
             else:
                 alike = shared == 1 and (size == 1 or len(earlier_words) == 1)
+            alike = alike and _share_subject(words & earlier_words, memory.text)
             alike = alike or (moved and shared > 0 and _is_moved(words & earlier_words, memory.text, statements[other].text))
             if alike or (slot is not None and slot == its_slot):
                 earlier.append(other)
@@ -73,6 +75,11 @@ def corrections_of(statements: Sequence[ShownMemory]) -> Mapping[str, str]:
             subjects = {_last_of(last_of, each) for each in earlier}
             last_of.update(dict.fromkeys(subjects, position))
     return {statements[each].id: statements[_last_of(last_of, each)].id for each in last_of}
+
+
+def _share_subject(shared: frozenset[str], text: str) -> bool:
+    """True if the shared words include more than times and assent: "OK, Friday 4 May" and "OK, Friday 11 May" have no subject."""
+    return any(worth_asking(word) for word in shared & _part_of(without_times(text))[0])
 
 
 @lru_cache(maxsize=1)

@@ -99,6 +99,13 @@ def names_time(text: str) -> bool:
     return bool(mentions(text, _SOME_DAY))
 
 
+def without_times(text: str) -> str:
+    """Return a text without the words of its dates."""
+    for mention in reversed(mentions(text, _SOME_DAY)):
+        text = f"{text[: mention.start]} {text[mention.end :]}"
+    return text
+
+
 def mentions(text: str, today: date) -> Sequence[Mention]:
     """Return every mention of a date in a text's first 8,192 characters, in order."""
     return _mentions(text[:_MOST_CHARS], today)
