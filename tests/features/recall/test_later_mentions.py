@@ -94,3 +94,11 @@ async def test_mentions_of_names_cost_no_round_trip(cats: Rig, monkeypatch: pyte
     sent = commands_of(cats, monkeypatch)
     await shown(cats, "What are my cats called?")
     assert len(sent) == 3, "how common the words are, the lists, the memories"
+
+
+async def test_correction_beyond_the_limit_follows_the_corrected_statement_of_a_full_page(rig: Rig) -> None:
+    await rig.append("a", "We are moving to Bristol on 14 November, I signed the lease.", "Bristol has a bridge.", user_id="u")
+    await rig.append("b", "They pushed it back, we are moving on 21 November now.", "It rained.", user_id="u")
+    await rig.work()
+    texts = await shown(rig, "When do we move to Bristol?", limit=2)
+    assert [text.partition(",")[0] for text in texts] == ["We are moving to Bristol on 14 November", "Bristol has a bridge.", "They pushed it back"]

@@ -64,17 +64,18 @@ class PageReader:
         """
         scored = [each for each in ranking.scored if each[1] not in without] if without else ranking.scored
         if query.age is Age.BREAKS_TIES_ON_PAGE:
-            return await self._read_newer_first(scope, query, ranking, scored)
+            return (await self._read_newer_first(scope, query, ranking, scored))[0], len(scored) >= page_of(query).stop
         page = scored[page_of(query)]
         return await self.read_ranked(scope, query, ranking, page), len(page) == query.request.limit
 
     async def read_kinds(
         self, scope: Scope, query: SearchQuery, ranking: Ranking, without: Collection[str] = ()
     ) -> tuple[list[ShownMemory], list[ShownMemory]]:
-        """Return the memories for a prompt, best first, and further candidates below the threshold.
+        """Return the memories for a prompt, best first, and further candidates.
 
         Facts and messages each get half of the limit, plus whatever the other kind leaves unused. The further
-        candidates are facts that a returned message may support and, if there is room left, the nearest messages.
+        candidates are facts that a returned message may support, and the next messages: those beyond the limit or, if
+        there is room left, the nearest ones below the threshold.
         """
         scored = [each for each in ranking.scored if each[1] not in without] if without else ranking.scored
         apart = bool(ranking.facts) and not query.request.offset
@@ -82,12 +83,14 @@ class PageReader:
         rest = [each for each in scored if each[1] not in ranking.facts] if apart else scored
         # Facts below the threshold matter only together with messages that support them.
         further = [each for each in ranking.below_threshold if each[1] in ranking.facts][:_FURTHER_FACTS] if apart and rest else []
-        further = [*further, *_said_further(query, ranking, scored, without)]
-        if not facts and not further:
-            return (await self.read_page(scope, query, ranking, without))[0], []
         limit = query.request.limit
         places = max((limit + 1) // 2, limit - len(rest))
         kinds = [(facts, min(places, len(facts))), (rest, limit - min(places, len(facts)))]
+        further = [*further, *_said_further(query, ranking, scored, rest[kinds[1][1] :], without)]
+        if not facts and not further:
+            return (await self.read_page(scope, query, ranking, without))[0], []
+        if not facts and len(scored) >= limit and query.age is Age.BREAKS_TIES_ON_PAGE:
+            return await self._read_newer_first(scope, query, ranking, scored, further)
         if query.age is not Age.BREAKS_TIES_ON_PAGE:
             page = _by_score([each for kind, count in kinds for each in kind[:count]])
             names = frozenset(name for _, name in further)
@@ -101,6 +104,7 @@ class PageReader:
             there = [each for each in kind if by_name[each[1]].fields[0] is not None]
             chosen += newer_first(there, [by_name[name].last_said for _, name in there], now)[:count]
         page = _by_score(chosen)
+        further = [each for each in further if each not in page]
         return (
             await self._with_places(scope, query, ranking, page, [by_name[name] for _, name in page]),
             await self._with_places(scope, query, ranking, further, [by_name[name] for _, name in further]),
@@ -130,21 +134,28 @@ class PageReader:
         return statements_per_mention
 
     async def _read_newer_first(
-        self, scope: Scope, query: SearchQuery, ranking: Ranking, scored: Sequence[Scored]
-    ) -> tuple[list[ShownMemory], bool]:
-        """Read a page, and break ties by age. Reading all ages from the index would cost a prompt 10% more CPU time."""
+        self, scope: Scope, query: SearchQuery, ranking: Ranking, scored: Sequence[Scored], further: Sequence[Scored] = ()
+    ) -> tuple[list[ShownMemory], list[ShownMemory]]:
+        """Read a page, break ties by age, and read the `further` memories that are not on the page.
+
+        Reading all ages from the index would cost a prompt 10% more CPU time.
+        """
         page, now = page_of(query), now_of(query.request)
         first = may_be_among(scored, page.stop)
         many = len(first) > query.request.limit + _FEW_MORE
         if many:
             times = await self._read(lambda pipe: self._store.queue_said(pipe, [name for _, name in first]))
             first = newer_first(first, [float(last_said or created or 0) for created, last_said in times], now)[page]
-        rows = await self._cards.load_rows([name for _, name in first])
+        rows = await self._cards.load_rows(list(dict.fromkeys(name for _, name in (*first, *further))))
+        by_name = {row.name: row for row in rows}
         if not many:
-            there = [(score, row) for (score, _), row in zip(first, rows, strict=True) if row.fields[0] is not None]
-            there = newer_first(there, [row.last_said for _, row in there], now)[page]
-            first, rows = [(score, row.name) for score, row in there], [row for _, row in there]
-        return await self._with_places(scope, query, ranking, first, rows), len(scored) >= page.stop
+            there = [each for each in first if by_name[each[1]].fields[0] is not None]
+            first = newer_first(there, [by_name[name].last_said for _, name in there], now)[page]
+        further = [each for each in further if each not in first]
+        return (
+            await self._with_places(scope, query, ranking, first, [by_name[name] for _, name in first]),
+            await self._with_places(scope, query, ranking, further, [by_name[name] for _, name in further]),
+        )
 
     async def _with_places(
         self, scope: Scope, query: SearchQuery, ranking: Ranking, scored: Sequence[Scored], rows: Sequence[MemoryRow]
@@ -172,18 +183,21 @@ def _by_score(scored: Sequence[Scored]) -> list[Scored]:
     return sorted(scored, key=lambda each: -each[0])
 
 
-def _said_further(query: SearchQuery, ranking: Ranking, scored: Sequence[Scored], without: Collection[str]) -> list[Scored]:
-    """Return the nearest messages below the threshold, to fill the room that is left in a prompt.
+def _said_further(
+    query: SearchQuery, ranking: Ranking, scored: Sequence[Scored], beyond: Sequence[Scored], without: Collection[str]
+) -> Sequence[Scored]:
+    """Return the messages after a prompt's page: those beyond the limit, then the nearest ones below the threshold.
 
-    Return an empty list if the query mentions a time and a subject. If it mentions only a time, a message about that
-    time may be relevant although it is not similar to the query.
+    They fill the room that is left or, on a full page, may correct a shown message. Return an empty list if the query
+    mentions a time and a subject. If it mentions only a time, a message about that time may be relevant although it is
+    not similar to the query.
     """
     left = query.request.limit - len(scored)
     beside = bool(scored) and query.span is None
-    if left <= 0 or not (beside or names_time_alone(query)) or not query.facts_apart or query.request.offset:
+    if not (beside or (left > 0 and names_time_alone(query))) or not query.facts_apart or query.request.offset:
         return []
-    statements = [each for each in ranking.below_threshold if each[1] not in ranking.facts and each[1] not in without]
-    return statements[: min(left, _FURTHER_SAID)]
+    below = [each for each in ranking.below_threshold if each[1] not in ranking.facts and each[1] not in without]
+    return [*beyond, *below][: min(left, _FURTHER_SAID) if left > 0 else _FURTHER_SAID]
 
 
 def page_of(query: SearchQuery) -> slice:

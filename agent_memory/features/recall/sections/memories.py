@@ -142,17 +142,18 @@ class MemoryReads:
         page, further = await section.pages.read_kinds(ask.scope, query, ranking, without=newest)
         characters = sum([len(memory.text) for memory in (*page, *further)])
         statements = [memory for memory in further if memory.is_message]
+        has_room = len(page) < query.request.limit
 
         def choose() -> Sequence[ShownMemory]:
             least = _PHRASE_FACTOR * settings.search.min_similarity
             chosen = without_far_phrases(query, ranking, holding_literals(query, page), least)
             chosen = beside_the_time(query, ranking, chosen, english_only=settings.models.embeds_latin_only)
-            return of_the_time(query, chosen, statements)
+            return of_the_time(query, chosen, statements if has_room else ())
 
         chosen = await self._with_later_mentions(await run_in_thread(choose, characters), newest)
 
         def add_further() -> Sequence[ShownMemory]:
-            few = query.words.memories < _FEW_MEMORIES and query.span is None
+            few = has_room and query.words.memories < _FEW_MEMORIES and query.span is None
             whole = with_corrections(with_what_names_the_same(chosen, statements) if few else chosen, statements)
             return [*whole, *resting_on(whole, [memory for memory in further if not memory.is_message])]
 
