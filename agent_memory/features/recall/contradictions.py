@@ -78,8 +78,8 @@ def corrections_of(statements: Sequence[ShownMemory]) -> Mapping[str, str]:
 
 
 def _share_subject(shared: frozenset[str], text: str) -> bool:
-    """True if the shared words include more than times and assent: "OK, Friday 4 May" and "OK, Friday 11 May" have no subject."""
-    return any(worth_asking(word) for word in shared & _part_of(without_times(text))[0])
+    """True if the shared words include more than times, assent and function words: "OK, 4 May" and "OK, 11 May" have no subject."""
+    return any(worth_asking(word) for word in (shared - _said_often()) & _part_of(without_times(text))[0])
 
 
 @lru_cache(maxsize=1)

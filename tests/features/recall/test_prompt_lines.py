@@ -110,6 +110,8 @@ def test_edited_memory_shows_the_day_of_the_edit() -> None:
         ("My flight leaves at 9:40", "My flight leaves at 11:15", True),
         ("The meeting room code is 4411", "The meeting room code is 9127", True),
         ("I like coffee", "I like tea", False),
+        ("Ich mag Kaffee", "Ich mag Tee", False),
+        ("Ich wohne in Leipzig", "Ich wohne in Hamburg", True),
         ("OK, Saturday, 14 November.", "OK, Saturday, 21 November.", False),
         ("好的，11月5日星期四。", "好的，11月14日星期六。", False),
         ("yes", "Yes please, three quick dinners for tonight.", False),
