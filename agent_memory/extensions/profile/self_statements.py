@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import combinations
 
+from agent_memory.foundation.text.dates.named_times import is_only_time
 from agent_memory.foundation.text.dates.relative import names_relative_time
 from agent_memory.foundation.text.languages.phrases import Language, Token, languages, tokens
 from agent_memory.foundation.text.terms import query_terms
@@ -28,13 +29,14 @@ def tells_of_speaker(text: str) -> bool:
     """True if a statement is about its speaker.
 
     Such a statement contains a word such as "I" or "my". Without one, it must contain a number or a relative time ("Ran
-    5 km", "trained at home today"), and must not begin with a command.
+    5 km", "trained at home today"), must not begin with a command, and must say more than a time ("On 28 November").
     """
     text_tokens = tokens(text[:MOST_READ])
     if _holds(text_tokens, _PERSON):
         return True
-    first = text_tokens[0].word if text_tokens else ""
-    return not _is_order(first) and (any(token.word[0].isdigit() for token in text_tokens) or names_relative_time(text[:MOST_READ]))
+    if not text_tokens or _is_order(text_tokens[0].word) or is_only_time(text[:MOST_READ]):
+        return False
+    return any(token.word[0].isdigit() for token in text_tokens) or names_relative_time(text[:MOST_READ])
 
 
 def is_lasting(text: str) -> bool:

@@ -99,6 +99,13 @@ def test_each_dated_sentence_of_a_user_message_is_an_event() -> None:
     assert not told("I swam yesterday", agent_id="coach")
 
 
+@pytest.mark.parametrize("text", ["Am 28. November 2023.", "On 28 November 2023", "2023年11月28日。"])
+def test_sentence_that_is_only_a_time_is_neither_an_event_nor_a_profile_entry(text: str) -> None:
+    assert not told(text)
+    message = record(text, user_id="ada", created_at=SAID, memory_type=MemoryTypeEnum.MESSAGE)
+    assert entry_of(FollowedMemory("mid", "t", message)) is None
+
+
 def fact(memory_type: MemoryTypeEnum, text: str, **more: Any) -> MemoryRecord:
     """Return a fact of ada's."""
     return record(text, user_id="ada", created_at=SAID, memory_type=memory_type, **more)

@@ -101,4 +101,8 @@ async def test_correction_beyond_the_limit_follows_the_corrected_statement_of_a_
     await rig.append("b", "They pushed it back, we are moving on 21 November now.", "It rained.", user_id="u")
     await rig.work()
     texts = await shown(rig, "When do we move to Bristol?", limit=2)
-    assert [text.partition(",")[0] for text in texts] == ["We are moving to Bristol on 14 November", "Bristol has a bridge.", "They pushed it back"]
+    assert [text.partition(",")[0] for text in texts] == [
+        "We are moving to Bristol on 14 November",
+        "Bristol has a bridge.",
+        "They pushed it back",
+    ]

@@ -106,6 +106,11 @@ def without_times(text: str) -> str:
     return text
 
 
+def is_only_time(text: str) -> bool:
+    """True if a text names a time and says nothing else: "On 28 November."."""
+    return names_time(text) and not _has_words(without_times(text))
+
+
 def mentions(text: str, today: date) -> Sequence[Mention]:
     """Return every mention of a date in a text's first 8,192 characters, in order."""
     return _mentions(text[:_MOST_CHARS], today)
