@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 from agent_memory.foundation.text.languages.phrases import function_words
 from agent_memory.foundation.text.stemming.foreign import LANGUAGE_CODES, language_of
-from agent_memory.foundation.text.terms import STOP_WORDS, content_of, is_blankless, terms, words
+from agent_memory.foundation.text.stemming.unicode_forms import normalized
+from agent_memory.foundation.text.terms import STOP_WORDS, content_of, fold, is_blankless, terms, words_with_places
 
 HEAD = "Also spoken of"
 _SHARE = 0.55
@@ -34,16 +35,19 @@ class Subjects:
         for word in former:
             self._add(word, _FEWEST)
         for text in texts:
-            for word in dict.fromkeys(words(text)):
-                self._add(word, 1)
+            whole = normalized("NFC", text)
+            spelled = (whole[start:end].lower() for start, end, _ in words_with_places(whole))
+            for spelling in {fold(word): word for word in spelled}.values():
+                self._add(spelling, 1)
 
-    def _add(self, word: str, number: int) -> None:
+    def _add(self, spelling: str, number: int) -> None:
+        word = fold(spelling)
         # In scripts without spaces, a run of characters is a clause, not a word.
         if len(word) < _SHORTEST or is_blankless(word) or word in self._small or not content_of(word):
             return
         for term in dict.fromkeys(terms(word)):
             self._counts[term] += number
-            self._forms.setdefault(term, Counter())[word] += number
+            self._forms.setdefault(term, Counter())[spelling] += number
 
     def room(self, budget: int, count: Callable[[str], int]) -> int:
         """Return the number of tokens to reserve for the summary's last line."""

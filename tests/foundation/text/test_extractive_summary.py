@@ -81,6 +81,12 @@ def test_frequent_words_of_omitted_statements_are_listed() -> None:
     assert all(word not in shown for word in line.removeprefix("Also spoken of: ").split())
 
 
+def test_listed_words_keep_their_accents() -> None:
+    said = [Statement(f"Nochmals die Übergabe: {name} prüft den Mähdrescher.", "user", AT) for name in ("Ana", "Bo", "Cem", "Dov", "Eva")]
+    line = Subjects([each.text for each in said]).line("", 60, _count)
+    assert {"mähdrescher", "prüft", "übergabe"} <= set(line.removeprefix("Also spoken of: ").split())
+
+
 def test_word_list_of_a_former_summary_is_kept() -> None:
     former = "10 March 2026:\nuser: Ana likes figs.\nAlso spoken of: beekeeping sailing"
     statements = statements_of_summary(former, lambda text: [text], AT)
@@ -131,7 +137,7 @@ def test_word_with_an_inner_capital_counts_as_a_name() -> None:
         (
             ["La table est en chêne, mais très lourde.", "Le chêne est très sec ici.", "Ce chêne est vieux, mais très beau."],
             "très",
-            "chene",
+            "chêne",
         ),
         (["Стол очень тяжёлый, он из дуба.", "Дуба было очень мало.", "Этот кусок дуба очень сухой."], "очень", "дуба"),
     ],
