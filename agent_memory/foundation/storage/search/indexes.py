@@ -25,7 +25,7 @@ from agent_memory.foundation.storage.keyspace import Keys
 
 log = logging.getLogger(__name__)
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 BUILT = "built"
 """A field in the store's configuration. Its value is "1" once all indexes have existed."""
 _BUILD_SECONDS = 600.0
@@ -93,11 +93,11 @@ def history_index_name(keys: Keys, spec: VectorSpec) -> str:
 
 
 def change_index_name(keys: Keys) -> str:
-    return keys.index(f"ch:{SCHEMA_VERSION}a")
+    return keys.index(f"ch:{SCHEMA_VERSION}")
 
 
 def session_index_name(keys: Keys) -> str:
-    return keys.index(f"w:{SCHEMA_VERSION}a")
+    return keys.index(f"w:{SCHEMA_VERSION}")
 
 
 def passage_index_name(keys: Keys, spec: VectorSpec) -> str:
