@@ -29,7 +29,7 @@ def tells_of_speaker(text: str) -> bool:
     """True if a statement is about its speaker.
 
     Such a statement contains a word such as "I" or "my". Without one, it must contain a number or a relative time ("Ran
-    5 km", "trained at home today"), must not begin with a command, and must say more than a time ("On 28 November").
+    5 km", "trained at home today"), and must not begin with a command. "On 28 November" is only a time.
     """
     text_tokens = tokens(text[:MOST_READ])
     if _holds(text_tokens, _PERSON):

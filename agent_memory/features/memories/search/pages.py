@@ -74,8 +74,8 @@ class PageReader:
         """Return the memories for a prompt, best first, and further candidates.
 
         Facts and messages each get half of the limit, plus whatever the other kind leaves unused. The further
-        candidates are facts that a returned message may support, and the next messages: those beyond the limit or, if
-        there is room left, the nearest ones below the threshold.
+        candidates are facts that a returned message may support, and the next messages. On a full page, these are the
+        messages beyond the limit. Otherwise, they are the nearest messages below the threshold.
         """
         scored = [each for each in ranking.scored if each[1] not in without] if without else ranking.scored
         apart = bool(ranking.facts) and not query.request.offset
