@@ -65,7 +65,9 @@ def similarity_of(hit: MemoryRecordResult) -> float:
 def bad_input(error: ValidationError, field: str | None = None) -> BadInput:
     """Return a BadInput that describes the first validation error in a request body and names the field."""
     problem = error.errors(include_input=False, include_url=False)[0]
-    return BadInput(problem["msg"], field=field or ".".join(map(str, problem["loc"])) or "body")
+    # For a union, pydantic adds the alternative's type, such as `list[str]`.
+    names = [name for name in map(str, problem["loc"]) if "[" not in name]
+    return BadInput(problem["msg"], field=field or ".".join(names) or "body")
 
 
 def refuse_unknown(names: Iterable[object], known: Iterable[object], prefix: str) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import math
 from collections.abc import AsyncGenerator
 from datetime import UTC, datetime
 from typing import Any
@@ -176,6 +178,17 @@ async def test_delete_all_requires_filters_that_name_an_owner(api: httpx.AsyncCl
     assert await listed(api, {"user_id": user}) == ["I keep goats"]
     await call(api, "DELETE", "/v1/memories/", filters=str({"user_id": user}))
     assert await listed(api, {"user_id": user}) == []
+
+
+async def test_refusals_name_the_field_as_the_client_sent_it(api: httpx.AsyncClient, user: str) -> None:
+    name = await stored(api, "I keep bees", user_id=user)
+    answer = await api.put(f"/v1/memories/{name}/", json={"timestamp": "soon"})
+    assert (answer.status_code, answer.json()["detail"].partition(":")[0]) == (400, "timestamp")
+    headers = {"content-type": "application/json"}
+    for infer in (True, False):
+        body = {"messages": [{"role": "user", "content": "Hi"}], "user_id": "x", "infer": infer, "metadata": {"a": math.nan}}
+        answer = await api.post("/v3/memories/add/", content=json.dumps(body), headers=headers)
+        assert (answer.status_code, answer.json()["detail"].partition(":")[0]) == (400, "metadata")
 
 
 async def test_expiration_date_can_be_removed(api: httpx.AsyncClient, user: str) -> None:

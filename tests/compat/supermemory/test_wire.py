@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 from uuid import uuid4
@@ -302,3 +304,12 @@ async def test_null_in_a_memory_change_clears_expiry_and_metadata(api: httpx.Asy
     assert (await call(api, "PATCH", "/v4/memories", cleared))["forgetAfter"] is None
     (hit,) = (await call(api, "POST", "/v4/search", {"q": "bees", "containerTag": tag, "threshold": 0}))["results"]
     assert hit["metadata"] in (None, {})
+
+
+async def test_refusals_name_the_field_as_the_client_sent_it(api: httpx.AsyncClient) -> None:
+    headers = {"content-type": "application/json"}
+    for value in ({"b": 1}, math.inf):
+        answer = await api.post("/v3/documents", content=json.dumps({"content": "x", "metadata": {"a": value}}), headers=headers)
+        assert (answer.status_code, answer.json()["error"].partition(":")[0]) == (400, "metadata.a")
+    batch = await api.post("/v3/documents/batch", json={"documents": [{"content": "x", "customId": []}]})
+    assert batch.json()["results"][0]["error"].startswith("customId: ")

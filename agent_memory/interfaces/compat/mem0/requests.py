@@ -13,7 +13,7 @@ from agent_memory.foundation.core.errors import BadInput, NotSupported
 from agent_memory.foundation.text.pictures import pictures_of
 from agent_memory.foundation.text.prompt_marks import PROGRAM_ROLES
 from agent_memory_client.models import ExtractionCategory, Identifier, Instant, OptionalIdentifier
-from agent_memory_client.models._types import DayOrInstant, FreeText
+from agent_memory_client.models._types import DayOrInstant, FreeText, JsonObject
 
 ENTITY_IDS = ("user_id", "agent_id", "run_id", "app_id")
 APP = "mem0_app_id"
@@ -106,7 +106,7 @@ class Entities(BaseModel):
 
 class AddRequest(Entities):
     messages: Annotated[list[Message], Field(min_length=1, max_length=500)]
-    metadata: dict[str, Any] | None = None
+    metadata: JsonObject | None = None
     custom_categories: Annotated[list[ExtractionCategory], BeforeValidator(categories_of)] | None = None
     infer: bool | None = None
     expiration_date: Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\d$")] | None = None

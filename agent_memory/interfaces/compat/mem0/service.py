@@ -8,6 +8,8 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 from uuid import uuid4
 
+from pydantic import ValidationError
+
 from agent_memory.features.extraction.categories import nearest_categories
 from agent_memory.features.extraction.rule_store import RuleStore
 from agent_memory.features.extraction.rules import ExtractionRulesService
@@ -28,7 +30,7 @@ from agent_memory.interfaces.compat.mem0.answers import OWN_SESSION, fields_of, 
 from agent_memory.interfaces.compat.mem0.filters import condition_of, shown_selection
 from agent_memory.interfaces.compat.mem0.matching import NO_MEMORY, indexed_part, matches, needs_reading
 from agent_memory.interfaces.compat.mem0.requests import OWN_KEYS, AddRequest, ListRequest, Message, SearchBody, categories_of, end_of_day
-from agent_memory.interfaces.compat.service import MAX_PAGE, CompatService, check_filter_size, refuse_unknown
+from agent_memory.interfaces.compat.service import MAX_PAGE, CompatService, bad_input, check_filter_size, refuse_unknown
 from agent_memory_client.models import (
     AppendMessagesRequest,
     CreateMemoryRecordRequest,
@@ -198,9 +200,13 @@ class Mem0Service(CompatService):
             "event_date": changes.get("timestamp"),
         }
         cleared = {ours for theirs, ours in _CLEARABLE.items() if theirs in changes}
-        body = EditMemoryRecordRequest.model_validate(
-            {name: value for name, value in fields.items() if value is not None or name in cleared}
-        )
+        try:
+            body = EditMemoryRecordRequest.model_validate(
+                {name: value for name, value in fields.items() if value is not None or name in cleared}
+            )
+        except ValidationError as error:
+            named = error.errors()[0]["loc"][0]
+            raise bad_input(error, next((theirs for theirs, ours in _CLEARABLE.items() if ours == named), None)) from None
         if body.metadata:
             # A memory's app, agent and run never change.
             body.metadata = {key: value for key, value in body.metadata.items() if key not in OWN_KEYS}

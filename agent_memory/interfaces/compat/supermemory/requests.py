@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 from pydantic.alias_generators import to_camel
 
 from agent_memory.foundation.core.clock import stated_date
@@ -15,7 +15,7 @@ from agent_memory_client.models import Identifier, Instant, OptionalIdentifier
 from agent_memory_client.models._types import FreeText, Text
 
 _NOT_DONE_HERE = ("filepath", "group")
-Metadata = dict[FreeText, FreeText | int | float | bool | list[FreeText]]
+Metadata = dict[FreeText, FreeText | int | FiniteFloat | bool | list[FreeText]]
 Context = Annotated[FreeText, Field(max_length=1_500)]
 Threshold = Annotated[float, Field(ge=0, le=1)]
 Filters = dict[str, Any] | Annotated[str, Field(max_length=64 * 1024)]

@@ -142,7 +142,8 @@ class SupermemoryService(MemoryOperations):
                 document = Document.model_validate({**shared, **values})
                 results.append(await self.add(document, contexts.get(document.user or "")))
             except ValidationError as error:
-                results.append({"id": "", "status": "error", "error": bad_input(error).message})
+                refusal = bad_input(error)
+                results.append({"id": "", "status": "error", "error": f"{refusal.field}: {refusal.message}"})
             except Unavailable:
                 raise
             except AgentMemoryError as error:
