@@ -11,7 +11,7 @@ from redis.asyncio import Redis
 from agent_memory.features.jobs.erasure_orders import Erasure
 from agent_memory.features.memories.changes.store import FORGOTTEN, ChangeStore, StoredChange
 from agent_memory.features.memories.commit import ChangeKind
-from agent_memory.features.transfer.memory_export import MemoryExportReader
+from agent_memory.features.transfer.memory_export import MemoryExport, MemoryExportReader
 from agent_memory.features.transfer.restore import Restorer
 from agent_memory.foundation.core.errors import BadInput
 from agent_memory.foundation.core.scope import Scope
@@ -84,18 +84,20 @@ class ChangeTransfer:
         """
         ids = dict.fromkeys([*export.memories, *(line[at] for line in export.lines for at in _NAMES[line[0]])])
         mids = {name: self._restorer.mid(scope, name) for name in ids}
-        await self._check(scope, user_id, list(mids.values()))
+        own = await self._check(scope, user_id, list(mids.values()))
+        agent_id = next((memory.any.agent_id for memory in own.values() if memory.any.agent_id), None)
         change = export.change
         lines = "\n".join(" ".join(with_names(line, mids.__getitem__)) for line in export.lines)
         fields = ["t", tag(scope.tenant), "kd", tag(change.kind.value), "bt", tag(change.batch), "st", tag(change.state)]
         fields += ["o", compact(change.origin), "at", f"{change.at.timestamp():.6f}", "i", lines, "u", tag(user_id)]
-        fields += ["ns", tag(export.namespace)] if export.namespace else []
+        fields += [part for name, value in (("ns", export.namespace), ("ag", agent_id)) if value for part in (name, tag(value))]
         fields += ["p", compact(change.proposal)] if change.proposal is not None else []
         return await self._restorer.restore_change(
             scope, (export.namespace, user_id), change.id, fields, [mids[name] for name in export.memories], change.at.timestamp()
         )
 
-    async def _check(self, scope: Scope, user_id: str, mids: Sequence[str]) -> None:
+    async def _check(self, scope: Scope, user_id: str, mids: Sequence[str]) -> dict[str, MemoryExport]:
+        """Return the user's memories by key name. Raises BadInput unless all of `mids` are the user's memories or aliases of them."""
         erasure = Erasure(scope.tenant, None, user_id, None)
         own = await self._reader.read(scope, erasure, mids)
         left = [mid for mid in mids if mid not in own]
@@ -105,6 +107,7 @@ class ChangeTransfer:
         owned = await self._reader.read(scope, erasure, [mid for mid in targets if mid is not None])
         if any(mid is None or mid not in owned for mid in targets):
             raise BadInput("it names a memory that is not here or is not this user's", field="memories")
+        return own | owned
 
 
 def _with_ids(line: Sequence[str], names: dict[str, str]) -> list[str] | None:

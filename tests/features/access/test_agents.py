@@ -180,3 +180,9 @@ async def test_lists_of_a_limited_caller_contain_and_count_only_its_agents_data(
     changes = _ok(await friend.get("/v1/changes"))
     assert changes["total"] == 1
     assert [memory["memory_id"] for change in changes["changes"] for memory in change["memories"]] == ["m-coach"]
+    for text in ("runs", "swims"):
+        memory = {"id": "m-ana", "text": f"Ana {text}", "user_id": "ana", "agent_id": "coach"}
+        _ok(await boss.post("/v1/long-term-memory/", json={"memories": [memory]}))
+    exported = (await boss.post("/v1/users/ana/export")).content
+    _ok(await boss.post("/v1/users/eva/import", content=exported, headers={"content-type": "application/x-ndjson"}))
+    assert _ok(await friend.get("/v1/changes", params={"user_id": "eva"}))["total"] == 1, "imported changes, too"
