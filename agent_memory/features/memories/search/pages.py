@@ -13,6 +13,7 @@ from agent_memory.features.memories.search.recency import Age, may_be_among, new
 from agent_memory.features.memories.shown_memories import ROW_FIELDS, MemoryRow, ShownMemory, ShownMemoryReader
 from agent_memory.features.memories.store import MemoryStore, parse_hits
 from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.core.settings import SearchSettings
 from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.foundation.storage.connection import Pipe, PipelineReader
 from agent_memory.foundation.storage.search import filters, syntax
@@ -188,16 +189,17 @@ def _said_further(
 ) -> Sequence[Scored]:
     """Return the messages after a prompt's page: those beyond the limit, then the nearest ones below the threshold.
 
-    They fill the room that is left or, on a full page, may correct a shown message. Return an empty list if the query
-    mentions a time and a subject. If it mentions only a time, a message about that time may be relevant although it is
-    not similar to the query.
+    They fill the room that is left. On a full page with a small limit, they may correct a shown message, as in a prompt
+    with the default limit. Return an empty list if the query mentions a time and a subject. If it mentions only a time,
+    a message about that time may be relevant although it is not similar to the query.
     """
     left = query.request.limit - len(scored)
     beside = bool(scored) and query.span is None
     if not (beside or (left > 0 and names_time_alone(query))) or not query.facts_apart or query.request.offset:
         return []
     below = [each for each in ranking.below_threshold if each[1] not in ranking.facts and each[1] not in without]
-    return [*beyond, *below][: min(left, _FURTHER_SAID) if left > 0 else _FURTHER_SAID]
+    most = left if left > 0 else max(SearchSettings.prompt_memories - query.request.limit, 0)
+    return [*beyond, *below][: min(most, _FURTHER_SAID)]
 
 
 def page_of(query: SearchQuery) -> slice:
