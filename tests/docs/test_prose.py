@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 MOST_WORDS_IN_ALL = 30_000
 MOST_WORDS = 1_000
 # Reference pages are looked up, not read.
-REFERENCE = {"docs/guarantees.md": 1_300}
+REFERENCE = {"docs/guarantees.md": 1_300, "docs/memory/not-shown.md": 1_100}
 MOST_WORDS_IN_SENTENCE = 30
 PASSIVE_SHARE = {"pages": 0.065, "docstrings": 0.087}
 # Noun phrases instead of nouns, private verbs, legal words and filler.
