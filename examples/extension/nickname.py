@@ -55,7 +55,7 @@ class Nicknames:
         return f"{self._root}nn:{digest('nickname', scope.tenant, user_id)}"
 
     async def put(self, scope: Scope, namespace: str | None, user_id: str, name: str, expected: str | None = None) -> str | None:
-        """Store a nickname; with `expected` ("" for none), only if this is the stored one. Return what was stored before, or None."""
+        """Store a nickname. With `expected`, only if it is the stored one; "" means that none is stored. Return the one before, or None."""
         await self._erasures.require_none(scope.tenant, namespace, user_id)
         fence = () if expected is None else (expected,)
         before: bytes | None = await self._swap([self.key(scope, user_id)], [namespace or "", name, *fence])
