@@ -209,7 +209,7 @@ FEATURE = Feature(
     # Other fields, with examples, mostly in agent_memory/extensions/:
     # tools: MCP tools, each an async function in a ToolSet; to offer one even with MCP_TOOLS=core, set offered="core" (timeline/tools.py)
     # follower: updates data derived from memories (profile/follower.py)
-    # purger: deletes derived data that a follower cannot find, during purges and requests to forget (files/transfer.py)
+    # purger: deletes derived data that a follower cannot find, during purges and requests to forget (views/transfer.py)
     # guide: adds sentences to the prompt of extraction (profile/service.py)
     # session_part: stores fields of the feature in sessions (procedures/learning/results.py)
     # indexes: search indexes (items/search_index.py)
