@@ -24,35 +24,40 @@ def page() -> str:
     return "\n".join(_lines())
 
 
-def _lines() -> Iterator[str]:
+def resources() -> dict[str, Resource]:
+    """Return the client's resources, sorted by name."""
     client = MemoryClient(MemoryClientConfig(base_url="http://127.0.0.1:8000"))
-    resources = {name: value for name, value in vars(client).items() if isinstance(value, Resource)}
+    return {name: value for name, value in sorted(vars(client).items()) if isinstance(value, Resource)}
+
+
+def _lines() -> Iterator[str]:
     yield _INTRODUCTION
     yield f"## Configuration\n\n{_text(MemoryClientConfig)}\n\n| field | type | default |\n|---|---|---|"
     for name, field in MemoryClientConfig.model_fields.items():
         default = "required" if field.is_required() else f"`{field.get_default(call_default_factory=True)}`"
         yield f"| `{name}` | `{_name(field.annotation)}` | {default} |".replace(" | None", " \\| None")
     yield f"\n## Client\n\n{_text(MemoryClient)}\n"
-    for name, method in _methods(MemoryClient):
+    for name, method in methods(MemoryClient):
         if name not in dir(FlatCalls):
             yield from _call("client", name, method)
-    for resource, value in sorted(resources.items()):
+    for resource, value in resources().items():
         yield f"## client.{resource}\n\n{_text(type(value))}\n"
-        for name, method in _methods(type(value)):
+        for name, method in methods(type(value)):
             yield from _call(f"client.{resource}", name, method)
     yield "## Errors\n"
     for name, error in vars(errors).items():
         if inspect.isclass(error) and issubclass(error, errors.MemoryClientError):
             yield f"- `{name}` ({', '.join(base.__name__ for base in error.__bases__)}): {' '.join(_text(error).split())}"
-    names = ", ".join(f"`{name}`" for name, _ in _methods(FlatCalls))
+    names = ", ".join(f"`{name}`" for name, _ in methods(FlatCalls))
     yield f"\n## Names of the archived client\n\nPrograms for the archived client can call these methods of the client: {names}."
 
 
-def _methods(owner: type) -> Iterator[tuple[str, Any]]:
+def methods(owner: type) -> Iterator[tuple[str, Any]]:
     """Yield the public methods, a base class's last."""
     seen: set[str] = set()
     for kind in owner.__mro__[:-1]:
-        for name, method in vars(kind).items():
+        for name, value in vars(kind).items():
+            method = value.__func__ if isinstance(value, staticmethod) else value
             if inspect.isfunction(method) and not name.startswith("_") and name not in seen:
                 seen.add(name)
                 yield name, method

@@ -1,4 +1,4 @@
-"""Write the tables of metrics and MCP tools into their pages: `python scripts/reference/tables.py`.
+"""Write the tables of metrics, MCP tools and client methods into their pages: `python scripts/reference/tables.py`.
 
 `--check` writes nothing, and ends with exit code 1 if a page is not up to date. Each table stands between two comments.
 """
@@ -13,18 +13,22 @@ from pathlib import Path
 from prometheus_client import Histogram
 from prometheus_client.metrics import MetricWrapperBase
 
-from agent_memory.foundation.core import metrics
-from agent_memory.foundation.core.mcp_tools import CHOICES
-from agent_memory.interfaces.mcp.tools import TOOLS
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+from agent_memory.foundation.core import metrics  # noqa: E402
+from agent_memory.foundation.core.mcp_tools import CHOICES  # noqa: E402
+from agent_memory.interfaces.mcp.tools import TOOLS  # noqa: E402
+from scripts.reference import python_client  # noqa: E402
+
+DOCS = ROOT / "docs"
 
 ALERTS = {
     "agent_memory_http_requests": "shows over 1% of 5xx",
     "agent_memory_http_request_seconds": "has a p95 above your target",
     "agent_memory_http_refused": "rises: start another API process",
     "agent_memory_limited": "rises: the [audit log](security.md#audit) shows which tenant reached its [quota](access.md#limits)",
-    "agent_memory_outbox_pending": "rises for 15 minutes (too few workers, or work is waiting) or is NaN (Redis does not answer)",
+    "agent_memory_outbox_pending": "rises for 15 minutes, or is NaN (Redis does not answer)",
     "agent_memory_outbox_dead": "is over 0: [find](background-work.md#operations) the dead letters, with a key of each tenant",
     "agent_memory_outbox_oldest_seconds": "is over 60 for 5 minutes: too few workers, or none",
 }
@@ -75,14 +79,29 @@ def tools_table() -> str:
         for tool in TOOLS.values():
             if tool.offered == choice:
                 clause = re.split(r"[.,:;]\s", " ".join(tool.description.split()) + " ")[0]
-                rows.append(f"| {first} | `{tool.name}` | {clause} |")
+                rows.append(f"| {first} | {_link(tool.name, tool.run.__module__.split('.'))} | {clause} |")
                 first = ""
     return "\n".join(rows)
+
+
+def resources_table() -> str:
+    """Return a table of the Python client's resources and their methods, with links to the pages about them."""
+    rows = ["| resource | methods |", "|---|---|"]
+    for resource, value in python_client.resources().items():
+        rows.append(f"| {_link(resource, [resource])} | {', '.join(f'`{method}`' for method, _ in python_client.methods(type(value)))} |")
+    return "\n".join(rows)
+
+
+def _link(name: str, subjects: list[str]) -> str:
+    """Return the name as code, with a link to the page in docs/memory about one of the subjects, if there is one."""
+    pages = [f"{subject}.md" for subject in subjects if (DOCS / "memory" / f"{subject}.md").exists()]
+    return f"[`{name}`](../memory/{pages[0]})" if pages else f"`{name}`"
 
 
 TABLES: dict[tuple[str, str], Callable[[], str]] = {
     ("running/operations.md", "metrics"): metrics_table,
     ("clients/mcp.md", "tools"): tools_table,
+    ("clients/client.md", "resources"): resources_table,
 }
 
 if __name__ == "__main__":
