@@ -15,7 +15,9 @@ def page() -> str:
     command = [sys.executable, "-m", "typer", "agent_memory.interfaces.cli.app", "utils", "docs", "--name", "agent-memory"]
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     _, _, rest = text.partition("\n")
-    # Words such as "[env: PORT]" are no links, and the list of all commands is the page's own menu.
+    # Lists of commands repeat the page's menu, and shorten each description.
+    rest = re.sub(r"\*\*Commands\*\*:\n\n(?:\* .*\n)+\n?", "", rest)
+    # "[env: PORT]" is not a link.
     rest = re.sub(r"\[(env: \w+)\]", r"(`\1`)", rest)
     return f"{_TITLE}\n\n{_INTRODUCTION}\n{rest}"
 

@@ -90,7 +90,7 @@ def _text(owner: Any) -> str:
 
 
 def _name(annotation: Any) -> str:
-    return annotation.__name__ if isinstance(annotation, type) else str(annotation).replace("typing.", "")
+    return annotation.__name__ if isinstance(annotation, type) else str(annotation).replace(" | ", "` or `")
 
 
 if __name__ == "__main__":

@@ -40,9 +40,7 @@ LIMITED = Counter(
 )
 OUTBOX_PENDING = Gauge("agent_memory_outbox_pending", "Background work that waits.", ("kind",), registry=REGISTRY)
 OUTBOX_DEAD = Gauge("agent_memory_outbox_dead", "Background work that failed too often: dead letters.", ("kind",), registry=REGISTRY)
-OUTBOX_OLDEST_SECONDS = Gauge(
-    "agent_memory_outbox_oldest_seconds", "Age of the oldest work that is due.", ("kind",), registry=REGISTRY
-)
+OUTBOX_OLDEST_SECONDS = Gauge("agent_memory_outbox_oldest_seconds", "Age of the oldest work that is due.", ("kind",), registry=REGISTRY)
 
 MODEL_TOKENS = Counter("agent_memory_model_tokens", "Tokens that the process used in calls to chat models.", registry=REGISTRY)
 
