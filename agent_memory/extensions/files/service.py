@@ -47,9 +47,9 @@ class FileService:
         self._store = store
 
     async def upload(self, scope: Scope, upload: NewFile) -> StoredFile:
-        """Accept a file, and queue a job to read it. If the owner already has a file with these bytes, return that file, unless the
-        upload replaces another file.
+        """Accept a file, and queue a job to read it.
 
+        If the upload replaces no other file, and the owner already has a file with these bytes, return that file.
         Raises Forbidden, Conflict, and anything that `media_type_of` raises.
         """
         self._services[MemoryService].require()
