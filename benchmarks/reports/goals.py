@@ -51,7 +51,7 @@ def _prompt(result: dict[str, Any], rows: _Rows) -> Iterator[Verdict]:
         yield Verdict("prompt: p50 at most 2 ms beyond (a) + (b)", f"{beside['beyond_ms']:+.2f} ms", beside["beyond_ms"] <= 2)
     if repeated is not None and new is not None:
         more = paired(lambda later, first: later["p50_ms"] - first["p50_ms"], new, repeated)  # pyright: ignore[reportUnknownLambdaType]
-        yield Verdict("prompt whose query is new: p50 at most 4 ms more", f"{more:+.2f} ms", more <= 4)
+        yield Verdict("prompt with a new query: p50 at most 4 ms longer than with a cached query", f"{more:+.2f} ms", more <= 4)
     many = _one(rows, "prompt, new query", 32)
     if many is not None:
         share = many["embedding_calls"] / many["requests"]

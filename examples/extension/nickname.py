@@ -55,7 +55,10 @@ class Nicknames:
         return f"{self._root}nn:{digest('nickname', scope.tenant, user_id)}"
 
     async def put(self, scope: Scope, namespace: str | None, user_id: str, name: str, expected: str | None = None) -> str | None:
-        """Store a nickname. With `expected`, only if it is the stored one; "" means that none is stored. Return the one before, or None."""
+        """Store a nickname. Return the former one, or None.
+
+        If `expected` is given, store only if the former nickname equals `expected`. "" means that there must be none.
+        """
         await self._erasures.require_none(scope.tenant, namespace, user_id)
         fence = () if expected is None else (expected,)
         before: bytes | None = await self._swap([self.key(scope, user_id)], [namespace or "", name, *fence])
@@ -134,7 +137,7 @@ async def tidy_nickname(runtime: Any, order: JobOrder) -> None:
 
 
 async def tidy_all_nicknames(runtime: Any) -> int:
-    """Tidy nicknames whose job order was lost. Return the number of changed nicknames, which the worker logs."""
+    """Tidy nicknames whose order was lost when a process died. Return the number of changed nicknames, which the worker logs."""
     return await runtime[Nicknames].tidy_all()
 
 
@@ -209,7 +212,7 @@ FEATURE = Feature(
     # Other fields, with examples, mostly in agent_memory/extensions/:
     # tools: MCP tools, each an async function in a ToolSet; to offer one even with MCP_TOOLS=core, set offered="core" (timeline/tools.py)
     # follower: updates data derived from memories (profile/follower.py)
-    # purger: deletes derived data that a follower cannot find, during purges and requests to forget (views/transfer.py)
+    # purger: during purges and requests to forget, deletes derived data whose source memories are unknown (views/transfer.py)
     # guide: adds sentences to the prompt of extraction (profile/service.py)
     # session_part: stores fields of the feature in sessions (procedures/learning/results.py)
     # indexes: search indexes (items/search_index.py)

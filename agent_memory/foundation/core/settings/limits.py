@@ -23,7 +23,7 @@ class LimitSettings(Group):
 
     requests_per_minute: int = setting(0, "LIMIT_REQUESTS_PER_MINUTE", meaning="requests per tenant and minute; 0: unlimited", ge=0)
     requests_burst: int = internal(100, "LIMIT_REQUESTS_BURST", ge=1)
-    memories: int = setting(0, "LIMIT_MEMORIES", meaning="memories per tenant, messages included; 0: unlimited", ge=0)
+    memories: int = setting(0, "LIMIT_MEMORIES", meaning="stored memories per tenant, including memories of messages; 0: unlimited", ge=0)
     model_tokens_per_day: int = setting(
         0,
         "LIMIT_MODEL_TOKENS_PER_DAY",

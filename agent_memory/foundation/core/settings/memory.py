@@ -61,8 +61,8 @@ class ForgettingSettings(Group):
     enabled: bool = setting(
         False,
         "FORGETTING_ENABLED",
-        meaning="every hour, delete memories that exceed the limits below, except pinned ones; undo within 30 days. If both limits in days "
-        "are set, a memory is deleted if it exceeds both, or if it is older than 12 times the maximum age",
+        meaning="every hour, delete memories that exceed the limits below, except pinned ones; undo within 30 days. With both limits "
+        "in days, a memory must exceed both, or be older than 12 × `FORGETTING_MAX_AGE_DAYS`",
     )
     every_minutes: float = archived(60.0, "FORGETTING_EVERY_MINUTES", gt=0)
     max_age_days: float | None = setting(None, "FORGETTING_MAX_AGE_DAYS", meaning="delete memories that are this many days old", ge=0)
@@ -72,7 +72,7 @@ class ForgettingSettings(Group):
     budget_keep_top_n: int | None = setting(
         None,
         "FORGETTING_BUDGET_KEEP_TOP_N",
-        meaning="keep at most this many of the remaining memories per tenant. Old, little used memories are deleted first",
+        meaning="after these deletions, keep at most this many unpinned memories per tenant. Old, little used memories are deleted first",
         ge=0,
     )
 
