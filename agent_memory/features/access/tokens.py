@@ -186,16 +186,15 @@ class TokenService:
         return await self._forget_name(tenant, "ag", agent_id)
 
     async def _forget_name(self, tenant: str, limit: Literal["us", "ag"], name: str) -> int:
-        touched = 0
-        for token in await self._store.all_tokens():
-            names = token.users if limit == "us" else token.agents
-            if token.tenant == tenant and names is not None and name in names:
-                touched += 1
-                rest = names - {name}
-                await (self._store.narrow(token, limit, rest) if rest else self._store.remove_token(token))
+        touched: set[str] = set()
+        while named := [token for token in await self._store.all_tokens() if token.tenant == tenant and name in _names(token, limit)]:
+            for token in named:
+                rest = _names(token, limit) - {name}
+                if await (self._store.narrow(token, limit, rest) if rest else self._store.remove_token(token)):
+                    touched.add(token.id)
         if touched:
             await self._settled()
-        return touched
+        return len(touched)
 
     async def _settled(self) -> None:
         """Wait until no process trusts an earlier lookup."""
@@ -260,6 +259,10 @@ def _require_admin(who: Principal) -> None:
         raise Forbidden("this needs credentials with the role admin")
     if who.namespaces is not None or who.users is not None or who.agents is not None:
         raise Forbidden("credentials that are limited to certain namespaces, users or agents cannot manage API keys")
+
+
+def _names(token: Token, limit: Literal["us", "ag"]) -> frozenset[str]:
+    return (token.users if limit == "us" else token.agents) or frozenset()
 
 
 def _limit(values: Sequence[str] | None) -> frozenset[str] | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from pydantic_core import from_json
@@ -16,6 +17,7 @@ from agent_memory.features.access.limits import MemoryLimit
 from agent_memory.features.access.sizes import check_messages
 from agent_memory.features.memories.annotations import check_annotations
 from agent_memory.features.sessions.codec import SessionState, StoredMessage, with_beside
+from agent_memory.features.sessions.former_messages import FormerMessages
 from agent_memory.features.sessions.message_ids import notice_roles, stored_messages, with_distinct_ids, with_stable_ids
 from agent_memory.features.sessions.pictures import notice_pictures
 from agent_memory.features.sessions.session_write import NewMessage, SessionWrite
@@ -63,13 +65,22 @@ class SessionAnswer:
 
 class SessionService:
     def __init__(
-        self, settings: Settings, store: SessionStore, counter: TokenCounter, memory_limit: MemoryLimit, ids: KeyedIds, *, extracts: bool
+        self,
+        settings: Settings,
+        store: SessionStore,
+        counter: TokenCounter,
+        memory_limit: MemoryLimit,
+        ids: KeyedIds,
+        former: FormerMessages,
+        *,
+        extracts: bool,
     ) -> None:
         self._settings = settings
         self._memory_limit = memory_limit
         self._store = store
         self._counter = counter
         self._ids = ids
+        self._former = former
         self._extracts = extracts
 
     @property
@@ -187,6 +198,7 @@ class SessionService:
             anew=anew,
             fed_back=await self._is_fed_back(body.messages),
             empty=_empty(body.messages),
+            compare=None if anew else partial(self._former.compare, scope, ref),
             **self._window_fields(body.model_name, body.context_window_max),
         )
         written = await self._store.write(scope, ref, change)

@@ -152,7 +152,8 @@ class ImportService:
             if raw.strip():
                 await self._line(run, number, raw)
         await self._memories(run)
-        await self.progress.note(run.scope, run.source, run.owner, run.arrived)
+        if run.arrived:
+            await self.progress.note(run.scope, run.source, run.owner, run.arrived)
         return run.report
 
     async def _skip_arrived(self, run: _Run, rows: Iterable[bytes], first: int) -> list[bytes]:
@@ -167,7 +168,9 @@ class ImportService:
         for number, mark in run.marks.items():
             if mark in arrived:
                 known.append(line := parse_line(lines[number - first]))
-                self._done(run, number, str(line.get("kind")), "same", None)
+                # Do not note the line again: the import may be undone in the meantime.
+                kind = str(line.get("kind"))
+                run.report.present[kind] = run.report.present.get(kind, 0) + 1
                 lines[number - first] = b""
         if run.whole:
             await self._count_deleted(run, known)

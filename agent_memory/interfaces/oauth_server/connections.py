@@ -11,7 +11,6 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from secrets import token_urlsafe
-from time import time
 from typing import Any
 
 from agent_memory.features.access.limits import LimitStore, too_many
@@ -49,7 +48,7 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A code or a refresh token. `until` is the time (s) when a code expires; `key_id` is the connection's API key."""
+    """A code or a refresh token. `key_id` is the connection's API key, which expires unless its code is used."""
 
     digest: str
     kind: str
@@ -58,7 +57,6 @@ class Grant:
     scopes: Sequence[str]
     redirect_uri: str
     challenge: str
-    until: float
     used: bool
 
 
@@ -111,7 +109,7 @@ class Connections:
         await self._tokens.add_token(token, CODE_SECONDS * 1000, listed_ms=0)
         code = token_urlsafe(32)
         fields: dict[Any, Any] = {"ki": "code", "id": token.id, "cl": wish.client_id, "sc": " ".join(wish.scopes)}
-        fields |= {"ru": wish.redirect_uri, "cc": wish.challenge, "un": str(time() + CODE_SECONDS)}
+        fields |= {"ru": wish.redirect_uri, "cc": wish.challenge}
         key = self._grant(await self._gate.digest(code))
         await write(self._client, lambda pipe: (pipe.hset(key, mapping=fields), pipe.pexpire(key, LISTED_MS)), atomic=True)
         return code, token.id
@@ -125,7 +123,7 @@ class Connections:
             return None
         grant = Grant(
             *(name, kind, text["id"], client_id, text["sc"].split()),
-            *(text.get("ru", ""), text.get("cc", ""), float(text.get("un", 0)), "us" in text),
+            *(text.get("ru", ""), text.get("cc", ""), "us" in text),
         )
         if grant.used:
             await self._revoke_stolen(grant)

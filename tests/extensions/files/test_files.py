@@ -88,6 +88,9 @@ async def test_same_bytes_are_one_file_and_other_bytes_replace_it(worked: httpx.
     assert back["digest"] == first["digest"]
     assert await texts(worked, owner) == ["Dogs stay outside."]
     assert (await worked.get(URL, params=owner)).json() == {"files": [back], "total": 1}
+    await upload(worked, owner, "cats.md", b"Cats stay outside.\n")
+    await upload(worked, owner, "cats.md", b"Dogs stay outside.\n")
+    assert set(await texts(worked, owner)) == {"Dogs stay outside."}
 
 
 async def test_replacement_shows_one_version_at_any_time(worked: httpx.AsyncClient, owner: dict[str, str]) -> None:

@@ -6,11 +6,13 @@ import asyncio
 import json
 import statistics
 from time import perf_counter
+from typing import Any
 
 import httpx
 import pytest
 from typer.testing import CliRunner
 
+from agent_memory.features.access import token_store
 from agent_memory.features.access.credentials import Authenticator
 from agent_memory.features.access.token_store import TokenStore
 from agent_memory.features.access.tokens import OPERATOR, TokenGate, TokenService
@@ -206,6 +208,37 @@ async def test_rotated_key_keeps_the_old_one_valid_during_the_grace_period(guard
     await guarded.operator.delete(f"/v1/auth/tokens/{made['id']}")
     codes = [(await guarded.client(one["token"]).get("/v1/working-memory/")).status_code for one in (made, rotated, again)]
     assert codes == [401, 401, 401]
+
+
+async def test_rotated_key_is_refused_after_the_erasure_of_one_of_its_users(guarded: Guarded) -> None:
+    made = await guarded.key("narrowed", users=["ana", "ben"])
+    rotated = (await guarded.operator.post(f"/v1/auth/tokens/{made['id']}/rotate", json={"grace_seconds": 0})).json()
+    assert await guarded.runtime[TokenService].forget_user("narrowed", "ana") == 1
+    codes = [(await guarded.client(one["token"]).get("/v1/working-memory/?user_id=ben")).status_code for one in (made, rotated)]
+    assert codes == [401, 200]
+    assert (await guarded.operator.get(f"/v1/auth/tokens/{made['id']}")).json()["users"] == ["ben"]
+
+
+@pytest.mark.parametrize("users", [["ana"], ["ana", "ben"]], ids=len)
+async def test_key_that_rotates_during_a_listing_is_listed_and_forgets_an_erased_user(
+    guarded: Guarded, monkeypatch: pytest.MonkeyPatch, users: list[str]
+) -> None:
+    made = await guarded.key("listed", users=users)
+    tokens, original = guarded.runtime[TokenService], token_store.read
+
+    async def rotate_after(*given: Any) -> Any:
+        monkeypatch.undo()
+        answer = await original(*given)
+        await tokens.rotate(OPERATOR, made["id"], 0)
+        return answer
+
+    monkeypatch.setattr(token_store, "read", rotate_after)
+    listed = (await guarded.operator.get("/v1/auth/tokens")).json()["tokens"]
+    assert [token["users"] for token in listed if token["id"] == made["id"]] == [users]
+    monkeypatch.setattr(token_store, "read", rotate_after)
+    assert await tokens.forget_user("listed", "ana") == 1
+    listed = (await guarded.operator.get("/v1/auth/tokens")).json()["tokens"]
+    assert [token["users"] for token in listed if token["id"] == made["id"]] == [users[1:]][: len(users) - 1]
 
 
 async def test_an_expired_key_is_refused(guarded: Guarded) -> None:

@@ -5,16 +5,20 @@ from __future__ import annotations
 import asyncio
 import re
 from functools import partial
+from time import time
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from mcp.server.auth.handlers import token as sdk_token_handler
 
+from agent_memory.features.access.token_store import Token, TokenStore
 from agent_memory.features.access.tokens import TokenService
 from agent_memory.foundation.core.errors import StartupError
 from agent_memory.interfaces.http.app import create_app
-from agent_memory.interfaces.oauth_server.connections import Connections
+from agent_memory.interfaces.oauth_server.connections import CODE_SECONDS, Connections
 from tests.interfaces.oauth_server.conftest import ADMIN, CALLBACK, App, Browser, MakeSettings, Site, sent_back
 from tests.support.waiting import wait_until
 
@@ -154,14 +158,35 @@ async def test_code_used_at_the_same_time_gives_nothing_that_lasts(site: Site) -
     assert not any([await app.may_read(tokens["access_token"]) for tokens in given])
 
 
-async def test_code_expires(site: Site) -> None:
+async def test_code_used_again_before_the_first_use_ends_revokes_the_connection(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     app, browser = await registered(site), await person(site)
+    connections = site.runtime[Connections]
+    grant = await connections.find_grant("code", await browser.allow(app.link()), app.client_id)
+    assert grant is not None
+    key = await site.runtime[TokenStore].find_token(grant.key_id)
+
+    async def read_before(*_: object) -> Token | None:
+        return key
+
+    monkeypatch.setattr(connections, "_live_key", read_before)
+    first, second = await connections.renew(grant), await connections.renew(grant)
+    assert first is not None
+    assert second is None
+    assert not await app.may_read(first[0])
+
+
+async def test_code_expires_by_the_clock_of_redis(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    app, browser = await registered(site), await person(site)
+    monkeypatch.setattr(sdk_token_handler, "time", SimpleNamespace(time=lambda: time() + 3600))
+    assert (await app.exchange(await browser.allow(app.link()))).status_code == 200
     code = await browser.allow(app.link())
-    redis = site.runtime.client
-    (key,) = [
-        key async for key in redis.scan_iter(f"{site.runtime.keys.root}grant:*") if await redis.hget(key, "cl") == app.client_id.encode()
-    ]
-    await redis.hset(key, "un", "1")
+    grant = await site.runtime[Connections].find_grant("code", code, app.client_id)
+    assert grant is not None
+    key = await site.runtime[TokenStore].find_token(grant.key_id)
+    assert key is not None
+    life = await site.runtime.client.pttl(site.runtime.keys.token(key.digest))
+    assert 0 < life <= CODE_SECONDS * 1000
+    await site.runtime.client.delete(site.runtime.keys.token(key.digest))
     assert (await app.exchange(code)).json()["error"] == "invalid_grant"
 
 

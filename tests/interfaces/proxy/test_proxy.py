@@ -14,6 +14,8 @@ from agent_memory.features.recall.service import RecallService
 from agent_memory.features.sessions.service import SessionService
 from agent_memory.foundation.core.errors import RedisUnavailable
 from agent_memory.interfaces.proxy import call_memory, relay
+from agent_memory_client.models import MAX_APPENDED_MESSAGES
+from agent_memory_client.models.llm import Conversation
 from tests.interfaces.proxy.conftest import KEY, Proxied
 from tests.interfaces.proxy.upstream import Answer, chat, chat_events, chat_stream, event
 from tests.support.waiting import wait_until
@@ -41,6 +43,7 @@ async def test_call_gets_memories_and_its_messages_are_stored(proxied: Proxied) 
 async def test_request_and_stream_pass_byte_for_byte_without_relevant_memories(proxied: Proxied) -> None:
     await proxied.remember("Ada is allergic to peanuts.", user=f"bo-{proxied.user}")
     script = chat_stream("Hel", "lo, ", "Ada. 你好")
+    script.content_type = "Text/Event-Stream; charset=utf-8"
     script.headers += [("x-request-id", "req-of-upstream"), ("openai-processing-ms", "7")]
     proxied.upstream.answers.append(script)
     body = b'{"model":"m", "stream" :true,"temperature":1.0,"messages":[{"role":"user","content":"Hi, I am \\u0041da."}]}'
@@ -116,6 +119,12 @@ async def test_responses_api_gets_memories_and_is_stored(proxied: Proxied) -> No
         assert sent["instructions"].startswith("Be brief.\n\n")
         assert "allergic to peanuts" in sent["instructions"]
         assert await proxied.said(session) == [("user", NUTS["content"]), ("assistant", "Peanuts.")]
+
+
+def test_new_messages_and_the_answer_fit_into_one_request() -> None:
+    conversation = Conversation({}, [{"role": "user", "content": f"Line {number}"} for number in range(MAX_APPENDED_MESSAGES + 5)])
+    assert len(conversation.new) == MAX_APPENDED_MESSAGES - 1
+    assert conversation.new[-1][0]["content"] == f"Line {MAX_APPENDED_MESSAGES + 4}"
 
 
 async def test_history_and_retries_are_stored_once(proxied: Proxied) -> None:

@@ -15,7 +15,8 @@
 --                       was replaced by another one before,
 --                       agents: the agents in the writer's reach, if it is limited,
 --                       agent: the tag of the session's agent from now on ("": none), if the write sets it,
---                       anew: an append replaces the stored session}
+--                       anew: an append replaces the stored session,
+--                       mids: for each message of an append, the mid that its memory gets, or ""}
 --   new_messages        for each message: identity, tokens, 1 if it is promoted, 2 if only a PUT that changes its text
 --                       promotes it, or 0, JSON of its text, and JSON of its content beside the text, or ""
 -- `user_waiting` and `outboxes` (only with `anew`) are as in `session_delete.lua`.
@@ -25,7 +26,7 @@
 -- ARGV: fed_back: flag, updated_at?, guard: json, fields: json, new_messages...
 -- -> {"ok", version, tokens, messages, added, epoch, created (µs), creation time from the caller or "",
 --     [position, JSON of the stored content beside the text that stays…]},
---    {"mismatch", version or "0"}, {"empty", position}, {"reused", positions…},
+--    {"mismatch", version or "0"}, {"empty", position}, {"reused", positions…}, {"remembered", positions…},
 --    {"taken", position among the memories to promote} or {"agent"}
 local clock = require("storage/clock")
 local outbox = require("storage/outbox")
@@ -79,6 +80,24 @@ local reused = reused_ids()
 if #reused > 0 then return {'reused', unpack(reused)} end
 local refused = refusal()
 if refused then return refused end
+-- True if a memory belongs to the session's owner, and names this session.
+local function is_of_session(mid)
+  local memory, owner = redis.call('HMGET', root .. 'm:' .. mid, 's', 'ns', 'u'), {}
+  for i = 1, #fields.doc, 2 do owner[fields.doc[i]] = fields.doc[i + 1] end
+  return memory[1] == owner.s and (memory[2] or '') == (owner.ns or '') and (memory[3] or '') == (owner.u or '')
+end
+-- Returns the positions of messages that are new to the session, but whose id has a memory from a deleted session.
+local function remembered()
+  local positions = {}
+  for position, mid in ipairs(fields.mids or {}) do
+    local id = string.match(ARGV[new_messages_at + 5 * (position - 1)], '^[^\n]*\n')
+    local is_known = exists and redis.call('ZSCORE', ids, id)
+    if mid ~= '' and not is_known and is_of_session(mid) then positions[#positions + 1] = position - 1 end
+  end
+  return positions
+end
+local known = remembered()
+if #known > 0 then return {'remembered', unpack(known)} end
 local new_memories, unchanged = own_memories.new_ones(fields.to_promote, fields.memories, put and exists and meta)
 for _, position in ipairs(new_memories) do
   local owner = owners.owner_of(fields.to_promote[position + 2])
