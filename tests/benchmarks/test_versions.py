@@ -11,7 +11,7 @@ from benchmarks.versions import markdown, row, upper_bound
 
 def test_the_bound_of_a_median_is_an_order_statistic() -> None:
     assert upper_bound([1.0, 2.0, 3.0, 4.0]) == math.inf  # in one of sixteen cases, all four lie below the median
-    assert upper_bound([5.0, 3.0, 1.0, 2.0, 4.0]) == 5.0  # one of thirty-two
+    assert upper_bound([5.0, 3.0, 1.0, 2.0, 4.0]) == 5.0  # in one of thirty-two
     assert upper_bound([float(value) for value in range(11)]) == 8.0  # in 67 of 2048 cases, nine or more of eleven do
 
 

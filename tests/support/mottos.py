@@ -124,7 +124,7 @@ TOOLS = ToolSet()
 
 @TOOLS.tool(WhoseMotto, Motto)
 async def read_motto(services: Services, caller: Caller, arguments: WhoseMotto) -> BaseModel:
-    """Return a user's motto."""
+    """Tells what a user goes by."""
     return await services[MottoStore].read(caller.scope.tenant, arguments.user_id or caller.user_id)
 
 

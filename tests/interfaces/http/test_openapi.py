@@ -71,7 +71,7 @@ def test_all_routes_are_operations() -> None:
 
 def test_operation_is_documented_like_a_fastapi_route() -> None:
     async def endpoint(limit: Annotated[int, Query()] = 5) -> Response:
-        """Do something."""
+        """What it does."""
         return Response(str(limit))
 
     operation = Operation("/x/{name:path}", endpoint, methods=["post"], tags=["t"], status_code=202)

@@ -1,4 +1,4 @@
-"""Test that an unsuitable Redis causes one clear line and an exit code. (tests/cli covers other start errors.)"""
+"""Test that an unsuitable Redis causes one clear line and an exit code. (tests/interfaces/cli covers other start errors.)"""
 
 from __future__ import annotations
 
