@@ -1,4 +1,4 @@
-"""The verdicts of a flood: each criterion fails by itself."""
+"""Test the verdicts on a flood of requests: each criterion fails independently."""
 
 from __future__ import annotations
 

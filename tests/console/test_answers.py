@@ -1,4 +1,4 @@
-"""Who wrote it, what changed, what waits for a decision, and what was forgotten or erased: the page answers."""
+"""Test that pages answer who wrote a memory, what changed, what waits for a decision, and which data was deleted."""
 
 from __future__ import annotations
 
@@ -162,7 +162,9 @@ async def test_ended_memories_are_shown_and_made_valid_again(new_page: Make, ope
         await expect(page.locator(".left-out .tag", has_text="no longer true")).to_have_count(1)
 
 
-async def test_narrowed_person_says_what_is_elsewhere(new_page: Make, open_url: str, api: httpx.AsyncClient) -> None:
+async def test_person_page_with_a_namespace_counts_what_other_namespaces_contain(
+    new_page: Make, open_url: str, api: httpx.AsyncClient
+) -> None:
     await _remember(api, "hal", "Hal plays chess.", namespace="chat", memory_type="semantic")
     await _remember(api, "hal", "Hal broke a chair.", id="hal-ticket", namespace="support", memory_type="semantic")
     page: Page = await new_page(open_url, java_script_enabled=False)

@@ -1,4 +1,7 @@
-"""No scripts, a slow network, a session that ends, a server that dies: the pages say so, and lose nothing."""
+"""Test pages without scripts, on a slow network, after the end of a session, and after the death of the server.
+
+The pages report the failure, and lose nothing.
+"""
 
 from __future__ import annotations
 
@@ -111,7 +114,7 @@ async def test_answer_of_a_stopping_server_does_not_replace_the_page(new_page: M
     await expect(page.get_by_role("heading", level=1)).to_have_text("People")
 
 
-async def test_server_that_dies_is_told_and_the_page_stays(
+async def test_action_shows_an_alert_and_keeps_the_page_if_the_server_is_down(
     new_page: Make, module_settings: Callable[..., Settings], redis_url: str
 ) -> None:
     settings = module_settings(KEY_PREFIX="dies")

@@ -1,4 +1,4 @@
-"""Changes, quarantine, jobs, keys, rules, export and erasure: each action seen again through the API."""
+"""Test changes, quarantine, jobs, keys, rules, export and erasure; verify each action through the API."""
 
 from __future__ import annotations
 
@@ -273,7 +273,7 @@ async def test_dead_letter_shows_its_reason_and_is_replayed_or_dropped(
     await expect(page.locator("[hx-get]")).to_have_count(0)
 
 
-async def test_key_is_made_rotated_and_revoked(new_page: Make, guarded_url: str) -> None:
+async def test_key_is_created_rotated_and_revoked(new_page: Make, guarded_url: str) -> None:
     page = await visited(new_page, guarded_url, "/keys")
     await page.get_by_label("API key").fill(ADMIN)
     await page.get_by_role("button", name="Log in").click()

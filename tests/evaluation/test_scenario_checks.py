@@ -1,4 +1,4 @@
-"""What scenarios may demand, on prompts that are written down here; and what a file of scenarios is refused for."""
+"""Test the checks of scenarios on prompts written down here, and the refusals of invalid scenario files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A time in a question orders the memories of a prompt, but does not fill it with unrelated events of that time."""
+"""Test that a time in a question orders the memories of a prompt, but does not add unrelated events of that time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reused message ids lose no message and no memory, and a correction stays a correction."""
+"""Test that reused message ids lose no message and no memory, and that a correction remains a correction."""
 
 from __future__ import annotations
 

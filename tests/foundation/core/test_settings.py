@@ -1,4 +1,4 @@
-"""Settings come from overrides, the environment and `.env`, in this order.
+"""Test that settings come from overrides, the environment and `.env`, in this order.
 
 An invalid value is reported in one line.
 """

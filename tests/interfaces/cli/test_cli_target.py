@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 LOCAL = {"MODEL_PROVIDER": "local", "EMBEDDING_PROVIDER": "local"}
 OPERATOR = "operator-of-the-tests-01"
-# All commands that look into a store or a server, but for those that run one.
+# All commands that read a store or a server, except those that start one.
 COMMANDS = [
     ["token", "add", "-d", "x"],
     ["token", "list"],
@@ -201,7 +201,7 @@ async def test_token_remove_without_a_terminal_requires_force(run: Run, server: 
 
 
 async def test_search_uses_the_default_mode_of_the_server(run: Run, redis_url: str) -> None:
-    """The number can only be found by keyword, so this tells the modes apart."""
+    """Only a keyword search finds the number, so the test distinguishes the modes."""
     prefix = f"t{str(ULID()).lower()}"
     async with stack(load_settings(KEY_PREFIX=prefix, **LOCAL), redis_url) as url:
         async with httpx.AsyncClient(base_url=url) as http:
