@@ -18,7 +18,7 @@ from tests.support.rig import record
 
 SAID = datetime(2026, 11, 23, 12, tzinfo=UTC)  # a Monday
 TEXTS = [
-    ("I flew to Rome on 3 March", "2026-03-03", "2026-03-03", "day"),
+    ("I flew to Rome on 3 October", "2026-10-03", "2026-10-03", "day"),
     ("I went to the beach yesterday", "2026-11-22", "2026-11-22", "day"),
     ("I will fly on Friday", "2026-11-27", "2026-11-27", "day"),
     ("Last week I had the flu", "2026-11-16", "2026-11-22", "week"),
