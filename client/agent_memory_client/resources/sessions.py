@@ -32,6 +32,7 @@ from agent_memory_client.models import (
     WorkingMemory,
     WorkingMemoryResponse,
 )
+from agent_memory_client.models._problems import problem_line
 from agent_memory_client.resources.base import Resource
 from agent_memory_client.resources.memories import Memories
 
@@ -329,4 +330,4 @@ def _path(session_id: str) -> str:
     try:
         return f"/v1/working-memory/{quote(_SESSION_ID.validate_python(session_id), safe='')}"
     except ValidationError as error:
-        raise MemoryValidationError(f"session_id: {error.errors()[0]['msg']}") from error
+        raise MemoryValidationError(f"session_id: {problem_line(error)}") from error

@@ -152,16 +152,25 @@ async def test_get_search_path_reads_the_memory_named_search(api: httpx.AsyncCli
 @pytest.mark.parametrize(("path", "status"), [("/v2", 404), ("/v1/health/x", 404), ("/v1/health%0A", 404), ("//v1/health", 404)])
 async def test_unknown_path_gets_404(api: httpx.AsyncClient, path: str, status: int) -> None:
     answer = await api.get(httpx.URL("http://localhost" + path))
-    assert (answer.status_code, answer.json()) == (status, {"detail": "Not Found", "code": "not_found"})
+    expected = {"detail": "Not Found: there is no such path, /docs lists all", "code": "not_found"}
+    assert (answer.status_code, answer.json()) == (status, expected)
 
 
 @pytest.mark.parametrize(
-    ("method", "path"), [("POST", "/v1/health"), ("POST", "/v1/working-memory/s1"), ("HEAD", "/v1/health"), ("PUT", "/v1/memory/prompt")]
+    ("method", "path", "allowed"),
+    [
+        ("POST", "/v1/health", "GET"),
+        ("POST", "/v1/working-memory/s1", "DELETE, GET, PUT"),
+        ("HEAD", "/v1/health", "GET"),
+        ("PUT", "/v1/memory/prompt/", "POST"),
+    ],
 )
-async def test_wrong_method_gets_405_with_allow(api: httpx.AsyncClient, method: str, path: str) -> None:
+async def test_wrong_method_gets_405_that_names_every_method_of_the_path(
+    api: httpx.AsyncClient, method: str, path: str, allowed: str
+) -> None:
     answer = await api.request(method, path)
-    assert answer.status_code == 405
-    assert "allow" in answer.headers
+    assert (answer.status_code, answer.headers["allow"]) == (405, allowed)
+    assert method == "HEAD" or answer.json()["detail"] == f"Method Not Allowed: use {allowed}"
 
 
 def _quote(text: str) -> str:

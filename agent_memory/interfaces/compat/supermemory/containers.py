@@ -31,7 +31,7 @@ class ContainerService(SupermemoryService):
         rules = await self._services[ExtractionRulesService].get(self._scope, self._namespace, tag)
         oldest, newest = [(await self.list(DocumentListing(container_tag=tag, limit=1, order=order)))[0] for order in ("asc", "desc")]
         if not oldest:
-            raise NotFound("Namespace not found")
+            raise NotFound(f"Namespace {tag} not found", field="containerTag")
         times = {"createdAt": oldest[0]["createdAt"], "updatedAt": newest[0]["updatedAt"]}
         return {"namespace": tag, "supportingContext": rules.instructions, "system": times}
 

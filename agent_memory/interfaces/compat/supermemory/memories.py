@@ -187,7 +187,7 @@ class MemoryOperations(CompatService):
         if request.id:
             record = await self.memory(request.id)
             if tags and record.user_id != request.user:
-                raise NotFound(f"Memory {request.id} not found")
+                raise NotFound(f"Memory {request.id} not found", field="id")
             return record
         for hit, _ in await self.search(Search(q=request.content or "", container_tags=tags or None, limit=20, search_mode="hybrid")):
             if hit.text == request.content:
