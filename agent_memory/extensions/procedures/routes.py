@@ -67,7 +67,7 @@ async def search_procedures(services: ServicesDep, scope: ScopeDep, body: Annota
 
 @router.get("/v1/procedures/{procedure_id}", response_model=wire.Procedure, responses=versioned(404))
 async def get_procedure(services: ServicesDep, scope: ScopeDep, procedure_id: ProcedurePath) -> Response:
-    """Returns a procedure."""
+    """Returns a procedure, with its version as ETag."""
     procedure = await services[ProcedureService].get(scope, procedure_id)
     return ModelResponse(procedure, etag(procedure.version))
 

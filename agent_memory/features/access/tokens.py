@@ -259,7 +259,7 @@ def _require_admin(who: Principal) -> None:
     if who.role is not Role.ADMIN:
         raise Forbidden("this needs credentials with the role admin")
     if who.namespaces is not None or who.users is not None or who.agents is not None:
-        raise Forbidden("credentials that are limited to certain namespaces, users or agents cannot manage API keys")
+        raise Forbidden("credentials that are limited to certain namespaces, users or agents cannot manage API keys: use others")
 
 
 def _limit(values: Sequence[str] | None) -> frozenset[str] | None:

@@ -177,7 +177,7 @@ class OperationService:
     async def _find_dead(self, scope: Scope, operation_id: str) -> tuple[Mark, OperationRecord]:
         mark, operation = await self._find(scope, operation_id)
         if operation.state is not OperationState.DEAD:
-            raise Conflict(f"operation {operation_id} is {operation.state.value}, not dead")
+            raise Conflict(f"operation {operation_id} is {operation.state.value}, not dead: only dead operations can be retried or dropped")
         return mark, operation
 
     async def _find(self, scope: Scope, operation_id: str) -> tuple[Mark, OperationRecord]:

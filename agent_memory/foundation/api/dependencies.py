@@ -40,7 +40,7 @@ def home_of(request: Request) -> OpenedStore:
     """Return the runtime for requests that do not involve tenant data. Raises Unavailable while the server starts."""
     runtime: OpenedStore | None = request.scope["app"].state.runtime
     if runtime is None:
-        raise Unavailable("the server is starting")
+        raise Unavailable("the server is starting: try again")
     return runtime
 
 

@@ -24,7 +24,7 @@ from agent_memory.foundation.core.errors import (
     UnsupportedRequest,
 )
 from agent_memory.foundation.core.input.unknown_fields import UnknownFields
-from agent_memory_client.models._problems import plain_problems
+from agent_memory_client._wire.problems import plain_problems
 
 log = logging.getLogger(__name__)
 

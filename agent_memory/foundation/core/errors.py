@@ -65,7 +65,7 @@ class NotFound(AgentMemoryError, code="not_found", status=404):
     """
 
     def __init__(self, message: str, *, field: str = "", hint: str = "", **data: Any) -> None:
-        hint = hint or f"check {field}, user_id and namespace, and what your credentials cover"
+        hint = hint or f"check {field}, whose it is (user_id, namespace), and what your credentials cover"
         super().__init__(message, **data, **({"field": field, "hint": hint} if field else {}))
 
 

@@ -14,8 +14,8 @@ from agent_memory.foundation.core.errors import BadInput, NotSupported
 from agent_memory.foundation.core.input.bounds import check_values
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.runtime import Runtime
+from agent_memory_client._wire.problems import plain_problems
 from agent_memory_client.models import MemoryRecordResult, MemoryRecordResultsResponse, SearchRequest
-from agent_memory_client.models._problems import plain_problems
 
 MAX_PAGE = 100
 _MOST_PAGES = 5_000

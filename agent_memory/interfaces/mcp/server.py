@@ -35,7 +35,7 @@ from agent_memory.interfaces.mcp.schemas import input_schema, output_schema
 from agent_memory.interfaces.mcp.tools import TOOLS, chosen_tools
 from agent_memory.interfaces.mcp.who import Who
 from agent_memory.runtime import Runtime
-from agent_memory_client.models._problems import plain_problems
+from agent_memory_client._wire.problems import plain_problems
 
 log = logging.getLogger(__name__)
 

@@ -10,9 +10,9 @@ from urllib.parse import quote
 from pydantic import BaseModel, ValidationError
 from pydantic_core import to_jsonable_python
 
+from agent_memory_client._wire.problems import problem_line
 from agent_memory_client.errors import MemoryValidationError
 from agent_memory_client.models import RecencyConfig, new_id
-from agent_memory_client.models._problems import problem_line
 
 Model = TypeVar("Model", bound=BaseModel)
 Method: TypeAlias = Literal["GET", "PUT", "POST", "PATCH", "DELETE"]

@@ -16,6 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 from agent_memory_client._merging import MergeStrategy, merge_data
 from agent_memory_client._wire.answers import Acknowledgement, parse, parse_acknowledgement
 from agent_memory_client._wire.checks import as_messages, as_records, message_body, new_session
+from agent_memory_client._wire.problems import problem_line
 from agent_memory_client._wire.requests import Call, MessageWait, Wait, checked, given, idempotency_headers, jsonable, query, wait_seconds
 from agent_memory_client.errors import MemoryNotFoundError, MemoryPreconditionFailedError, MemoryValidationError
 from agent_memory_client.models import (
@@ -32,7 +33,6 @@ from agent_memory_client.models import (
     WorkingMemory,
     WorkingMemoryResponse,
 )
-from agent_memory_client.models._problems import problem_line
 from agent_memory_client.resources.base import Resource
 from agent_memory_client.resources.memories import Memories
 

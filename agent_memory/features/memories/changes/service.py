@@ -180,7 +180,7 @@ class HistoryService:
         """Carry out a proposal. Raises NotFound, and Conflict if it is not a proposal or a memory has changed."""
         change = await self._require(scope, change_id)
         if change.proposal is None:
-            raise Conflict(f"change {change_id} is not a proposal")
+            raise Conflict(f"change {change_id} is not a proposal: only proposals can be approved")
         approval = next((self._approvals[kind] for kind in change.proposal if kind in self._approvals), None)
         if approval is not None:
             rendered = (await self._render_changes(scope, [change]))[0]

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from agent_memory.foundation.core.errors import BadInput
+from agent_memory_client._wire.problems import plain_problems
 from agent_memory_client.models import ANSWER
-from agent_memory_client.models._problems import plain_problems
 
 Model = TypeVar("Model", bound=BaseModel)
 

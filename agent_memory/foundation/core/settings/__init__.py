@@ -80,7 +80,7 @@ def load_settings(**overrides: Any) -> Settings:
         named = [name for name, (_, field) in fields_by_variable.items() if f'"{field}"' in str(error)]
         raise StartupError(f"setting {named[0] if named else '?'}: must be JSON, a list in [] or an object in {{}}") from error
     except ValidationError as error:
-        from agent_memory_client.models._problems import plain_problems
+        from agent_memory_client._wire.problems import plain_problems
 
         first = plain_problems(error)[0]
         place = [str(part) for part in first["loc"]] or ["?"]
