@@ -129,7 +129,7 @@ def _whole_tenant(scope: Scope) -> None:
     """Raise Forbidden for callers limited to namespaces, users or agents, because views belong to the whole tenant."""
     if scope.limited:
         raise Forbidden(
-            "creating, running or deleting summary views requires credentials that are not limited to certain namespaces, users or agents"
+            "summary views belong to the whole tenant: use credentials that are not limited to certain namespaces, users or agents"
         )
 
 

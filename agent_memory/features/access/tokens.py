@@ -257,7 +257,7 @@ class OperatorTokens:
 
 def _require_admin(who: Principal) -> None:
     if who.role is not Role.ADMIN:
-        raise Forbidden("this needs credentials with the role admin")
+        raise Forbidden("these credentials do not have the role admin: use others")
     if who.namespaces is not None or who.users is not None or who.agents is not None:
         raise Forbidden("credentials that are limited to certain namespaces, users or agents cannot manage API keys: use others")
 

@@ -127,7 +127,7 @@ class ImportService:
         """
         writing(scope)
         if user_id is None and scope.limited:
-            raise Forbidden("only credentials for the whole tenant may import a whole store")
+            raise Forbidden("only credentials for the whole tenant may import a whole store: use them, or send user_id")
         namespace = list_place_of(scope, namespace, user_id)[0] if agent_id is None else whole_agent(scope, namespace, agent_id)
         rows = BytesIO(lines)
         head = next(rows, None)

@@ -68,7 +68,7 @@ def writing(scope: Scope) -> Scope:
 def administering(scope: Scope) -> Scope:
     """Return `scope`. Raises Forbidden if its caller is not an administrator."""
     if not scope.may_administer:
-        raise Forbidden("this needs credentials with the role admin")
+        raise Forbidden("these credentials do not have the role admin: use others")
     return scope
 
 

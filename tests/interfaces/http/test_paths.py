@@ -138,6 +138,11 @@ async def test_bad_parameters_are_refused_by_name(api: httpx.AsyncClient, path: 
     assert answer.json()["detail"][0]["loc"] == ["query", field]
 
 
+async def test_a_bad_wait_names_every_form_that_is_possible(api: httpx.AsyncClient) -> None:
+    answer = await api.post("/v1/long-term-memory/?wait=later", json={"memories": []})
+    assert answer.json()["detail"][0]["msg"] == "wait: must be true, false, or seconds from 0 to 20"
+
+
 async def test_too_many_parameters_are_rejected(api: httpx.AsyncClient) -> None:
     answer = await api.delete("/v1/long-term-memory?" + "&".join(["memory_ids=a"] * 2001))
     assert answer.status_code == 422

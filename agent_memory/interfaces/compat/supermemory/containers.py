@@ -72,7 +72,7 @@ class ContainerService(SupermemoryService):
 
     def _settings_owner(self) -> ItemOwner:
         if self._scope.agents is not None:
-            raise Forbidden("settings belong to all agents: these credentials are limited to some")
+            raise Forbidden("settings belong to all agents: use credentials that are not limited to certain agents")
         return ItemOwner(*place_of(self._scope, self._namespace, None))
 
     async def delete_container(self, tag: str) -> dict[str, Any]:
