@@ -27,7 +27,7 @@ _NEEDED = MappingProxyType(
         "tuple": "must be a list",
     }
 )
-# pydantic's error types, such as `int_parsing`. `string_too_short` and the like do not match: their messages name the limit.
+# Error types that name a type, such as int_parsing. The messages of all others name their limit already.
 _TYPE = re.compile(r"([a-z_]+?)_(?:attributes_type|type|parsing|parsing_size|from_[a-z_]+)")
 _WORDS = (
     (re.compile(r"^(?:Value error|Assertion failed), "), ""),
