@@ -105,7 +105,7 @@ class FileService:
         namespace, user_id = place_of(scope, ref.namespace, ref.user_id)
         row = await self._store.load(scope, SessionRef(ref.session_id, namespace, user_id))
         if row.file is None or not may_reach(scope, row.file):
-            raise NotFound(f"there is no file {ref.session_id}")
+            raise NotFound(f"there is no file {ref.session_id}", field="file_id")
         return row
 
     async def list_files(self, scope: Scope, namespace: str | None, user_id: str | None, offset: int, limit: int) -> FileList:

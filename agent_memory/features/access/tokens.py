@@ -220,7 +220,7 @@ class TokenService:
             return exact
         matches = [token for token in await self._mine(who) if len(name) >= 4 and token.digest.startswith(name)]
         if not matches:
-            raise NotFound("there is no such API key")
+            raise NotFound("there is no such API key", field="token_id", hint="GET /v1/auth/tokens lists all")
         if len(matches) > 1:
             raise Conflict(f"{len(matches)} API keys begin with this: give more characters of the hash, or the id")
         return matches[0]
@@ -256,9 +256,9 @@ class OperatorTokens:
 
 def _require_admin(who: Principal) -> None:
     if who.role is not Role.ADMIN:
-        raise Forbidden("this needs credentials with the role admin")
+        raise Forbidden("these credentials do not have the role admin: use others")
     if who.namespaces is not None or who.users is not None or who.agents is not None:
-        raise Forbidden("credentials that are limited to certain namespaces, users or agents cannot manage API keys")
+        raise Forbidden("credentials that are limited to certain namespaces, users or agents cannot manage API keys: use others")
 
 
 def _names(token: Token, limit: Literal["us", "ag"]) -> frozenset[str]:

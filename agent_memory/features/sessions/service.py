@@ -235,7 +235,7 @@ class SessionService:
         if state is None and (only := await self._store.find_only(scope, ref)) is not None:
             state = await self._store.get(scope, only, last, window)
         if state is None:
-            raise NotFound(f"Session {session_id} not found")
+            raise NotFound(f"Session {session_id} not found", field="session_id")
         messages: Sequence[StoredMessage] = state.messages
         if last is not None:
             messages = await self._last(scope, state, last)
@@ -259,7 +259,7 @@ class SessionService:
             # As in `get`, use the only session that matches.
             only = await self._store.find_only(scope, ref)
             if only is None or await self._store.merge_data(scope, only, data, if_match) is None:
-                raise NotFound(f"Session {session_id} not found")
+                raise NotFound(f"Session {session_id} not found", field="session_id")
             ref = only
         return await self.get(scope, session_id, namespace=ref.namespace, user_id=ref.user_id)
 

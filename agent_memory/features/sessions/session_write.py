@@ -215,4 +215,6 @@ def read_stamp(reply: Any, promoted: Sequence[int]) -> SessionStamp:
 def refuse_mismatch(reply: Any) -> None:
     if reply[0] == b"mismatch":
         current = int(reply[1])
-        raise VersionMismatch(f"If-Match does not match the stored version ({current or 'none'})", current=current)
+        raise VersionMismatch(
+            f"If-Match does not match the stored version ({current or 'none'}): read it again and send its ETag", current=current
+        )

@@ -44,7 +44,7 @@ from agent_memory.foundation.core.errors import (
 )
 from agent_memory.foundation.core.feature import AgentExporter, Exporter, SessionPart
 from agent_memory.foundation.core.input.validation import validated
-from agent_memory.foundation.core.permissions import within
+from agent_memory.foundation.core.permissions import access_denied, denied_field, within
 from agent_memory.foundation.core.scope import Scope, SessionRef, Work, carrying_out
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.llm.tokens import TokenCounter
@@ -127,7 +127,7 @@ class ImportService:
         """
         writing(scope)
         if user_id is None and scope.limited:
-            raise Forbidden("only credentials for the whole tenant may import a whole store")
+            raise Forbidden("only credentials for the whole tenant may import a whole store: use them, or send user_id")
         namespace = list_place_of(scope, namespace, user_id)[0] if agent_id is None else whole_agent(scope, namespace, agent_id)
         rows = BytesIO(lines)
         head = next(rows, None)
@@ -253,7 +253,8 @@ class ImportService:
     async def _memory(self, run: _Run, number: int, memory: MemoryExport) -> None:
         versions = [*memory.versions, *([memory.now] if memory.now else [])]
         if not all(within(run.scope, version.record) for version in versions):
-            raise Forbidden("these credentials do not give access to its namespace or agent")
+            record = next(version.record for version in versions if not within(run.scope, version.record))
+            raise access_denied("this memory", denied_field(run.scope, record))
         run.batch.append((number, memory))
         if len(run.batch) >= _BATCH:
             await self._memories(run)

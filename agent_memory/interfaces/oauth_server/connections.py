@@ -19,6 +19,7 @@ from agent_memory.features.access.tokens import LEASE_SECONDS, PREFIX, TokenGate
 from agent_memory.foundation.core.errors import Forbidden, Unauthenticated
 from agent_memory.foundation.core.feature import Services
 from agent_memory.foundation.core.logs import get_logger
+from agent_memory.foundation.core.permissions import access_denied
 from agent_memory.foundation.core.scope import Principal, Role
 from agent_memory.foundation.foundation import Foundation
 from agent_memory.foundation.storage.connection import read, redis_errors, write
@@ -89,7 +90,7 @@ class Connections:
         Raises Unauthenticated, Forbidden, and ErasureUnderWay.
         """
         if caller.users is not None and not (users and users <= caller.users):
-            raise Forbidden("your API key does not give access to this user", field="user")
+            raise access_denied("this user", "user")
         parent, grandparent = await self._gate.digests_of(caller)
         if grandparent is not None:
             raise Forbidden("a connected app cannot connect others: log in with your own API key")

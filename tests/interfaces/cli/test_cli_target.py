@@ -174,7 +174,7 @@ async def test_invalid_value_is_reported_as_one_sentence(run: Run, server: str) 
     searched = await run("search", "x", "--text-scorer", "LOUDEST", **given)
     one_line(searched, f"{server} refuses: text_scorer: must be one of")
     listed = await run("call", "GET", "/v1/operations?state=no-such-state", **given)
-    one_line(listed, f"{server} refuses: state: Input should be")
+    one_line(listed, f"{server} refuses: state: must be")
     for result in (searched, listed):
         assert "{" not in result.stderr
         assert result.stderr.count("text_scorer: ") + result.stderr.count("state: ") == 1, "the field is named once"

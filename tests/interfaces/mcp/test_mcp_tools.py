@@ -323,10 +323,11 @@ async def compaction(session: Session, server: Server, namespace: str) -> None:
 
 async def refusals(session: Session) -> None:
     """A failure returns an error with a hint, never an empty answer."""
-    assert await session.error("get_long_term_memory", memory_id="nobody") == "404: Memory with ID nobody not found"
+    missing = await session.error("get_long_term_memory", memory_id="nobody")
+    assert missing.startswith("404: Memory with ID nobody not found: check memory_id, ")
     assert (await session.error("edit_long_term_memory", memory_id="nobody", text="x")).startswith("404: ")
     assert (await session.error("edit_long_term_memory", memory_id="nobody")).startswith("400: ")
-    assert await session.error("search_long_term_memory") == "422: text: Field required"
+    assert await session.error("search_long_term_memory") == "422: text: is required: add it"
     assert (await session.error("search_long_term_memory", text="x", topics={})).startswith("422: topics: must have an operator")
     assert (await session.error("memory_prompt", query="x", session_id={"any": ["a", "b"]})).startswith("400: session_id: name one session")
     assert (await session.error("memory_prompt", query="x", include_long_term_search=False)).startswith("400: ")

@@ -222,7 +222,7 @@ async def _complete(client: Redis, name: str) -> None:
     deadline, pause = asyncio.get_running_loop().time() + _BUILD_SECONDS, 0.02
     while int((await _info(client, name) or {}).get(b"indexing", 0)) != 0:
         if asyncio.get_running_loop().time() > deadline:
-            raise StartupError(f"the search index {name} is still being built after {_BUILD_SECONDS:.0f} s")
+            raise StartupError(f"the search index {name} is still being built after {_BUILD_SECONDS:.0f} s: start again later")
         # Each look interrupts the build, and several processes may wait for it.
         await asyncio.sleep(pause)
         pause = min(1.25 * pause, 0.5)

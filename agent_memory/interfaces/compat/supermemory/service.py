@@ -147,7 +147,7 @@ class SupermemoryService(MemoryOperations):
             except Unavailable:
                 raise
             except AgentMemoryError as error:
-                results.append({"id": "", "status": "error", "error": error.message})
+                results.append({"id": "", "status": "error", "error": error.advice})
         failed = sum(result["status"] == "error" for result in results)
         return {"results": results, "success": len(results) - failed, "failed": failed}
 
@@ -176,7 +176,7 @@ class SupermemoryService(MemoryOperations):
         """
         session = await self._find(name, user) or await self._moving(name, user, changes.tags())
         if session is None:
-            raise NotFound("Document not found")
+            raise NotFound(f"Document {name} not found", field="id")
         content, metadata = content_of(session), stored_metadata(session)
         tags = changes.tags() or [*([session.user_id] if session.user_id else []), *(metadata.get(TAGS) or [])]
         document = Document(
@@ -201,7 +201,7 @@ class SupermemoryService(MemoryOperations):
             return
         (record,) = await self._services[MemoryStore].get(self._scope, [name])
         if record is None or user not in (None, record.user_id):
-            raise NotFound("Document not found")
+            raise NotFound(f"Document {name} not found", field="id")
         await self.forget_ids([record.id], record.user_id)
 
     async def delete_many(self, request: BulkDelete, user: str | None = None) -> dict[str, Any]:
@@ -308,7 +308,7 @@ class SupermemoryService(MemoryOperations):
     async def _session(self, name: str, user: str | None) -> WorkingMemoryResponse:
         session = await self._find(name, user)
         if session is None:
-            raise NotFound("Document not found")
+            raise NotFound(f"Document {name} not found", field="id")
         return session
 
     async def _statuses(self, sessions: Sequence[WorkingMemoryResponse]) -> list[str]:
