@@ -1,6 +1,6 @@
-"""What mkdocs is told besides mkdocs.yml (its `hooks`): pages of the site that are not in docs/, and links that work in both places.
+"""Hooks for mkdocs. They add the pages that are not in docs/, and make the repository's links work on the site.
 
-Links in the repository lead to files; on the site those to pages stay links, and those to sources become the names of files.
+A link to a page becomes a link to its address on the site. A link to a source file becomes the name of the file.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ sys.path.insert(0, str(ROOT))
 from scripts.api_reference import reference  # noqa: E402
 from scripts.reference.key_table import table  # noqa: E402
 
-BESIDE = {
+OTHER_PAGES = {
     "README.md": "index.md",
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "reporting.md",
     "tests/README.md": "tests.md",
 }
-"""Pages of the repository outside docs/, and what they are called on the site."""
+"""Pages outside docs/, and their names on the site."""
 
 _FENCED = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s#]*)(#[^)\s]*)?\)")
@@ -36,16 +36,16 @@ _LOADED = re.compile(r"<(?:script|link|img|iframe|source)\b[^>]*\b(?:src|href)=[
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Adds the pages that are not in docs/."""
-    for source, name in BESIDE.items():
+    """Add the pages that are not in docs/."""
+    for source, name in OTHER_PAGES.items():
         files.append(File.generated(config, name, content=(ROOT / source).read_text("utf-8")))
     files.append(File.generated(config, "api.md", content=reference()))
     return files
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Leads links to the pages of the site; what is a source in the repository is named instead."""
-    names = {name: source for source, name in BESIDE.items()}
+    """Insert the table of keys, and convert the links of a page."""
+    names = {name: source for source, name in OTHER_PAGES.items()}
     source = names.get(page.file.src_uri, f"docs/{page.file.src_uri}")
     parts = _FENCED.split(markdown.replace("<!-- table of keys -->", table()))
     return "".join(part if part.startswith("```") else _LINK.sub(lambda match: _link(match, source), part) for part in parts)
@@ -57,14 +57,14 @@ def _link(match: re.Match[str], source: str) -> str:
         return match[0]
     path = os.path.normpath(os.path.join(os.path.dirname(source), target))
     here = os.path.dirname(source.removeprefix("docs/")) if source.startswith("docs/") else ""
-    name = BESIDE.get(path) or (path.removeprefix("docs/") if path.startswith("docs/") else None)
+    name = OTHER_PAGES.get(path) or (path.removeprefix("docs/") if path.startswith("docs/") else None)
     if name is None:
         return text
     return f"{picture}[{text}]({os.path.relpath(name, here or '.')}{anchor or ''})"
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
-    """Refuses a page that would load something from another host."""
+    """Raise PluginError if a page loads a file from another host."""
     if (foreign := _LOADED.search(output)) is not None:
-        raise PluginError(f"{page.file.src_uri} loads something from another host: {foreign[0]}")
+        raise PluginError(f"{page.file.src_uri} loads a file from another host: {foreign[0]}")
     return output
