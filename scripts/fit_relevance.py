@@ -274,7 +274,10 @@ Weights = Mapping[str, Features]
 
 
 def fit(samples: Sequence[Sample]) -> Weights:
-    """Return both regressions. Give equal weight to all sets, and in each to wholes and parts, and to questions with and without evidence."""
+    """Return both regressions.
+
+    All sets have equal weight. In each set, so do whole conversations and parts, and questions with and without evidence.
+    """
     known, memory = list[tuple[Features, bool, float]](), list[tuple[Features, bool, float]]()
     alike = Counter((sample.set, sample.whole, sample.evidence > 0) for sample in samples if sample.known is not None)
     answered = Counter(sample.set for sample in samples if sample.evidence)
@@ -323,7 +326,8 @@ def report(samples: Sequence[Sample], weights: Weights) -> str:
         parts.append(
             f"{'whole' if whole else 'parts'}: evidence {100 * evidence / max(sum(s.evidence for s, _ in with_evidence), 1):5.1f}"
             f" ({100 * evidence / max(uncut, 1):5.1f} of the first {first}), precision {100 * evidence / max(lines, 1):4.1f},"
-            f" {lines / max(len(with_evidence), 1):4.1f} lines; without evidence: nothing shown {100 * nothing / max(len(without_evidence), 1):3.0f} %,"
+            f" {lines / max(len(with_evidence), 1):4.1f} lines; without evidence:"
+            f" nothing shown {100 * nothing / max(len(without_evidence), 1):3.0f} %,"
             f" {sum(map(len, without_evidence)) / max(len(without_evidence), 1):4.1f} lines"
         )
     return "\n  ".join(parts)
