@@ -7,9 +7,10 @@ everything, writes sessions and messages that are far too long, and leaves backg
 Each round has a slice of both kinds, with the same requests at the same intervals. Their order changes from round to
 round, so that a change in the machine's speed affects both. Before each slice, all waiting work is done.
 
-The command prints the figures of both tenants and whether the promise holds: the quiet tenant's 95th percentile is
-within 1.5 times of its value alone, each of its answers is a 200, the flood was sent in full, and each refusal of it
-names a time to retry.
+The command prints the figures of both tenants, and whether these criteria hold:
+
+- The quiet tenant's 95th percentile is within 1.5 times of its value alone, and all its answers are 200.
+- The whole flood was sent, and each refusal of it names a time to retry.
 
 The flood comes from its own process, which runs only on idle cores, as if it came from another machine: the cost of
 sending it is not the server's.

@@ -46,7 +46,7 @@ def evaluation_server(url: str | None = None, settings: Mapping[str, str] | None
         changed = {name: value for name, value in (settings or {}).items() if value}
         without = elsewhere.union(settings or {})
         environment = {name: value for name, value in os.environ.items() if name.upper() not in without} | changed
-        # The folder has no .env. In a session of its own, the server gets no Ctrl-C from the terminal: we stop it
+        # The folder has no .env. In its own session, the server gets no Ctrl-C from the terminal: we stop it
         # ourselves.
         process = subprocess.Popen(
             command, env=_with_our_path(environment), cwd=folder, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True
