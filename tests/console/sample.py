@@ -83,7 +83,7 @@ async def load_sample(api: httpx.AsyncClient, user: str = USER, session: str = S
     )
     block = {
         "value": "No peanuts, ever. Fifteen minutes at most on weekdays; fish on Fridays.",
-        "description": "What the kitchen must respect",
+        "description": "Rules for the kitchen",
     }
     await _ok(api.put("/v1/blocks/cooking", params={"user_id": user}, json=block))
     procedure = {

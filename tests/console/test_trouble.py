@@ -40,7 +40,7 @@ async def test_every_page_reads_without_scripts(new_page: Make, open_url: str, a
         "/jobs": "Profiles and timelines",
         "/keys": "A new key",
         "/server": "What a profile shows",
-        f"/erase/{USER}": "There is no undo",
+        f"/erase/{USER}": "You cannot undo it",
     }
     for path, text in shown.items():
         await page.goto(f"/console{path}")
@@ -94,7 +94,7 @@ async def test_form_sent_after_the_session_ended_changes_nothing(new_page: Make,
     await page.goto("/console/server")
     await page.get_by_label("API key").fill(ADMIN)
     await page.get_by_role("button", name="Log in").click()
-    await page.get_by_label("What to remember, and what never").fill("Nothing.")
+    await page.get_by_label("What to remember, and what to leave out").fill("Nothing.")
     with Redis.from_url(redis_url) as client:
         for name in client.scan_iter("*browser:*"):
             client.delete(name)

@@ -1,4 +1,4 @@
-"""Test that pages and docstrings are short and easy to read. Code and tables are excluded."""
+"""Test that pages, docstrings and comments are short and easy to read. The tests skip code and tables."""
 
 from __future__ import annotations
 
@@ -43,6 +43,9 @@ _GENERATED = re.compile(r"<!-- (\w+): begin -->.*?<!-- \1: end -->", re.DOTALL)
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 _TABLE_ROW = re.compile(r"\S {2,}\S|^\s*\||──")
 _CAPITALIZED = re.compile(r"(?<=[^.:?\"`] )[A-Z][a-z]")
+_COMMENT = re.compile(r"(?:^|\s) *# .+", re.MULTILINE)
+_LUA_COMMENT = re.compile(r"--+ .+")
+_TS_COMMENT = re.compile(r"(?:/\*\*|//|^ *\*) .+", re.MULTILINE)
 _BULLET = re.compile(r"\s*(?:[-*]|\d+\.) ")
 
 
@@ -99,20 +102,30 @@ def count_words(page: str) -> int:
     return sum(any(map(str.isalnum, word)) for word in _FENCED.sub("", page).split())
 
 
+def comments(path: Path) -> list[str]:
+    """Return the comments of a file, line by line. Headings in strings count, too, so that this stays fast."""
+    pattern = _LUA_COMMENT if path.suffix == ".lua" else _TS_COMMENT if path.suffix == ".ts" else _COMMENT
+    is_text = path.suffix in (".py", ".lua", ".ts", ".sh", ".toml", ".yml") or path.name in ("Makefile", "Dockerfile")
+    return pattern.findall(path.read_text("utf-8")) if is_text else []
+
+
+SOURCES = ("agent_memory", "worker", "client", "evaluation", "scripts", "benchmarks", "examples", "client-ts")
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 @cache
 def all_sentences(kind: str) -> list[tuple[str, str]]:
-    """Return places and sentences of the pages, or of the docstrings of packages or tests."""
+    """Return places and sentences of the pages, of docstrings of packages or tests, or of comments."""
     if kind == "pages":
         return [(str(path.relative_to(ROOT)), sentence) for path in PAGES for sentence in page_sentences(path.read_text("utf-8"))]
-    folders = ("tests",) if kind == "tests" else ("agent_memory", "worker", "client", "evaluation")
-    sources = (path for path in files(*folders) if path.suffix == ".py")
+    sources = sorted(path for path in files(*(("tests",) if kind == "tests" else SOURCES)) if "_sync" not in path.parts)
+    if kind == "comments":
+        sources += [ROOT / name for name in ("Makefile", "Dockerfile", "docker-compose.yml", "mkdocs.yml", "pyproject.toml")]
+        return [(str(path.relative_to(ROOT)), comment) for path in sources for comment in comments(path)]
     return [
         (f"{path.relative_to(ROOT)}:{line}", sentence)
-        for path in sorted(sources)
-        if "_sync" not in path.parts
+        for path in sources
+        if path.suffix == ".py"
         for line, docstring in docstrings(path.read_text("utf-8")).items()
         for sentence in docstring_sentences(docstring)
     ]
@@ -123,7 +136,7 @@ def test_sentences_are_short(kind: str) -> None:
     assert not [(place, sentence) for place, sentence in all_sentences(kind) if len(sentence.split()) > MOST_WORDS_IN_SENTENCE]
 
 
-@pytest.mark.parametrize("kind", list(PASSIVE_SHARE))
+@pytest.mark.parametrize("kind", [*PASSIVE_SHARE, "comments"])
 def test_sentences_have_no_banned_phrases(kind: str) -> None:
     assert not [(place, match[0], sentence) for place, sentence in all_sentences(kind) if (match := BANNED.search(sentence))]
 

@@ -104,7 +104,7 @@ async def _keep_text(runtime: Runtime, scope: Scope, file: StoredFile, messages:
     body = AppendMessagesRequest.model_construct(
         messages=list(messages), namespace=ref.namespace, user_id=ref.user_id, agent_id=file.agent_id, context_window_max=_WHOLE_WINDOW
     )
-    await runtime[SessionService].append(scope, ref.session_id, body, anew=True)
+    await runtime[SessionService].append(scope, ref.session_id, body, replaces=True)
 
 
 async def _replace(runtime: Runtime, scope: Scope, ref: SessionRef, records: Sequence[MemoryRecord], message_ids: Sequence[str]) -> None:

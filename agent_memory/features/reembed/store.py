@@ -26,7 +26,7 @@ from agent_memory.foundation.storage.search.indexes import VectorSpec
 
 Phase = Literal["filling", "paused", "swapped", "ending"]
 # Memories in one step by a worker: a local model takes a second or two for them. With fewer missing vectors, searches
-# may switch: those memories are found by meaning a moment later, like all new ones.
+# may switch: searches by meaning find these memories a moment later, like all new memories.
 MOST_MISSING = 64
 _SCAN = 1000
 _SAMPLE = 300

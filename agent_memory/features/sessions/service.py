@@ -165,17 +165,17 @@ class SessionService:
         return SessionAnswer(WorkingMemoryResponse.model_construct(None, **session), written.version, not timed)
 
     async def append(
-        self, scope: Scope, session_id: str, body: AppendMessagesRequest, *, if_match: str | None = None, anew: bool = False
+        self, scope: Scope, session_id: str, body: AppendMessagesRequest, *, if_match: str | None = None, replaces: bool = False
     ) -> AppendMessagesResponse:
         """Append messages like `append_messages`, but return only the answer."""
-        return (await self.append_messages(scope, session_id, body, if_match=if_match, anew=anew))[0]
+        return (await self.append_messages(scope, session_id, body, if_match=if_match, replaces=replaces))[0]
 
     async def append_messages(
-        self, scope: Scope, session_id: str, body: AppendMessagesRequest, *, if_match: str | None = None, anew: bool = False
+        self, scope: Scope, session_id: str, body: AppendMessagesRequest, *, if_match: str | None = None, replaces: bool = False
     ) -> tuple[AppendMessagesResponse, Sequence[MemoryMessage]]:
         """Append messages, creating the session if it is missing. Skip messages that the session already has.
 
-        Return the answer and the messages as stored: a new message that reuses an id gets a different id. If `anew` is
+        Return the answer and the messages as stored: a new message that reuses an id gets a different id. If `replaces` is
         true, the messages replace the session, but its long-term memories are kept.
         """
         ref = session_of(scope, session_id, body.namespace, body.user_id)
@@ -195,10 +195,10 @@ class SessionService:
             distinct_ids=True,
             agent_id=body.agent_id,
             if_match=if_match,
-            anew=anew,
+            replaces=replaces,
             fed_back=await self._is_fed_back(body.messages),
             empty=_empty(body.messages),
-            compare=None if anew else partial(self._former.compare, scope, ref),
+            compare=None if replaces else partial(self._former.compare, scope, ref),
             **self._window_fields(body.model_name, body.context_window_max),
         )
         written = await self._store.write(scope, ref, change)

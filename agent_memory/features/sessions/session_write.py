@@ -90,7 +90,7 @@ class SessionWrite:
     """If true, a message that reuses another message's id gets a different id, in place."""
     empty: Sequence[int] = ()
     """Positions of empty messages. The write fails, unless the session stores them with content other than text."""
-    anew: bool = False
+    replaces: bool = False
     """If true, an append replaces the session and its pending work."""
     compare: Callable[[Sequence[NewMessage]], Awaitable[None]] | None = None
     """Called with new messages whose ids have memories from a deleted session (`former_messages.py`)."""
@@ -180,7 +180,7 @@ def write_arguments(scope: Scope, ref: SessionRef, change: SessionWrite) -> dict
         "fields": {"create": identity, "doc": doc, "set": stored_fields, "unset": removed_fields, "empty": list(change.empty)}
         | ({} if scope.agents is None else {"agents": sorted(scope.agents)})
         | ({"agent": tag(change.agent_id or "")} if change.agent_id is not None or change.mode == "put" else {})
-        | {name: True for name in ("anew", "distinct_ids") if getattr(change, name)},
+        | {name: True for name in ("replaces", "distinct_ids") if getattr(change, name)},
     }
 
 

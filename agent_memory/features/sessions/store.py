@@ -179,7 +179,7 @@ class SessionStore:
             wake=self._keys.wake,
             user_waiting=self._user_waiting(k, scope.tenant, ref.user_id),
             set_aside=k.set_aside,
-            outboxes=self._outboxes if change.anew else (),
+            outboxes=self._outboxes if change.replaces else (),
             root=self._keys.root,
             guard=self._guard(scope, ref, change.agent_id),
             new_messages=args,

@@ -147,4 +147,4 @@ def test_size_check_reports_folders_with_too_many_files(tmp_path: Path) -> None:
         (tmp_path / folder).mkdir(parents=True)
         for name in ("__init__", *map(str, range(count))):
             (tmp_path / folder / f"{name}.py").touch()
-    assert list(too_full(tmp_path)) == ["worker/room: 16 files side by side, the limit is 15"]
+    assert list(too_full(tmp_path)) == ["worker/room: 16 files in one folder, the limit is 15"]

@@ -15,11 +15,11 @@
 --                       was replaced by another one before,
 --                       agents: the agents in the writer's reach, if it is limited,
 --                       agent: the tag of the session's agent from now on ("": none), if the write sets it,
---                       anew: an append replaces the stored session,
+--                       replaces: an append replaces the stored session,
 --                       mids: for each message of an append, the mid that its memory gets, or ""}
 --   new_messages        for each message: identity, tokens, 1 if it is promoted, 2 if only a PUT that changes its text
 --                       promotes it, or 0, JSON of its text, and JSON of its content beside the text, or ""
--- `user_waiting` and `outboxes` (only with `anew`) are as in `session_delete.lua`.
+-- `user_waiting` and `outboxes` (only with `replaces`) are as in `session_delete.lua`.
 -- KEYS: meta, messages, ids, doc, journal, journal_list, journal_own, set_aside, session_due, extraction_due, wake, user_waiting, outboxes...
 -- ARGV: root, sid, mode, if_match?, ttl: number, window: number?, default_window: number, summarize_ratio: number, summary?, strategy?
 -- ARGV: extract_after_ms: number, extract_within_ms: number, extract_tokens: number?, remembered_ids: number
@@ -66,7 +66,7 @@ end
 -- unless the message was stored under another id before (`message_ids.py`).
 local function reused_ids()
   local positions = {}
-  if not fields.distinct_ids or not exists or fields.anew then return positions end
+  if not fields.distinct_ids or not exists or fields.replaces then return positions end
   for i = new_messages_at, #ARGV, 5 do
     local id, words = string.match(ARGV[i], '^([^\n]*)\n([^\n]*)')
     if not redis.call('ZSCORE', ids, id .. '\n' .. words) and redis.call('ZSCORE', ids, id .. '\n') then
@@ -104,7 +104,7 @@ for _, position in ipairs(new_memories) do
   if owner and owner ~= fields.to_promote[position + 3] then return {'taken', (position - 1) / 5} end
 end
 
-if fields.anew and exists then
+if fields.replaces and exists then
   ending.end_session()
   exists, stored_tokens, stored_ttl, stored_summary, created, stored_window, has_extras = nil, nil, nil, nil, nil, nil, nil
 end

@@ -87,7 +87,7 @@ class SupermemoryService(MemoryOperations):
         scope, others = writing(self._scope), document.tags()[1:]
         text, given = document.content, document.metadata or {}
         existing, version = await self._read(ref) if may_exist else (None, None)
-        begins_anew = existing is not None
+        replaces_session = existing is not None
         if existing is not None:
             stored, names = stored_metadata(existing), [message.id for message in existing.messages]
             given = metadata_of(stored) if document.metadata is None else given
@@ -101,10 +101,10 @@ class SupermemoryService(MemoryOperations):
             if added == "":
                 text = content_of(existing)
             elif added is not None and others == (stored.get(TAGS) or []):
-                text, begins_anew = added, False
+                text, replaces_session = added, False
         message = message_of(text, {**given, **({TAGS: others} if others else {})}, document.stated_at, message_id)
-        await self._append(ref, [message], if_match=version, anew=begins_anew)
-        if begins_anew:
+        await self._append(ref, [message], if_match=version, replaces=replaces_session)
+        if replaces_session:
             await delete_memories_of(self._services, scope, ref, current=[message["id"]])
         return {"id": ref.session_id, "status": "queued"}
 
@@ -126,11 +126,11 @@ class SupermemoryService(MemoryOperations):
         return {**answer, "status": "queued"}
 
     async def _append(
-        self, ref: SessionRef, messages: Sequence[dict[str, Any]], *, if_match: str | None = None, anew: bool = False
+        self, ref: SessionRef, messages: Sequence[dict[str, Any]], *, if_match: str | None = None, replaces: bool = False
     ) -> None:
         body = {"namespace": ref.namespace, "user_id": ref.user_id, "messages": messages, "context_window_max": WHOLE_WINDOW}
         request = AppendMessagesRequest.model_validate(body)
-        await self._services[SessionService].append(writing(self._scope), ref.session_id, request, if_match=if_match, anew=anew)
+        await self._services[SessionService].append(writing(self._scope), ref.session_id, request, if_match=if_match, replaces=replaces)
 
     async def add_batch(self, batch: DocumentBatch, contexts: Mapping[str, KeepContext]) -> dict[str, Any]:
         """Store documents in order, and report invalid ones. `contexts` maps container tags to functions that store their contexts."""

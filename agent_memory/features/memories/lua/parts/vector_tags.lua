@@ -1,4 +1,4 @@
--- Copies a memory's tags to the documents of its vectors: that of the whole, and those of its passages, which have
+-- Copies a memory's tags to the documents of its vectors: one for the whole, and one for each passage, which have
 -- their own terms (`k`).
 -- NEEDS: root
 local documents = require("memories/documents")
