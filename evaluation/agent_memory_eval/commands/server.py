@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from agent_memory.foundation.core.errors import StartupError
-from agent_memory.interfaces.cli.options import announce
+from agent_memory.interfaces.cli.output import report, shown_server
 
 _LISTENS = "agent-memory listens on "
 _END_SECONDS = 30.0
@@ -26,7 +26,7 @@ def evaluation_server(url: str | None = None, settings: Mapping[str, str] | None
     name; "" removes one. Raises StartupError if the server does not start.
     """
     if url is not None:
-        announce("server", url)
+        report(f"server {shown_server(url)}")
         yield url
         return
     with tempfile.TemporaryDirectory(prefix="agent-memory-eval-") as folder, (Path(folder) / "log").open("w+", encoding="utf-8") as log:
@@ -53,7 +53,7 @@ def evaluation_server(url: str | None = None, settings: Mapping[str, str] | None
         )
         try:
             own = _announced(process)
-            announce("server", own)
+            report(f"server {shown_server(own)}")
             yield own
         except StartupError as error:
             if process.poll() is not None:  # then this is why it does not answer
