@@ -84,6 +84,7 @@ def _announced(process: subprocess.Popen[str]) -> str:
 
 
 def _last_words(log: str) -> str:
-    """Return the last line of a log."""
+    """Return the last message of a log. Continued lines have an indent."""
     lines = Path(log).read_text(encoding="utf-8").strip().splitlines()
-    return lines[-1].removeprefix("agent-memory: ") if lines else "it said nothing"
+    first = max((number for number, line in enumerate(lines) if not line.startswith("    ")), default=0)
+    return " ".join(line.strip() for line in lines[first:]).removeprefix("agent-memory: ") or "it said nothing"
