@@ -196,4 +196,4 @@ def wanted_owner(scope: Scope, requested: wire.ProcedureOwner) -> wire.Procedure
 
 
 def _missing(procedure_id: str) -> NotFound:
-    return NotFound(f"Procedure {procedure_id} not found")
+    return NotFound(f"Procedure {procedure_id} not found", field="procedure_id")

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import hmac
 import json
-import logging
 from collections.abc import Awaitable, Callable, Mapping
 from hashlib import sha256
 from time import monotonic, time
@@ -19,10 +18,11 @@ import jwt
 
 from agent_memory.features.access.tokens import OPERATOR
 from agent_memory.foundation.core.errors import Forbidden, StartupError, Unauthenticated, Unavailable
+from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.core.scope import DEFAULT_TENANT, Principal, Role
 from agent_memory.foundation.core.settings import AuthSettings
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 # Only algorithms with public keys: with a shared secret, everyone who can check a token could create one.
 ALGORITHMS = frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"})
@@ -70,7 +70,7 @@ class ProviderDocument(Generic[Entry]):
             try:
                 self._entries = self._parse(await self._fetch())
             except (httpx.HTTPError, TimeoutError, ValueError, jwt.PyJWTError) as error:
-                log.warning("cannot load the login provider's keys or URLs: %s: %s", type(error).__name__, str(error)[:200])
+                log.warning("cannot load the login provider's keys or URLs", error_type=type(error).__name__, error=str(error)[:200])
                 return
             self._fetched = self._tried
             self.generation += 1
@@ -115,11 +115,11 @@ class JwtGate:
             header = jwt.get_unverified_header(credential)
             kid, algorithm = header.get("kid"), header.get("alg")
             if algorithm not in settings.oauth2_algorithms or not isinstance(kid, str) or "crit" in header:
-                raise Unauthenticated("this token is signed in a way that is not accepted here")
+                raise Unauthenticated("this token is signed in a way that is not accepted here: see OAUTH2_ALGORITHMS")
             key = await self._keys.entry(kid)
             # The key decides the algorithm, not the token's header.
             if key is None or key.algorithm_name not in settings.oauth2_algorithms:
-                raise Unauthenticated("this token is signed with a key that the login provider does not have")
+                raise Unauthenticated("this token is signed with a key that the login provider does not have: log in again")
             claims = jwt.decode(
                 credential,
                 key,
@@ -136,7 +136,7 @@ class JwtGate:
             raise Unauthenticated("this token has expired: log in again") from None
         except (jwt.PyJWTError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
             # Do not tell callers which check failed, because they may be guessing tokens.
-            raise Unauthenticated("this token is not valid here") from None
+            raise Unauthenticated("this token is not valid here: log in again at this server's login provider") from None
 
 
 def principal_of_claims(settings: AuthSettings, claims: Mapping[str, Any]) -> Principal:
@@ -183,7 +183,7 @@ def claim_at(claims: Mapping[str, Any], path: str) -> Any:
 def _claim_text(claims: Mapping[str, Any], path: str) -> str:
     value = claim_at(claims, path)
     if not isinstance(value, str) or not value.strip():
-        raise Unauthenticated(f"this token lacks the claim {path}")
+        raise Unauthenticated(f"this token lacks the claim {path}: let the login provider add it")
     return value
 
 
@@ -192,7 +192,7 @@ def _claim_texts(claims: Mapping[str, Any], path: str) -> list[str]:
     values = [value] if isinstance(value, str) else cast("list[Any]", value) if isinstance(value, list) else []
     words = [word for word in values if isinstance(word, str) and word.strip()]
     if not words or len(words) != len(values):
-        raise Unauthenticated(f"this token lacks the claim {path}")
+        raise Unauthenticated(f"this token lacks the claim {path}: let the login provider add it")
     return words
 
 
@@ -204,7 +204,7 @@ def check_oauth(settings: AuthSettings) -> None:
     if wrong or not settings.oauth2_algorithms:
         raise StartupError(f"setting OAUTH2_ALGORITHMS: give some of {', '.join(sorted(ALGORITHMS))}, as a JSON list")
     if settings.oauth2_audience is None:
-        log.warning("OAUTH2_AUDIENCE is not set: the server also accepts tokens for other services of this provider")
+        log.warning("server also accepts tokens for other services of this login provider", hint="set OAUTH2_AUDIENCE")
 
 
 async def fetch(url: str, form: Mapping[str, str] | None = None, auth: tuple[str, str] | None = None) -> bytes:
@@ -249,8 +249,9 @@ def parse_urls(settings: AuthSettings, raw: bytes) -> dict[str, str]:
         raise ValueError("not the configuration of OAUTH2_ISSUER_URL")
     urls = {name: str(cast("dict[str, Any]", document).get(name)) for name in ("authorization_endpoint", "token_endpoint", "jwks_uri")}
     # A provider with TLS must not get codes, or send keys, without TLS.
-    if not all(url.startswith(("https://", f"{issuer.partition(':')[0]}://")) for url in urls.values()):
-        raise ValueError("a URL is missing or insecure")
+    schemes = ("https://", f"{issuer.partition(':')[0]}://")
+    if unusable := [name for name, url in urls.items() if not url.startswith(schemes)]:
+        raise ValueError(f"missing or insecure: {', '.join(unusable)}")
     return urls
 
 

@@ -12,7 +12,7 @@ from agent_memory.foundation.core.errors import ContextExceeded
 from agent_memory.foundation.llm.context_refusals import ContextOverflow
 
 Source = Literal["set", "told", "learned", "assumed"]
-# After this time, ask again and forget what was learned: a restarted server may have a different context size.
+# After this time, ask again and discard the learned size: a restarted server may have a different context size.
 KNOWN_SECONDS = 3600.0
 # Ask sooner if the server did not answer, or had not loaded its model.
 ASKED_AGAIN_SECONDS = 60.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -32,10 +31,11 @@ from redis.exceptions import (
 )
 
 from agent_memory.foundation.core.errors import AgentMemoryError, BadInput, ErasureUnderWay, RedisUnavailable, StartupError
+from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.core.settings import engine
 from agent_memory.foundation.storage.round_trip import BoundedPool, StoreGate, exchange
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 # Without it, redis-py looks its own version up for every new connection, which takes a millisecond.
 _DRIVER = DriverInfo()
@@ -69,13 +69,13 @@ def connect(url: str, *, pool_size: int, command_timeout: float, protocol: int =
 def translate_error(error: Exception) -> AgentMemoryError | None:
     """Translate an error from redis-py. Return None if Redis is available but the command is wrong."""
     if isinstance(error, AuthenticationError):
-        return RedisUnavailable("Redis refuses our credentials", retry_after=5)
+        return RedisUnavailable("Redis refuses our credentials: check REDIS_URL", retry_after=5)
     if isinstance(error, MaxConnectionsError):
-        return RedisUnavailable("all connections to Redis are taken")
+        return RedisUnavailable("all connections to Redis are taken: try again")
     if isinstance(error, OutOfMemoryError):
-        return RedisUnavailable("Redis is out of memory and refuses writes", retry_after=5)
+        return RedisUnavailable("Redis is out of memory and refuses writes: free memory, or raise maxmemory", retry_after=5)
     if isinstance(error, AskError):  # includes MovedError
-        return RedisUnavailable("this part of the data moves to another node of the Redis Cluster", retry_after=2)
+        return RedisUnavailable("this part of the data moves to another node of the Redis Cluster: try again", retry_after=2)
     if isinstance(error, ReadOnlyError | BusyLoadingError | ClusterDownError | TryAgainError | TimeoutError | ConnectionError):
         return RedisUnavailable(f"Redis does not answer ({type(error).__name__})")
     if isinstance(error, ExecAbortError | ResponseError):
@@ -118,7 +118,7 @@ async def _set_search_options(client: aioredis.Redis, display_url: str) -> None:
         try:
             await client.execute_command("FT.CONFIG", "SET", name, value)
         except RedisError as error:
-            log.warning("the Redis at %s refuses to set the search option %s to %s: %s", display_url, name, value, str(error)[:120])
+            log.warning("Redis refuses to set a search option", url=display_url, option=name, value=value, error=str(error)[:120])
 
 
 async def fsync_always(client: aioredis.Redis, display_url: str) -> None:
@@ -126,9 +126,7 @@ async def fsync_always(client: aioredis.Redis, display_url: str) -> None:
     try:
         await client.config_set("appendfsync", "always")
     except RedisError as error:
-        log.warning(
-            "the Redis at %s refuses to change appendfsync; strict writes may take up to a second: %s", display_url, str(error)[:120]
-        )
+        log.warning("Redis refuses to change appendfsync; strict writes may take up to a second", url=display_url, error=str(error)[:120])
 
 
 async def server_info(client: aioredis.Redis, display_url: str) -> dict[str, Any]:

@@ -33,7 +33,7 @@ from tests.support.warm import WarmProcess
 
 CONTRACT: dict[str, list[dict[str, Any]]] = json.loads((ROOT / "tests" / "compat" / "contract" / "contract.json").read_text())["cli"]
 WITHOUT = {("api", "--reload"): "a developer's restart on changes, not something a server does"}
-"""Options of the contract that are not there, with the reason."""
+"""Options of the contract that the command lacks, with the reason."""
 ELSEWHERE = {"mcp", "token add", "token list", "token show", "token remove"}
 LOCAL = {"MODEL_PROVIDER": "local", "EMBEDDING_PROVIDER": "local"}
 PREFIX = "cli-memories"
@@ -145,7 +145,7 @@ async def test_delete_memory_asks_before_deleting(server: Server) -> None:
     assert (await server.run("delete memory")).exit_code == 2
 
 
-async def test_show_session_top_and_prompt_commands(server: Server) -> None:
+async def test_show_top_and_prompt_print_sessions_work_and_memories(server: Server) -> None:
     shown = json.loads((await server.run("show 's 1' --session -u ada --json")).stdout)
     assert [message["content"] for message in shown["messages"]] == ["hello there"]
     assert "messages.1.content: hello there\n" in (await server.run("show 's 1' --session -u ada")).stdout

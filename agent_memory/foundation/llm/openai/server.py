@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import email.utils
 import json
-import logging
 import math
 import re
 import time
@@ -21,13 +20,14 @@ import openai
 from pydantic import SecretStr
 
 from agent_memory.foundation.core.errors import AgentMemoryError, ContextExceeded, ModelAnswerInvalid, ModelUnavailable, StartupError
+from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.core.settings import ModelSettings
 from agent_memory.foundation.llm.context_refusals import ContextOverflow, overflow
 from agent_memory.foundation.llm.model_context import ModelContext
 from agent_memory.foundation.llm.openai.circuit_breaker import Breaker
 from agent_memory.foundation.llm.openai.streaming import Streaming
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 OPENAI_URL = "https://api.openai.com/v1"
 NO_KEY = "not-needed"
@@ -99,7 +99,7 @@ class ModelServer:
             raise StartupError("OPENAI_API_KEY (or EMBEDDING_API_KEY) contains characters that cannot be sent: copy the key again")
         if urlsplit(self.url).scheme not in ("http", "https") or not urlsplit(self.url).hostname:
             raise StartupError(f"OPENAI_BASE_URL (or EMBEDDING_BASE_URL) is not an http address: {self.shown_url}")
-        self._timeout = models.timeout_seconds  # for calls that have no timeout of their own
+        self._timeout = models.timeout_seconds  # for calls without their own timeout
         self.breaker = Breaker(self.shown_url)
         self.rungs: dict[str, int] = {}
         """Maps each model to the response format (rung) that the server accepts."""
@@ -166,7 +166,7 @@ class ModelServer:
                 answer = await self._client.get(url, cast_to=httpx2.Response)
             return json.loads(answer.content) if len(answer.content) <= _MOST_TOLD else None
         except Exception as error:  # noqa: BLE001 - any failure means that the server gave no information
-            log.debug("%s does not describe its models (%s)", self.shown_url, type(error).__name__)
+            log.debug("model server does not describe its models", url=self.shown_url, error_type=type(error).__name__)
             return None
 
     async def close(self) -> None:

@@ -6,7 +6,6 @@ Each embedding model has its own vector index.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Collection
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -20,12 +19,13 @@ from redisvl.index import AsyncSearchIndex
 from redisvl.schema import IndexSchema
 
 from agent_memory.foundation.core.errors import StartupError
+from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.storage.connection import redis_errors, translate_error
 from agent_memory.foundation.storage.keyspace import Keys
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 BUILT = "built"
 """A field in the store's configuration. Its value is "1" once all indexes have existed."""
 _BUILD_SECONDS = 600.0
@@ -118,7 +118,7 @@ def vector_field(spec: VectorSpec) -> dict[str, Any]:
 
 
 def _memory_fields() -> list[dict[str, Any]]:
-    tags = tag_fields("t", "ns", "u", "s", "ty", "st", "tp", "en", "ag", "sl", "ct", "sc", "md")
+    tags = tag_fields("t", "ns", "u", "s", "ty", "st", "tp", "en", "ag", "sl", "ct", "sc", "md", "nd")
     # Some queries match memories without a user.
     tags[2]["attrs"]["index_missing"] = True
     # `vf`: true from. `z`: true until. `b`: not true before (only if in the future). `ra`: recorded at.
@@ -222,7 +222,7 @@ async def _complete(client: Redis, name: str) -> None:
     deadline, pause = asyncio.get_running_loop().time() + _BUILD_SECONDS, 0.02
     while int((await _info(client, name) or {}).get(b"indexing", 0)) != 0:
         if asyncio.get_running_loop().time() > deadline:
-            raise StartupError(f"the search index {name} is still being built after {_BUILD_SECONDS:.0f} s")
+            raise StartupError(f"the search index {name} is still being built after {_BUILD_SECONDS:.0f} s: start again later")
         # Each look interrupts the build, and several processes may wait for it.
         await asyncio.sleep(pause)
         pause = min(1.25 * pause, 0.5)
@@ -242,7 +242,7 @@ async def _complete_alone(client: Redis, name: str) -> None:
             await asyncio.wait({waiting}, timeout=_PAUSE_MS / 2000)
         await client.execute_command("CLIENT", "UNPAUSE")
     except NoPermissionError:
-        log.info("this Redis user has no permission to pause writes while the search index %s is built", name)
+        log.info("this Redis user has no permission to pause writes while a search index is built", index=name)
     finally:
         if not waiting.done():
             await asyncio.wait({waiting})
@@ -267,7 +267,7 @@ async def drop_index(client: Redis, name: str) -> None:
         try:
             await client.execute_command("FT.DROPINDEX", name)
         except ResponseError as error:
-            log.info("the index %s was dropped by another process: %s", name, error)
+            log.info("search index was dropped by another process", index=name, error=error)
 
 
 async def has_index(client: Redis, name: str) -> bool:

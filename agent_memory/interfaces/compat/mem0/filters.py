@@ -112,7 +112,7 @@ def _field(name: str, value: object) -> dict[str, Any] | None:
     reader = _FIELDS.get(name)
     if reader is None:
         if name not in _NOT_DONE_HERE:
-            raise BadInput("there is no such field", field=f"filters.{name[:64]}")
+            raise BadInput("is not a field of Mem0's filters: correct or remove it", field=f"filters.{name[:64]}")
         raise NotSupported(f"filters.{name}")
     return reader(value)
 

@@ -42,7 +42,7 @@ class Conversation:
         digest.update(b"answer")
         self.answer_id = digest.hexdigest()
         said_by_model = [place for place, message in enumerate(self.messages) if message["role"] == "assistant"]
-        start = max(said_by_model[-1] + 1 if said_by_model else 0, len(messages) - MAX_APPENDED_MESSAGES)
+        start = max(said_by_model[-1] + 1 if said_by_model else 0, len(messages) + 1 - MAX_APPENDED_MESSAGES)  # the answer is appended, too
         new = (_with_pictures(said, message) for said, message in zip(self.messages[start:], messages[start:], strict=True))
         self.new = [pair for pair in zip(new, self.ids[start:], strict=True) if _says_something(pair[0])]
 
