@@ -224,7 +224,7 @@ def test_redis_command_prints_its_url_and_shuts_down_cleanly(tmp_path: Path) -> 
     named = [line for line in map(json.loads, said.splitlines()) if line.get("setting") == "USE_DOCKET"]
     assert len(named) == 1, "what is set in vain is said once"
     assert named[0]["level"] == "warning"
-    assert "not read any more" in named[0]["event"]
+    assert "not read any more" in named[0]["hint"]
     assert "Redis is now ready to exit" in (tmp_path / "data" / "redis.log").read_text()
 
 
