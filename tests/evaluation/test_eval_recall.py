@@ -9,7 +9,7 @@ import pytest
 
 from agent_memory_eval.report import EVERY, NONE
 from tests.interfaces.cli.test_cli import refused
-from tests.support.cli import agent_memory_eval
+from tests.support.cli import agent_memory_eval, unwrapped
 
 pytestmark = pytest.mark.slow
 
@@ -59,8 +59,8 @@ def test_run_that_cannot_start_fails_with_one_line(arguments: list[str], parts: 
     result = agent_memory_eval("recall", *arguments, cwd=tmp_path)
     assert result.returncode == 1
     assert result.stdout == ""
-    last = result.stderr.strip().splitlines()[-1]
-    assert last.startswith("agent-memory: ")
+    _, start, last = unwrapped(result.stderr).rpartition("agent-memory: ")
+    assert start
     for part in parts:
         assert part in last
 

@@ -26,6 +26,12 @@ def light_model() -> dict[str, str]:
     return {"LOCAL_MODEL": os.environ.get("TEST_LOCAL_MODEL", "all-MiniLM-L6-v2")}
 
 
+def unwrapped(text: str) -> str:
+    """Return a command's output as one line. Assert that its lines, apart from single long words, have at most 100 columns."""
+    assert [line for line in text.splitlines() if len(line) > 100 and " " in line.strip()] == []
+    return " ".join(text.split())
+
+
 _EVAL = "from agent_memory_eval.__main__ import main\nmain()"
 
 

@@ -6,6 +6,7 @@ The problem ends by itself, or the operator accepts it.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import subprocess
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
@@ -390,8 +391,10 @@ async def test_missing_data_directory_is_reported_and_can_be_accepted(tmp_path: 
             told = await asyncio.to_thread(agent_memory, "doctor", "--data-dir", "data", "--port", "0", cwd=tmp_path)
             assert (told.returncode, "Redis is empty" in " ".join(told.stdout.split())) == (1, True), told.stdout
             assert "accept-store" in server.output
-            accepted = await asyncio.to_thread(agent_memory, "accept-store", "--data-dir", "data", cwd=tmp_path)
+            accepted = await asyncio.to_thread(agent_memory, "accept-store", "--data-dir", "data", "--json", cwd=tmp_path)
             assert accepted.returncode == 0, accepted.stderr
+            (store,) = json.loads(accepted.stdout)
+            assert store["store"] != store["lost"] is not None
             await wait_until(ready(http), "readiness")
             assert (await http.post("/v1/working-memory/s/messages", json=_MESSAGE)).status_code == 200
         assert await server.stop() == 0
@@ -402,7 +405,8 @@ async def test_missing_data_directory_is_reported_and_can_be_accepted(tmp_path: 
         async with httpx.AsyncClient(base_url=await server.base_url(), timeout=30) as http:
             await wait_until(unready(http, "store_changed"), "another store")
         assert await server.stop() == 0
-    assert (await asyncio.to_thread(agent_memory, "accept-store", "--data-dir", "data", cwd=tmp_path)).returncode == 0
+    accepted = await asyncio.to_thread(agent_memory, "accept-store", "--data-dir", "data", cwd=tmp_path)
+    assert (accepted.returncode, accepted.stdout.startswith("accepted the store ")) == (0, True), accepted.stderr
     async with running(tmp_path, "serve", "--port", "0", "--data-dir", "data", warm=True) as server:
         async with httpx.AsyncClient(base_url=await server.base_url(), timeout=30) as http:
             await wait_until(ready(http), "readiness")

@@ -2,20 +2,38 @@
 
 from __future__ import annotations
 
+import asyncio
+from difflib import get_close_matches
 from typing import Annotated, Any, Literal
 
 import typer
 
+_ACTIONS = ("pause", "resume", "confirm", "rollback", "abort")
+_LOOK_SECONDS = 1.0
+
 
 async def reembed(
     api: Any,
-    what: Annotated[str, typer.Argument(metavar="MODEL", help="model, or pause, resume, confirm, rollback, abort")] = "",
+    what: Annotated[str, typer.Argument(metavar="MODEL", help=f"model, or {', '.join(_ACTIONS)}")] = "",
     provider: Annotated[Literal["local", "openai"] | None, typer.Option(help="provider (the current one)")] = None,
     rate: Annotated[float, typer.Option(help="most memories per second; 0: all")] = 0,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="only estimate the cost")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="wait until workers need no more time, and show the progress")] = False,
 ) -> Any:
     """Change the embedding model in the background, without interrupting searches. Without MODEL, show the progress."""
-    if what in ("", "pause", "resume", "confirm", "rollback", "abort"):
-        return await api.call("POST" if what else "GET", f"/v1/reembed/{what}".rstrip("/"))
-    given = {"model": what, "rate": rate, "dry_run": dry_run} | ({"provider": provider} if provider else {})
-    return await api.call("POST", "/v1/reembed", body=given)
+    if near := get_close_matches(what, () if what in _ACTIONS else _ACTIONS, n=1, cutoff=0.7):
+        raise typer.BadParameter(f"there is no action {what}: write {near[0]}, or the name or directory of a model")
+    if what in ("", *_ACTIONS):
+        status = await api.call("POST" if what else "GET", f"/v1/reembed/{what}".rstrip("/"))
+    else:
+        given = {"model": what, "rate": rate, "dry_run": dry_run} | ({"provider": provider} if provider else {})
+        status = await api.call("POST", "/v1/reembed", body=given)
+    if watch and not dry_run:
+        with api.progress("embedding", 1) as update:
+            while status["phase"] in ("filling", "ending"):
+                update(
+                    description=f"{status['phase']}: {status['done']} of {status['texts']}", completed=status["done"], total=status["texts"]
+                )
+                await asyncio.sleep(_LOOK_SECONDS)
+                status = await api.call("GET", "/v1/reembed")
+    return status

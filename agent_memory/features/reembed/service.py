@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 from agent_memory.features.reembed.embedding_choice import EmbeddingChoice
 from agent_memory.features.reembed.store import MOST_MISSING, Phase, ReembedStore
 from agent_memory.foundation.core.errors import BadInput, Conflict, ModelAnswerInvalid, StartupError
 from agent_memory.foundation.core.settings import Settings
+from agent_memory.foundation.llm.local.embedder import find_model
+from agent_memory.foundation.llm.local.weights import PACKAGES
 from agent_memory.foundation.llm.providers import open_models
 from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory_client.models import ReembedAction, ReembedRequest, ReembedStatus
@@ -42,6 +46,8 @@ class ReembedService:
         second = EmbeddingChoice(provider, request.model, request.dimensions if provider == "openai" else None)
         if second == self._current:
             raise BadInput(f"searches use {request.model} already: name another model", field="model")
+        if provider == "local":
+            await asyncio.to_thread(_check_local, request.model)
         if request.dry_run:
             texts, sample = await self._store.sample_texts()
             tokens = [await self._counter.count_aside(text) for text in sample]
@@ -107,6 +113,16 @@ class ReembedService:
             refused=state.refused,
             refused_ids=await self._store.list_refused(_SHOWN) if state.refused else [],
         )
+
+
+def _check_local(model: str) -> None:
+    """Raise BadInput if this machine has no such local model."""
+    if model not in PACKAGES and not Path(model).is_dir():
+        raise BadInput(f"must be a directory, or one of {', '.join(PACKAGES)}", field="model")
+    try:
+        find_model(model)
+    except StartupError as error:
+        raise BadInput(f"cannot use this model: {error.message}", field="model") from error
 
 
 def join_statuses(statuses: Sequence[ReembedStatus]) -> ReembedStatus:

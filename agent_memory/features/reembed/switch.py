@@ -42,6 +42,7 @@ class ModelSwitch(Generic[T]):
         self._active = [choice] * len(opened)
         self._since = [0.0] * len(opened)
         self._process = str(ULID())
+        self._failure = ""
         self._open_model = open_model
         self._expect = expect
 
@@ -84,11 +85,18 @@ class ModelSwitch(Generic[T]):
             self._by_model = {choice: parts for choice, parts in self._by_model.items() if choice in self._active}
 
     async def follow(self, *, other: bool = True) -> None:
-        """Call `look`, but keep the current models if Redis is unavailable or a model cannot be opened."""
+        """Call `look`, but keep the current models if Redis is unavailable or a model cannot be opened.
+
+        Log a failure only once, until the next success or another failure.
+        """
+        failure = ""
         try:
             await self.look(other=other)
         except AgentMemoryError as error:
-            log.warning("cannot follow the change of the embedding model", error=error)
+            failure = error.message
+            if failure != self._failure:
+                log.warning("cannot follow the change of the embedding model", error=error)
+        self._failure = failure
 
     async def _open(self, store: ReembedStore, choice: EmbeddingChoice) -> Sequence[T]:
         try:

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from agent_memory.foundation.core.errors import StartupError
+from agent_memory.foundation.core.listing import counted
 
 if TYPE_CHECKING:  # `agent-memory --help` does not wait for the models.
     from agent_memory_client.models import ImportReport
 
 _SHOWN = 20
-
-
-def counted(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{count} {kind}" for kind, count in counts.items()) or "nothing"
 
 
 def summary_lines(report: ImportReport) -> list[str]:
@@ -35,7 +31,8 @@ def problem_lines(report: ImportReport, *, numbered: bool = True) -> list[str]:
     If `numbered` is false, leave out line numbers, as for files that another system wrote.
     """
     problems = [
-        f"{f'line {each.line} ' if numbered else ''}({each.kind or '?'} {each.id or ''}): {each.reason}" for each in report.problems
+        f"{f'line {each.line} ' if numbered else ''}({' '.join(filter(None, (each.kind or '?', each.id)))}): {each.reason}"
+        for each in report.problems
     ]
     if report.problem_count > _SHOWN:
         problems[_SHOWN:] = [f"{report.problem_count} lines were not imported: --json lists up to 1000 of them"]

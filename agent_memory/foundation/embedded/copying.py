@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
@@ -17,7 +18,13 @@ _POLL_SECONDS = 0.1
 _NOT_DATA = shutil.ignore_patterns("*.lock", "*.log", "*.sock", "*.pid", "temp-*", ".writable")
 
 
-def copy_data_dir(data_dir: Path, target: Path) -> None:
+_CHUNK_BYTES = 8 * 1024 * 1024
+
+OnCopied = Callable[[int, int], object]
+"""Called with the number of bytes copied, and the approximate total."""
+
+
+def copy_data_dir(data_dir: Path, target: Path, on_copied: OnCopied) -> None:
     """Copy a data directory to a new directory. Raises StartupError.
 
     A running Redis does not rewrite its append-only files during the copy. The copy may lack changes that Redis appends
@@ -28,7 +35,7 @@ def copy_data_dir(data_dir: Path, target: Path) -> None:
         raise StartupError(f"there is no store in {folder}: name it with DATA_DIR or --data-dir")
     url = running_redis(folder)
     if url is None:
-        _copy(folder, target)
+        _copy(folder, target, on_copied)
         return
     with Redis.from_url(url, decode_responses=True) as redis:
         before = cast("dict[str, str]", redis.config_get(_REWRITES))[_REWRITES]
@@ -36,13 +43,24 @@ def copy_data_dir(data_dir: Path, target: Path) -> None:
         try:
             while redis.info("persistence")["aof_rewrite_in_progress"]:
                 time.sleep(_POLL_SECONDS)
-            _copy(folder, target)
+            _copy(folder, target, on_copied)
         finally:
             redis.config_set(_REWRITES, before)
 
 
-def _copy(folder: Path, target: Path) -> None:
+def _copy(folder: Path, target: Path, on_copied: OnCopied) -> None:
+    copied, total = 0, sum(file.stat().st_size for file in (folder / "appendonlydir").glob("*"))
+
+    def copy(source: str, destination: str) -> None:
+        nonlocal copied
+        with open(source, "rb") as reading, open(destination, "wb") as writing:
+            while chunk := reading.read(_CHUNK_BYTES):
+                writing.write(chunk)
+                copied += len(chunk)
+                on_copied(copied, max(copied, total))
+        shutil.copystat(source, destination)
+
     try:
-        shutil.copytree(folder, target, ignore=_NOT_DATA)
+        shutil.copytree(folder, target, ignore=_NOT_DATA, copy_function=copy)
     except OSError as error:  # includes shutil.Error
         raise StartupError(f"cannot copy {folder} to {target}: {error.strerror or error}") from error

@@ -6,12 +6,14 @@ server's libraries.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
+from difflib import get_close_matches
 from importlib import import_module
 from importlib.metadata import entry_points
+from io import StringIO
 from itertools import chain
 from pathlib import Path
+from signal import SIGINT
 from typing import Annotated, Any, Literal
 
 import typer
@@ -25,7 +27,7 @@ from agent_memory.interfaces.cli.commands.operate import accept_store, backup, h
 from agent_memory.interfaces.cli.commands.tokens import app as tokens
 from agent_memory.interfaces.cli.commands.transfer import export_owner, import_file, migrate_prompt
 from agent_memory.interfaces.cli.decorators import Answer, asks, extend, parameters, prints
-from agent_memory.interfaces.cli.options import NOT_FOUND
+from agent_memory.interfaces.cli.output import FAILED, NOT_FOUND, report, say
 
 
 class _GroupedCommands(TyperGroup):
@@ -55,8 +57,7 @@ def _option(variable: str, names: str, text: str) -> Any:
     return typer.Option(*flags, metavar=metavar, help=f"{text} [env: {variable}]", show_default=False)
 
 
-# Options by environment variable. An option that is not given leaves the variable to the environment, `.env` or the
-# default.
+# Options by environment variable. Without the option, the environment, `.env` or the default applies.
 _TEXTS = {
     "HOST": ("--host HOST", "address to listen on (127.0.0.1)"),
     "PORT": ("--port PORT", "port to listen on (8000)"),
@@ -145,11 +146,12 @@ def mcp(
 def redis(
     given: dict[str, str],
     port: Annotated[str | None, _option("EMBEDDED_REDIS_PORT", "--port PORT", "port to listen on (a free one)")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print the URL in a JSON document")] = False,
 ) -> None:
     """Run only the embedded Redis and print its URL, including the password. Redis listens on 127.0.0.1."""
     from agent_memory.interfaces.cli import run
 
-    run.redis(given | ({"EMBEDDED_REDIS_PORT": port} if port else {}))
+    run.redis(given | ({"EMBEDDED_REDIS_PORT": port} if port else {}), as_json=as_json)
 
 
 @prints
@@ -158,18 +160,16 @@ def doctor(
     given: dict[str, str],
     everything: Annotated[bool, typer.Option("--all", help="all settings and engines, also unset and unavailable ones")] = False,
 ) -> Answer:
-    """Print what `serve` would find here, then the settings.
-
-    The exit code is 1 if something would prevent `serve` from running.
-    """
+    """Print what `serve` would find here, then the settings. The exit code is 1 if something would prevent a start."""
     from agent_memory.interfaces.cli.commands.doctor import examine
 
     return examine(given, everything=everything)
 
 
-def version() -> None:
+@prints
+def version() -> Answer:
     """Print the version."""
-    typer.echo(__version__)
+    return Answer({"version": __version__}, __version__)
 
 
 def _commands_of_features() -> dict[str, Any]:
@@ -218,14 +218,28 @@ def main() -> None:
 
 
 def run_app(app: typer.Typer) -> None:
-    """Run a command. Print an AgentMemoryError as one line on stderr, with exit code 1, or 3 if something was not found."""
+    """Run a command. Print an error on stderr, with exit code 1, 2 for a wrong command line, or 3 if something was not found."""
     try:
-        app()
+        code = app(standalone_mode=False)
     except AgentMemoryError as error:
-        print(f"agent-memory: {' '.join(error.message.split())}", file=sys.stderr)
-        raise SystemExit(NOT_FOUND if isinstance(error, NotFound) else 1) from None
-    except KeyboardInterrupt:
-        raise SystemExit(130) from None
+        report(error.message)
+        code = NOT_FOUND if isinstance(error, NotFound) else FAILED
+    except typer.TyperException as error:
+        code = _report_usage(error)
+    except (typer.Abort, KeyboardInterrupt):
+        code = 128 + SIGINT
+    raise SystemExit(code)
+
+
+def _report_usage(error: Any) -> int:
+    """Print what is wrong with a command line. For an unknown option, suggest very similar ones, or the argument of that name."""
+    option = getattr(error, "option_name", "")
+    error.possibilities = get_close_matches(option, getattr(error, "possibilities", None) or (), cutoff=0.75)
+    if option and any(parameter.metavar == option.lstrip("-").upper() for parameter in error.ctx.command.params):
+        error.message += f". Write the {option.lstrip('-')} without {option}"
+    error.show(lines := StringIO())
+    say(*lines.getvalue().splitlines(), err=True)
+    return error.exit_code
 
 
 if __name__ == "__main__":

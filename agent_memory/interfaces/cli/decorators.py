@@ -7,12 +7,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from inspect import Parameter, Signature, signature
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from agent_memory.interfaces.cli.options import DataDir, Target, Url, named_server, say
+from agent_memory.foundation.core.listing import describe
+from agent_memory.interfaces.cli.options import DataDir, Url, named_server
+from agent_memory.interfaces.cli.output import say
 
 if TYPE_CHECKING:
     from agent_memory.interfaces.cli.api_client import Api
@@ -33,10 +34,10 @@ _TARGET = parameters(url=Url, api_key=_ApiKey, data_dir=DataDir)
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A command's output: `data` as JSON, or `text` for people. If `text` is None, the output for people is indented JSON."""
+    """A command's output: `data` as JSON, or lines of `text` for people. A single string is printed unchanged, None describes `data`."""
 
     data: Any
-    text: Sequence[str] | None = None
+    text: Sequence[str] | str | None = None
     code: int = 0
 
 
@@ -65,10 +66,10 @@ def prints(command: Callable[..., Any]) -> Callable[..., None]:
     return extend(command, _OUTPUT, lambda output, own: _emit(command(**own), output), skip=0)
 
 
-def asking(opened: Callable[[Target], AbstractAsyncContextManager[Any]]) -> Callable[[Callable[..., Awaitable[Any]]], Callable[..., None]]:
+def asking(opened: Callable[..., AbstractAsyncContextManager[Any]]) -> Callable[[Callable[..., Awaitable[Any]]], Callable[..., None]]:
     """Return a decorator that passes the opened server or store to a command as the first argument, and prints the command's result.
 
-    `opened` opens the target. The command gets the options that specify a target and an output format.
+    `opened` opens the server at `url`, else the store in `data_dir`, else the store in the settings.
     """
 
     def decorate(command: Callable[..., Awaitable[Any]]) -> Callable[..., None]:
@@ -76,7 +77,10 @@ def asking(opened: Callable[[Target], AbstractAsyncContextManager[Any]]) -> Call
             import asyncio  # takes a tenth of a second, which --help need not wait for
 
             async def run() -> Any:
-                async with opened(_target(**{parameter.name: added[parameter.name] for parameter in _TARGET})) as reached:
+                url, data_dir = added["url"], added["data_dir"]
+                if url and data_dir:
+                    raise typer.BadParameter("--url names a server, --data-dir a store: give one of them")
+                async with opened(url or (None if data_dir else named_server()), added["api_key"], data_dir) as reached:
                     return await command(reached, **own)
 
             _emit(asyncio.run(run()), added)
@@ -86,28 +90,23 @@ def asking(opened: Callable[[Target], AbstractAsyncContextManager[Any]]) -> Call
     return decorate
 
 
-def _reach(target: Target) -> AbstractAsyncContextManager[Api]:
+def _reach(*target: Any) -> AbstractAsyncContextManager[Api]:
     from agent_memory.interfaces.cli.api_client import reach
 
-    return reach(target)
+    return reach(*target)
 
 
 asks = asking(_reach)
 """Decorate a command whose first argument is a server's or a store's REST API."""
 
 
-def _target(url: str | None, api_key: str | None, data_dir: Path | None) -> Target:
-    if url and data_dir:
-        raise typer.BadParameter("--url names a server, --data-dir a store: give one of them")
-    return Target(url or (None if data_dir else named_server()), api_key, data_dir)
-
-
 def _emit(answer: Any, output: dict[str, Any]) -> None:
     answer = answer if isinstance(answer, Answer) else Answer(answer)
-    as_json = output["as_json"] or output["form"] == "json"
-    if answer.data is not None and (as_json or answer.text is None):
-        typer.echo(json.dumps(answer.data, ensure_ascii=False, indent=None if as_json else 2))
+    if answer.data is not None and (output["as_json"] or output["form"] == "json"):
+        typer.echo(json.dumps(answer.data, ensure_ascii=False))
+    elif isinstance(answer.text, str):
+        typer.echo(answer.text)
     else:
-        say(*(answer.text or ()))
+        say(*(describe(answer.data) or ["nothing"] if answer.text is None else answer.text))
     if answer.code:
         raise typer.Exit(answer.code)

@@ -6,6 +6,7 @@ Each of these functions is a composition root: it starts its parts in order and 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sys
 from collections.abc import AsyncGenerator, Sequence
@@ -58,7 +59,7 @@ def serve(overrides: dict[str, str], face: Face | None, *, with_worker: bool, sh
     run_until_stopped(lambda shutdown: _run(settings, shutdown, face, with_worker=with_worker))
 
 
-def redis(overrides: dict[str, str]) -> None:
+def redis(overrides: dict[str, str], *, as_json: bool = False) -> None:
     """Run only the embedded Redis, in the foreground."""
     settings = _settings(overrides)
 
@@ -70,7 +71,8 @@ def redis(overrides: dict[str, str]) -> None:
             watching(running.url, buckets, StoreFile(running.data_dir), command_timeout=options.command_timeout_seconds),
         ):
             shutdown.started()
-            print(f"Redis: {running.description}\nREDIS_URL={running.url}", flush=True)
+            text = f"Redis: {running.description}\nREDIS_URL={running.url}"
+            print(json.dumps({"description": running.description, "url": running.url}) if as_json else text, flush=True)
             await shutdown.requested.wait()
 
     run_until_stopped(run)
@@ -100,26 +102,23 @@ async def _run(settings: Settings, shutdown: Shutdown, face: Face | None, *, wit
             listeners = stack.enter_context(listening(place.host, place.port))
             check_exposure(settings, place.host)
         runtime, engines = await stack.enter_async_context(_open_store_and_runtime(settings))
-        if face is None:
-            lines = [f"agent-memory worker, {settings.worker.concurrency} tasks at one time", *engines]
-            await _run_parts(settings, runtime, shutdown, None, lines, with_worker=with_worker)
-            return
+        server: HttpServer | StdioServer | None = None
+        lines = [f"agent-memory worker, {settings.worker.concurrency} tasks at one time", *engines]
         if face == "stdio":
             from agent_memory.interfaces.mcp.stdio import StdioServer
 
             # Only the protocol may write to stdout.
             print("agent-memory speaks MCP over stdio", *engines, sep="\n", file=sys.stderr, flush=True)
-            server = StdioServer(settings, runtime)
-            await _run_parts(settings, runtime, shutdown, server, [], with_worker=with_worker, name="mcp", may_end=True)
-            return
-        app = create_app(settings, runtime) if face == "api" else create_mcp_app(settings, runtime, face)
-        server = HttpServer(listeners, app, settings, app.state.live.end if face == "api" else app.state.mcp.stop)
-        warn_of_exposure(settings, place.host)
-        url = f"http://{shown_address(listeners, '127.0.0.1' if place.host in ('0.0.0.0', '::', '') else place.host)}"
-        path = {"api": "", "sse": "/sse"}.get(face, "/mcp")
-        hint = "" if with_worker else "   (without a worker: run `agent-memory worker` as well)"
-        lines = [f"agent-memory listens on {url}{path}{hint}", *engines, *(_api_lines(settings, url) if face == "api" else [])]
-        await _run_parts(settings, runtime, shutdown, server, lines, with_worker=with_worker, name="mcp" if path else "api")
+            server, lines = StdioServer(settings, runtime), []
+        elif face is not None:
+            app = create_app(settings, runtime) if face == "api" else create_mcp_app(settings, runtime, face)
+            server = HttpServer(listeners, app, settings, app.state.live.end if face == "api" else app.state.mcp.stop)
+            warn_of_exposure(settings, place.host)
+            url = f"http://{shown_address(listeners, '127.0.0.1' if place.host in ('0.0.0.0', '::', '') else place.host)}"
+            path = {"api": "", "sse": "/sse"}.get(face, "/mcp")
+            hint = "" if with_worker else "   (without a worker: run `agent-memory worker` as well)"
+            lines = [f"agent-memory listens on {url}{path}{hint}", *engines, *(_api_lines(settings, url) if face == "api" else [])]
+        await _run_parts(settings, runtime, shutdown, server, lines, face, with_worker=with_worker)
 
 
 def _api_lines(settings: Settings, url: str) -> list[str]:
@@ -162,16 +161,16 @@ async def _run_parts(
     shutdown: Shutdown,
     server: HttpServer | StdioServer | None,
     lines: Sequence[str],
+    face: Face | None,
     *,
     with_worker: bool,
-    name: str = "api",
-    may_end: bool = False,
 ) -> None:
     """Run the server and the worker as tasks until a signal arrives, or until one of the tasks ends on its own.
 
-    Print `lines` when the server is ready for requests. Raises StartupError if a task ends on its own. If `may_end` is
-    set, the server may end without an error, because its only client can leave.
+    Print `lines` when the server is ready for requests. Raises StartupError if a task ends on its own. With stdio, the
+    server may end without an error, because its only client can leave.
     """
+    name = "api" if face == "api" else "mcp"
     if with_worker:
         # docket and its libraries take a third of a second to import. An API without a worker does not wait for them.
         from agent_memory_worker.main import run_worker
@@ -197,7 +196,7 @@ async def _run_parts(
         if shutdown.requested.is_set() and not shutdown.at_once and server is not None and server.drain():
             log.info("stopping: still accepting requests, but readiness returns 503", seconds=settings.server.shutdown_drain_seconds)
             await asyncio.wait(parts.values(), timeout=settings.server.shutdown_drain_seconds, return_when=asyncio.FIRST_COMPLETED)
-        broken = [each for each, part in parts.items() if part.done() and not (may_end and each == name and part.exception() is None)]
+        broken = [each for each, part in parts.items() if part.done() and not (face == "stdio" and each == name and not part.exception())]
         if not broken:
             log.info("stopping: finishing open requests, then running tasks")
     finally:

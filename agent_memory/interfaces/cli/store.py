@@ -1,4 +1,4 @@
-"""Open an existing store for a command: the one at REDIS_URL, else the embedded one. No command creates a store."""
+"""Open a store for a command: the one at REDIS_URL, else the embedded one."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Literal
 
 from agent_memory.foundation.core.errors import StartupError
 from agent_memory.foundation.core.logs import configure_logging
@@ -14,16 +16,18 @@ from agent_memory.foundation.embedded.server import embedded_redis, has_data
 from agent_memory.foundation.storage.cluster import is_begun
 from agent_memory.foundation.storage.connection import shown_url
 from agent_memory.foundation.storage.keyspace import Keys
-from agent_memory.interfaces.cli.options import named_server, server_here, shown_server
+from agent_memory.interfaces.cli.options import named_server
+from agent_memory.interfaces.cli.output import shown_server
 
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """An open store. `data_dir` is the data directory if Redis is embedded."""
+    """An open store. `data_dir` is the data directory if Redis is embedded. No server has used the store if `begun` is false."""
 
     url: str
     description: str
-    data_dir: Path | None = None
+    data_dir: Path | None
+    begun: bool
 
 
 def settings_with(redis_url: str | None, data_dir: str | Path | None, **overrides: str) -> Settings:
@@ -35,44 +39,45 @@ def settings_with(redis_url: str | None, data_dir: str | Path | None, **override
     return settings
 
 
-def check_store_meant(command: str, options: str, named: bool) -> None:
-    """Raise StartupError if the environment names a server, and the user did not name a store with `options`."""
-    if (server := named_server()) is not None and not named:
-        raise StartupError(
-            f"{command} works on a store itself, and AGENT_MEMORY_URL names the server {shown_server(server)}: "
-            f"name the store with {options}"
-        )
+def settings_of_store(command: str, options: str, redis_url: str | None, data_dir: Path | None) -> Settings:
+    """Return the settings for a store. Raises StartupError if the environment names a server, and `options` name no store."""
+    if (server := named_server()) is not None and not redis_url and not data_dir:
+        server = f"AGENT_MEMORY_URL names the server {shown_server(server)}"
+        raise StartupError(f"{command} works on a store itself, and {server}: name the store with {options}")
+    return settings_with(redis_url or None, data_dir)
 
 
 @asynccontextmanager
-async def existing_store(settings: Settings, *, must_rest: bool = False, begun: bool = True) -> AsyncGenerator[Store]:
-    """Open the store specified in the settings.
+async def open_store(
+    settings: Settings, options: str = "", *, new: Literal["refuse", "accept", "create", "pretend"] = "refuse"
+) -> AsyncGenerator[Store]:
+    """Open the store in the settings. Raises StartupError, also if a running server uses the embedded store.
 
-    Raises StartupError with a one-line message if there is no store, or if a running server uses the embedded store. In
-    the latter case, the message tells the user to send the request to that server, or to stop the server if `must_rest`
-    is set. With `begun`, also raises StartupError if no server has used this Redis with this KEY_PREFIX.
+    A `new` store has no data yet: refuse it, accept it only at REDIS_URL, create it, or open an empty one instead. Pass
+    `options` if the command has these options for a store, and none for a server. Errors recommend them.
     """
-    options = settings.redis
-    if options.url is not None:
-        yield await _look_at(settings, options.url.get_secret_value(), None, begun=begun)
-        return
-    folder = options.data_dir.expanduser().absolute()
-    if not has_data(folder):
-        raise StartupError(f"there is no store in {folder}: name a server (--url, AGENT_MEMORY_URL) or a store (REDIS_URL, DATA_DIR)")
+    redis, home = settings.redis, Keys(settings.redis.key_prefix)
     async with AsyncExitStack() as stack:
-        try:
-            engine = await stack.enter_async_context(embedded_redis(folder, port=options.embedded_port))
-        except StartupError as error:
-            if "in use" not in error.message:
-                raise
-            hint = "stop it first" if must_rest else f"ask that one: --url {server_here()}"
-            raise StartupError(f"{error.message}; {hint}") from error
-        yield await _look_at(settings, engine.url, folder, begun=begun)
-
-
-async def _look_at(settings: Settings, url: str, folder: Path | None, *, begun: bool) -> Store:
-    home, name = Keys(settings.redis.key_prefix), f"in {folder} (embedded Redis)" if folder else shown_url(url)
-    is_used = await is_begun(url, home, command_timeout=settings.redis.command_timeout_seconds)
-    if begun and not is_used:
-        raise StartupError(f"no server has used the store {name} with KEY_PREFIX {home.prefix}: check REDIS_URL, DATA_DIR and KEY_PREFIX")
-    return Store(url, f"{name}, keys {home.prefix}:" + ("" if is_used else " (no server has used it yet)"), folder)
+        folder: Path | None = None
+        if redis.url is not None:
+            url, name = redis.url.get_secret_value(), shown_url(redis.url.get_secret_value())
+        else:
+            folder = redis.data_dir.expanduser().absolute()
+            name = f"in {folder} (embedded Redis)"
+            if new in ("refuse", "accept") and not has_data(folder):
+                targets = f"a store ({options}" if options else "a server (--url, AGENT_MEMORY_URL) or a store (--data-dir"
+                raise StartupError(f"there is no store in {folder}: name {targets}, REDIS_URL, DATA_DIR)")
+            if new == "pretend" and not has_data(folder):
+                folder = Path(stack.enter_context(TemporaryDirectory(prefix="am-")))
+            try:
+                url = (await stack.enter_async_context(embedded_redis(folder, port=redis.embedded_port))).url
+            except StartupError as error:
+                if "in use" not in error.message:
+                    raise
+                hint = "stop it first" if options else "pass the address of its server as --url, or stop it"
+                raise StartupError(f"{error.message}; {hint}") from error
+        begun = await is_begun(url, home, command_timeout=redis.command_timeout_seconds)
+        if new == "refuse" and not begun:
+            hint = "check REDIS_URL, DATA_DIR and KEY_PREFIX"
+            raise StartupError(f"no server has used the store {name} with KEY_PREFIX {home.prefix}: {hint}")
+        yield Store(url, f"{name}, keys {home.prefix}:" + ("" if begun else " (no server has used it yet)"), folder, begun)

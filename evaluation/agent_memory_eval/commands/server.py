@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from agent_memory.foundation.core.errors import StartupError
-from agent_memory.interfaces.cli.options import announce
+from agent_memory.interfaces.cli.output import report, shown_server
 
 _LISTENS = "agent-memory listens on "
 _END_SECONDS = 30.0
@@ -26,7 +26,7 @@ def evaluation_server(url: str | None = None, settings: Mapping[str, str] | None
     name; "" removes one. Raises StartupError if the server does not start.
     """
     if url is not None:
-        announce("server", url)
+        report(f"server {shown_server(url)}")
         yield url
         return
     with tempfile.TemporaryDirectory(prefix="agent-memory-eval-") as folder, (Path(folder) / "log").open("w+", encoding="utf-8") as log:
@@ -53,7 +53,7 @@ def evaluation_server(url: str | None = None, settings: Mapping[str, str] | None
         )
         try:
             own = _announced(process)
-            announce("server", own)
+            report(f"server {shown_server(own)}")
             yield own
         except StartupError as error:
             if process.poll() is not None:  # report why the server does not answer
@@ -84,6 +84,7 @@ def _announced(process: subprocess.Popen[str]) -> str:
 
 
 def _last_words(log: str) -> str:
-    """Return the last line of a log."""
+    """Return the last message of a log. Continued lines have an indent."""
     lines = Path(log).read_text(encoding="utf-8").strip().splitlines()
-    return lines[-1].removeprefix("agent-memory: ") if lines else "it printed nothing"
+    first = max((number for number, line in enumerate(lines) if not line.startswith("    ")), default=0)
+    return " ".join(line.strip() for line in lines[first:]).removeprefix("agent-memory: ") or "it printed nothing"

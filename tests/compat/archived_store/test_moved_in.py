@@ -42,7 +42,7 @@ async def reports(old_redis: OldRedis, redis_url: str, prefix: str, tmp_path_fac
     async def run(*more: str) -> str:
         done = await asyncio.to_thread(agent_memory, "migrate", "--from", old_redis.url, *more, cwd=folder, **environment)
         assert done.returncode == 0, done.stderr
-        assert all(line.startswith("agent-memory: store ") for line in done.stderr.splitlines()), done.stderr
+        assert all(line.startswith(("agent-memory: store ", "    ")) for line in done.stderr.splitlines()), done.stderr
         return done.stdout
 
     dry = await run()
@@ -80,7 +80,7 @@ async def client(redis_url: str, prefix: str, reports: object) -> AsyncGenerator
 
 def test_dry_run_reports_planned_writes_and_skipped_records(old_redis: OldRedis, reports: tuple[str, dict[str, Any]]) -> None:
     dry = " ".join(reports[0].split())  # lines are wrapped
-    assert f"to import, unless it is here: {len(old_redis.left.memories)} memory, {len(old_redis.left.sessions)} session" in dry
+    assert f"to import, unless it is here: {len(old_redis.left.memories)} memories, {len(old_redis.left.sessions)} sessions" in dry
     assert "2 cannot be moved, as only hashes are stored" in dry
     assert "80 would be kept, 23 would be made by a worker" in dry
     assert "(session a/b): session_id: must not contain '/'" in dry

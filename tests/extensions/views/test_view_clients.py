@@ -108,7 +108,7 @@ async def test_schedule_task_refreshes_all_continuous_views(settings: Settings, 
     async with stack(settings, redis_url) as url, MemoryAPIClient(MemoryClientConfig(base_url=url)) as memory:
 
         async def ordered() -> list[str]:
-            words = ["schedule-task", "periodic_refresh_summary_views", "--url", url]
+            words = ["schedule-task", "periodic_refresh_summary_views", "--json", "--url", url]
             done = await asyncio.to_thread(CliRunner().invoke, app, words)
             return [task["view_id"] for task in json.loads(done.stdout)]
 

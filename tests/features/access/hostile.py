@@ -472,6 +472,6 @@ CASES: dict[str, Callable[[Ids], list[Case]]] = {
     "get_metrics_metrics_get": lambda i: [("GET", "/metrics", {}, None)],
     "get_load_history": lambda i: [("GET", "/v1/metrics/history", {"period": period}, None) for period in ("hour", "day")],
     "get_reembedding": lambda i: [("GET", "/v1/reembed", {}, None)],
-    "start_reembedding": lambda i: [("POST", "/v1/reembed", {}, {"model": "another", "dry_run": True})],
+    "start_reembedding": lambda i: [("POST", "/v1/reembed", {}, {"model": "use-multilingual-v3", "dry_run": True})],
     "act_on_reembedding": lambda i: [("POST", f"/v1/reembed/{action}", {}, None) for action in ("pause", "confirm", "rollback", "abort")],
 }

@@ -359,7 +359,7 @@ async def test_cli_call_sends_the_api_key(guarded: Guarded, monkeypatch: pytest.
         assert {(one["kind"], one["memory_id"]) for one in listed} == {("memory", "m-cli"), ("follow", "m-cli")}
         monkeypatch.setenv("AGENT_MEMORY_API_KEY", key)
         assert json.loads(await run("call", "get", f"/v1/operations/{listed[0]['id']}"))["id"] == listed[0]["id"]
-        assert json.loads(await run("show", "m-cli"))["text"] == "Zora keeps bees"
+        assert json.loads(await run("show", "m-cli", "--json"))["text"] == "Zora keeps bees"
         why = {"memory_id": "m-cli", "search": {"text": "bees", "search_mode": "keyword"}}
         assert json.loads(await run("call", "POST", "/v1/long-term-memory/explain", "--data", json.dumps(why)))["returned"]
         assert "Zora keeps bees" in await run("prompt", "Who keeps bees?", "--max-tokens", "500")

@@ -6,12 +6,17 @@ An OpenAI-compatible server computes the vectors. A runtime with `begin=False` d
 
 from __future__ import annotations
 
+import asyncio
 import itertools
+import json
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from agent_memory.features.jobs.erasure_orders import Erasure, ErasureOrders
 from agent_memory.features.jobs.operations import OperationService
@@ -19,13 +24,14 @@ from agent_memory.features.memories.search.service import SearchService
 from agent_memory.features.memories.service import MemoryService
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.memories.upkeep.reindex import Reindexer
+from agent_memory.features.reembed import command, switch
 from agent_memory.features.reembed import store as reembed_store
-from agent_memory.features.reembed import switch
 from agent_memory.features.reembed.embedding_choice import EmbeddingChoice
 from agent_memory.features.reembed.service import ReembedService
-from agent_memory.foundation.core.errors import BadInput, Conflict, ModelUnavailable
+from agent_memory.foundation.core.errors import BadInput, Conflict, ModelUnavailable, StartupError
 from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.foundation.llm import profiles
+from agent_memory.interfaces.cli.app import app
 from agent_memory_client.models import EditMemoryRecordRequest, OperationState, ReembedRequest, SearchModeEnum, SearchRequest
 from agent_memory_worker import reembed
 from agent_memory_worker.memories.expiry import sweep
@@ -33,6 +39,7 @@ from agent_memory_worker.privacy.erase import erase
 from tests.support.lookalike import Lookalike
 from tests.support.model_changes import FIRST, SECOND, Store, act, fields, filling, reach, start, store, uses
 from tests.support.rig import SCOPE, Rig, record
+from tests.support.stack import stack
 from tests.support.waiting import wait_until
 
 __all__ = ["store"]
@@ -41,6 +48,50 @@ __all__ = ["store"]
 async def by_meaning(rig: Rig, text: str) -> list[str]:
     request = SearchRequest(text=text, search_mode=SearchModeEnum.SEMANTIC, limit=20)
     return [memory.id for memory in (await rig.rt[SearchService].search(SCOPE, request)).memories]
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+async def test_unknown_local_model_is_refused_with_the_known_ones(store: Store, dry_run: bool, tmp_path: Path) -> None:
+    rig = await store.open()
+    with pytest.raises(BadInput, match="must be a directory, or one of multilingual-e5-small, ") as refused:
+        await start(rig, ReembedRequest(model="status", provider="local", dry_run=dry_run))
+    assert refused.value.field == "model"
+    with pytest.raises(BadInput, match="cannot use this model: "):
+        await start(rig, ReembedRequest(model=str(tmp_path), provider="local", dry_run=dry_run))
+    assert (await rig.rt[ReembedService].read_status()).phase == "none"
+
+
+async def test_failure_to_follow_a_change_is_logged_only_when_it_changes(store: Store, caplog: pytest.LogCaptureFixture) -> None:
+    rig = await store.open(begin=False)
+    follower = rig.rt.switch
+    assert follower is not None
+    failures = iter(["no file", "no file", "no memory", "", "no memory"])
+
+    async def look(*, other: bool = True) -> None:
+        if failure := next(failures):
+            raise StartupError(failure)
+
+    follower.look = look
+    for _ in range(5):
+        await follower.follow()
+    logged = [str(vars(entry)["error"]) for entry in caplog.records if "cannot follow" in entry.getMessage()]
+    assert logged == ["no file", "no memory", "no memory"]
+
+
+async def test_reembed_command_watches_a_change_until_searches_use_the_new_model(
+    lookalike: Lookalike, make_settings: Callable[..., Any], redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(switch, "_LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(reembed, "_IDLE_SECONDS", 0.02)
+    monkeypatch.setattr(reembed, "_SETTLE_SECONDS", 0.0)
+    monkeypatch.setattr(command, "_LOOK_SECONDS", 0.02)
+    openai = {"EMBEDDING_PROVIDER": "openai", "EMBEDDING_BASE_URL": lookalike.url, "EMBEDDING_MODEL": "first", "EMBEDDING_DIMENSIONS": 64}
+    async with stack(make_settings(**openai), redis_url) as url:
+        watched = await asyncio.to_thread(CliRunner().invoke, app, ["reembed", "second", "--watch", "--json", "--url", url])
+        assert watched.exit_code == 0, watched.output
+        assert json.loads(watched.stdout)["phase"] == "swapped"
+        text = await asyncio.to_thread(CliRunner().invoke, app, ["reembed", "--url", url])
+        assert text.stdout.startswith("phase: swapped\nmodel: second\nother: first\n")
 
 
 async def test_write_of_a_process_that_missed_the_switch_is_found(store: Store) -> None:

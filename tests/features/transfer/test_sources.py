@@ -210,6 +210,15 @@ def test_huge_export_takes_little_memory(tmp_path: Path) -> None:
     assert resource.RUSAGE_SELF == 0
 
 
+def test_interrupted_import_closes_its_lines_without_an_error(tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_text("text\nAda keeps bees.\nAda sails.\n")
+    with Moving(MoveIn("table", [tmp_path / "table.csv"], "u")) as moving:
+        list(moving.read())
+        lines = moving.lines(moving.owners[0])
+        assert moving.size > len(next(lines) + next(lines)) / 2
+    lines.close()  # pyright: ignore[reportAttributeAccessIssue]
+
+
 def test_large_conversations_become_several_sessions(tmp_path: Path) -> None:
     rows = [{"id": f"m{n}", "text": f"Word {n} of a long talk.", "role": "user", "session_id": "a/b", "user_id": "u"} for n in range(1_100)]
     counts, left_out, lines = moved("table", written(tmp_path / "t.jsonl", "\n".join(map(json.dumps, rows))))

@@ -25,8 +25,10 @@ from agent_memory import __version__
 from agent_memory.foundation.core.settings import variables
 from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.interfaces.cli.app import app
-from tests.support.cli import COMMAND, ROOT, agent_memory, clean_environment
+from tests.support.cli import COMMAND, ROOT, agent_memory, clean_environment, unwrapped
 from tests.support.lookalike import Lookalike
+from tests.support.waiting import wait_until
+from tests.support.warm import WarmProcess
 
 HEAVY = (
     "agent_memory.runtime",
@@ -42,19 +44,14 @@ HEAVY = (
 
 
 def refused(result: subprocess.CompletedProcess[str], *parts: str) -> None:
-    """Assert exit code 1, an empty stdout, and one stderr line that contains the parts."""
+    """Assert exit code 1, an empty stdout, and one message on stderr, wrapped at 100 columns, that contains the parts."""
     assert result.returncode == 1, result.stderr
     assert result.stdout == ""
-    lines = result.stderr.splitlines()
-    assert len(lines) == 1, result.stderr
-    assert lines[0].startswith("agent-memory: ")
+    first, *more = result.stderr.splitlines()
+    assert first.startswith("agent-memory: ")
+    assert all(line.startswith("    ") for line in more), result.stderr
     for part in parts:
-        assert part in lines[0]
-
-
-def unwrapped(result: subprocess.CompletedProcess[str]) -> str:
-    """Return the output as one line, because the command wraps lines at 100 columns."""
-    return " ".join(result.stdout.split())
+        assert part in unwrapped(result.stderr)
 
 
 def test_help_names_every_command() -> None:
@@ -91,7 +88,7 @@ def test_help_fits_100_columns() -> None:
 
 
 def test_every_command_with_output_has_a_json_option() -> None:
-    silent = {"serve", "api", "worker", "task-worker", "mcp", "redis", "health", "version", "accept-store", "migrate-prompt"}
+    silent = {"serve", "api", "worker", "task-worker", "mcp"}
     offered = {name for name, command in _commands(typer.main.get_command(app)) if any("--json" in each.opts for each in command.params)}
     assert {name for name, _ in _commands(typer.main.get_command(app))} - offered == silent
 
@@ -217,7 +214,7 @@ def test_redis_command_prints_its_url_and_shuts_down_cleanly(tmp_path: Path) -> 
         about, url = process.stdout.readline(), process.stdout.readline()
         assert about.startswith("Redis: embedded (")
         assert re.fullmatch(r"REDIS_URL=redis://:\S{32,}@127\.0\.0\.1:\d+/0\n", url)
-        second = agent_memory("redis", "--data-dir", "data", cwd=tmp_path)
+        second = agent_memory("redis", "--data-dir", "data", "--json", cwd=tmp_path)
         refused(second, "is in use by another agent-memory", str(process.pid))
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0
@@ -227,7 +224,7 @@ def test_redis_command_prints_its_url_and_shuts_down_cleanly(tmp_path: Path) -> 
     named = [line for line in map(json.loads, said.splitlines()) if line.get("setting") == "USE_DOCKET"]
     assert len(named) == 1, "what is set in vain is said once"
     assert named[0]["level"] == "warning"
-    assert "not read any more" in named[0]["event"]
+    assert "not read any more" in named[0]["hint"]
     assert "Redis is now ready to exit" in (tmp_path / "data" / "redis.log").read_text()
 
 
@@ -264,7 +261,7 @@ def test_doctor_shows_context_window_and_its_source(tmp_path: Path, tells: str |
     finally:
         server.stop()
     assert result.returncode == 0, result.stdout + result.stderr
-    assert re.search(shown, unwrapped(result)), result.stdout
+    assert re.search(shown, unwrapped(result.stdout)), result.stdout
 
 
 def test_doctor_shows_context_limit_learned_by_workers(tmp_path: Path, redis_url: str) -> None:
@@ -288,7 +285,73 @@ def test_doctor_lists_problems_that_would_stop_serve(tmp_path: Path) -> None:
     assert "SLOW_MODEL is not read any more: GENERATION_MODEL does its work" in result.stdout
     assert f"would stop serve: port {port} on 127.0.0.1 is taken" in result.stdout
     assert "would stop serve: cannot reach Redis" in result.stdout
-    assert f"python scripts/build_graph.py {tmp_path}" in unwrapped(result)
+    assert f"python scripts/build_graph.py {tmp_path}" in unwrapped(result.stdout)
+
+
+def test_group_help_names_only_commands_that_exist() -> None:
+    root: Any = typer.main.get_command(app)
+    named = root.commands["token"].help.removesuffix(".").partition(": ")[2].split(", ")
+    assert sorted(named) == sorted(root.commands["token"].commands)
+
+
+@pytest.mark.parametrize(
+    ("command", "parts"),
+    [
+        ("erase --user ada", ["No such option: --user. Write the user without --user"]),
+        ("export --user ada", ["No such option: --user. Write the user without --user"]),
+        ("top --user ada", ["Error: No such option: --user"]),
+        ("search x --limt 3", ["No such option: --limt (Possible options: --limit)"]),
+        ("token make", ["No such command 'make'"]),
+        ("reembed confrim --dry-run --url http://127.0.0.1:1", ["there is no action confrim: write confirm"]),
+        ("schedule-task nonsense --url http://127.0.0.1:1", ["there is no task nonsense; use one of: compact_long_term_memories,"]),
+    ],
+)
+def test_wrong_command_line_is_explained_within_100_columns(command: str, parts: list[str], tmp_path: Path) -> None:
+    result = agent_memory(*command.split(), cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (2, ""), result.stderr
+    shown = unwrapped(result.stderr)
+    assert [part for part in parts if part not in shown] == []
+    assert "--url)" not in shown, "no option with a different meaning is suggested"
+
+
+def test_data_of_small_commands_is_printed_as_json(tmp_path: Path) -> None:
+    assert json.loads(CliRunner().invoke(app, ["version", "--json"]).stdout) == {"version": __version__}
+    assert "agent-memory" in json.loads(CliRunner().invoke(app, ["migrate-prompt", "--json"]).stdout)["prompt"]
+    findings = json.loads(agent_memory("doctor", "--json", "--port", "0", cwd=tmp_path).stdout)["findings"]
+    assert {tuple(finding) for finding in findings} == {("check", "ok", "message")}
+
+
+async def test_redis_command_prints_its_url_as_json(tmp_path: Path) -> None:
+    with (tmp_path / "out").open("w+") as output:
+        process = WarmProcess(
+            ["redis", "--json"], cwd=tmp_path, environment=clean_environment(), stdout=output.fileno(), stderr=output.fileno()
+        )
+        try:
+
+            async def is_printed() -> bool:
+                return (tmp_path / "out").read_text().endswith("}\n")
+
+            await wait_until(is_printed, "the URL")
+            assert json.loads((tmp_path / "out").read_text())["url"].startswith("redis://:")
+            process.send_signal(signal.SIGINT)
+            assert process.wait(30) == 0
+        finally:
+            process.kill()
+
+
+def test_interrupted_command_exits_with_code_130_without_traceback(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent, (tmp_path / "err").open("w+") as errors:
+        words = ["search", "x", "--url", f"http://127.0.0.1:{silent.getsockname()[1]}"]
+        process = WarmProcess(words, cwd=tmp_path, environment=clean_environment(), stdout=errors.fileno(), stderr=errors.fileno())
+        try:
+            silent.settimeout(60)
+            with silent.accept()[0] as connection:
+                connection.recv(1)
+                process.send_signal(signal.SIGINT)
+                assert process.wait(30) == 130
+        finally:
+            process.kill()
+    assert (tmp_path / "err").read_text() == ""
 
 
 def test_health_fails_when_no_server_answers(tmp_path: Path) -> None:

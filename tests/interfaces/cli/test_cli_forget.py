@@ -54,14 +54,14 @@ async def test_forget_previews_deletes_and_undoes(server: Server) -> None:
 
     gone = await server.run("forget 'that I am allergic to peanuts' --user ada --yes")
     assert gone.exit_code == DONE, gone.output
-    assert "forgotten: 1 facts" in gone.output
+    assert "forgotten: 1 fact\n" in gone.output
     assert await server.texts("ada") == ["Ada works at Acme"]
 
     receipt = re.search(r"forget --undo (\w+)", gone.output)
     assert receipt is not None, gone.output
     back = await server.run(f"forget --undo {receipt[1]}")
     assert back.exit_code == DONE, back.output
-    assert "restored: 1 memories" in back.output
+    assert "restored: 1 memory\n" in back.output
     assert await server.texts("ada") == ["Ada is allergic to peanuts", "Ada works at Acme"]
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import pty
+import re
 import shlex
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
@@ -23,9 +26,10 @@ from agent_memory.interfaces.cli.app import app
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig
 from agent_memory_client.models import ClientMemoryRecord, MemoryMessage, WorkingMemory
 from agent_memory_client.sync import SyncMemoryAPIClient
-from tests.support.cli import ROOT, agent_memory
+from tests.support.cli import ROOT, agent_memory, clean_environment, unwrapped
 from tests.support.stack import stack
 from tests.support.waiting import settled
+from tests.support.warm import WarmProcess
 
 CONTRACT: dict[str, list[dict[str, Any]]] = json.loads((ROOT / "tests" / "compat" / "contract" / "contract.json").read_text())["cli"]
 WITHOUT = {("api", "--reload"): "a developer's restart on changes, not something a server does"}
@@ -127,7 +131,7 @@ async def test_server_url_is_read_from_the_environment(server: Server) -> None:
 async def test_delete_memory_asks_before_deleting(server: Server) -> None:
     await server.memory.create_long_term_memory([fact("gone/1", "An id with a slash.")])
     dry = await server.run("delete memory m3 gone/1 --dry-run")
-    assert (dry.exit_code, "2 would be deleted" in dry.stdout) == (0, True)
+    assert (dry.exit_code, "would be deleted: 2 memories" in dry.stdout) == (0, True)
     unasked = await server.run("delete memory m3")
     assert (unasked.exit_code, "--force" in unasked.stderr) == (2, True)
     foreign = await server.run("delete memory m3 -u ada -f")
@@ -136,19 +140,22 @@ async def test_delete_memory_asks_before_deleting(server: Server) -> None:
     done = await server.run("delete memory m3 gone/1 nobody --force")
     assert done.exit_code == 3
     assert "there is no memory nobody" in done.stderr
-    assert "deleted 2 memories" in done.stdout
+    assert "deleted: 2 memories" in done.stdout
     assert "nothing to delete" in (await server.run("delete memory --empty-text -f")).stdout
     assert (await server.run("delete memory")).exit_code == 2
 
 
 async def test_show_top_and_prompt_print_sessions_work_and_memories(server: Server) -> None:
-    shown = json.loads((await server.run("show 's 1' --session -u ada")).stdout)
+    shown = json.loads((await server.run("show 's 1' --session -u ada --json")).stdout)
     assert [message["content"] for message in shown["messages"]] == ["hello there"]
+    assert "messages.1.content: hello there\n" in (await server.run("show 's 1' --session -u ada")).stdout
     counted = json.loads((await server.run("top --json")).stdout)
     assert counted["work"]["memory"]["dead"] == 0
     lines = (await server.run("top")).stdout.splitlines()
     assert lines[0].split() == ["work", "waits", "dead", "oldest"]
-    assert "Ada keeps bees." in (await server.run("prompt 'who keeps bees' -u ada")).stdout
+    prompt = (await server.run("prompt 'who keeps bees' -u ada")).stdout
+    assert "Ada keeps bees." in unwrapped(prompt)
+    assert "{" not in prompt
 
 
 async def test_long_memory_is_wrapped_as_text_and_unwrapped_as_json(server: Server) -> None:
@@ -169,10 +176,10 @@ async def test_delete_session_deletes_only_in_its_user_scope(server: Server) -> 
 
 
 async def test_schedule_task_runs_archived_task_names(server: Server) -> None:
-    done = await server.run("schedule-task agent_memory_server.long_term_memory.compact_long_term_memories -a user_id=ada")
+    done = await server.run("schedule-task agent_memory_server.long_term_memory.compact_long_term_memories -a user_id=ada --json")
     assert "memories remaining" in json.loads(done.stdout)["status"]
     policy = shlex.quote('policy={"max_age_days": 3650}')
-    done = await server.run(f"schedule-task forget_long_term_memories -a {policy} -a dry_run=true")
+    done = await server.run(f"schedule-task forget_long_term_memories -a {policy} -a dry_run=true --json")
     assert json.loads(done.stdout)["deleted"] == 0
     assert (await server.run("schedule-task some.module:index_long_term_memories")).exit_code == 2
     assert (await server.run("schedule-task compact_long_term_memories -a colour=red")).exit_code == 2
@@ -244,6 +251,7 @@ async def test_user_export_can_be_imported_after_the_user_was_deleted(server: Se
     assert (written.exit_code, written.stderr) == (0, f"agent-memory: server {server.url}\n")
     assert json.loads(written.stdout)["counts"]["session"] == 1
     assert file.stat().st_mode & 0o077 == 0
+    assert re.search(r": \d memories, 1 session$", unwrapped((await server.run(f"export eli {file} --force")).stdout))
     assert (await server.run(f"export eli {file}")).exit_code == 1, "nothing is written over"
     printed = await server.run("export eli")
     assert printed.stdout.count("Eli builds boats.") >= 1
@@ -273,11 +281,47 @@ async def test_user_export_can_be_imported_after_the_user_was_deleted(server: Se
     assert (await server.run(f"import {file}")).exit_code == 1
 
 
+async def test_import_shows_a_progress_bar_only_on_a_terminal(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "bees.csv").write_text("text,user_id\n" + "".join(f"Hive {number} is full.,gus\n" for number in range(3)))
+    words = ["import", "--from", "table", "bees.csv", "--url", server.url]
+    plain = await asyncio.to_thread(agent_memory, *words, cwd=tmp_path)
+    assert (plain.returncode, plain.stderr) == (0, f"agent-memory: server {server.url}\n")
+    assert plain.stdout.startswith("read: 3 memories, of 1 owner\nimported: 3 memories\n")
+    terminal, slave = pty.openpty()
+    with os.fdopen(terminal, "rb") as screen, (tmp_path / "out").open("w+") as output:
+        process = WarmProcess(words, cwd=tmp_path, environment=clean_environment(TERM="xterm"), stdout=output.fileno(), stderr=slave)
+        try:
+            assert await asyncio.to_thread(process.wait, 60) == 0
+        finally:
+            process.kill()
+            os.close(slave)
+        shown = os.read(screen.fileno(), 65536).decode()
+    assert "importing" in shown
+    assert "\x1b[2K" in shown, "the bar is removed at the end"
+    assert (tmp_path / "out").read_text().startswith("read: 3 memories, of 1 owner\nimported: nothing\nalready here: 3 memories\n")
+
+
+async def test_text_of_a_memory_does_not_control_the_terminal(server: Server) -> None:
+    await server.memory.create_long_term_memory([fact("esc", "Hal likes \x1b]0;owned\x07 tea\x9b2J.", user_id="hal")])
+    shown = await server.run("search '' -u hal"), await server.run("show esc")
+    for result in shown:
+        assert "Hal likes ]0;owned" in result.stdout
+        assert not set("\x1b\x07\x9b") & set(result.stdout)
+
+
+async def test_previews_cut_long_texts_between_words(server: Server) -> None:
+    await server.memory.create_long_term_memory([fact("tale", "A lighthouse " + "stood long ago " * 20, user_id="ivy")])
+    for line in ("delete memory tale --dry-run", "forget --id tale --user ivy --dry-run"):
+        shown = unwrapped((await server.run(line)).stdout)
+        assert re.search(r"\b(stood|long|ago) …", shown), shown
+
+
 async def test_call_sends_raw_requests_and_erase_deletes_a_user(server: Server) -> None:
     await server.memory.create_long_term_memory([fact("t1", "The page said ten.", user_id="zed")])
     found = await server.run("call post /v1/long-term-memory/search --data not-json")
     assert (found.exit_code, found.stdout) == (2, "")
     assert json.loads((await server.run("call get /v1/long-term-memory/t1")).stdout)["text"] == "The page said ten."
     assert (await server.run("erase zed")).exit_code == 2, "nobody can be asked"
-    assert (await server.run("erase zed --force")).exit_code == 0
+    erased = await server.run("erase zed --force")
+    assert (erased.exit_code, erased.stdout) == (0, "queued; follow it with `agent-memory top`\n")
     assert (await server.run("show t1")).exit_code != 0

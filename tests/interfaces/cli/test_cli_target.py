@@ -14,7 +14,7 @@ from redis.asyncio import Redis
 from ulid import ULID
 
 from agent_memory.foundation.core.settings import load_settings
-from tests.support.cli import agent_memory
+from tests.support.cli import agent_memory, unwrapped
 from tests.support.processes import running
 from tests.support.stack import stack
 
@@ -79,17 +79,20 @@ def contents(folder: Path) -> list[str]:
 
 
 def one_line(result: subprocess.CompletedProcess[str], *parts: str) -> None:
-    """Assert a failure with an empty stdout and one stderr line that contains the parts."""
+    """Assert a failure with an empty stdout and one message on stderr that contains the parts."""
     assert result.returncode == 1, (result.returncode, result.stderr)
     assert result.stdout == ""
-    assert len(result.stderr.splitlines()) == 1, result.stderr
+    assert all(line.startswith("    ") for line in result.stderr.splitlines()[1:]), result.stderr
     for part in parts:
-        assert part in result.stderr
+        assert part in unwrapped(result.stderr)
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=NAMES)
 async def test_commands_fail_without_creating_a_missing_store(words: list[str], run: Run, folder: Path) -> None:
-    one_line(await run(*words), f"there is no store in {folder}/agent-memory-data", "AGENT_MEMORY_URL")
+    options = (
+        "name a store (--redis-url or --data-dir," if words == ["rebuild-index"] else "name a server (--url, AGENT_MEMORY_URL) or a store"
+    )
+    one_line(await run(*words), f"there is no store in {folder}/agent-memory-data", options)
     assert contents(folder) == ["export.jsonl"]
 
 
@@ -123,7 +126,7 @@ async def test_doctor_creates_no_store(run: Run, redis_url: str) -> None:
 async def test_key_created_before_first_start_warns_and_works_after_start(run: Run, redis_url: str) -> None:
     prefix = f"t{str(ULID()).lower()}"
     made = await run("token", "add", "-d", "first", "--format", "json", REDIS_URL=redis_url, KEY_PREFIX=prefix)
-    assert "no server has used it yet" in made.stderr
+    assert "no server has used it yet" in unwrapped(made.stderr)
     async with stack(load_settings(KEY_PREFIX=prefix, AUTH_MODE="token", **LOCAL), redis_url) as url:
         searched = await run("search", "x", AGENT_MEMORY_URL=url, AGENT_MEMORY_API_KEY=json.loads(made.stdout)["token"])
     assert searched.returncode == 0, searched.stderr
@@ -215,18 +218,19 @@ async def test_search_uses_the_default_mode_of_the_server(run: Run, redis_url: s
 async def test_store_of_a_running_server_is_not_opened_twice(run: Run, folder: Path) -> None:
     async with running(folder, "serve", "--port", "0", warm=True, **LOCAL) as server:
         url = await server.base_url()
-        one_line(await run("token", "list", PORT=url.rpartition(":")[2]), "in use by another agent-memory", f"--url {url}")
+        one_line(await run("token", "list"), "in use by another agent-memory", "pass the address of its server as --url, or stop it")
         one_line(await run("rebuild-index", AGENT_MEMORY_URL=url, DATA_DIR="agent-memory-data"), "works on a store itself")
         one_line(await run("rebuild-index", "--data-dir", "agent-memory-data"), "in use by another agent-memory", "stop it first")
         assert (await run("call", "POST", "/v1/long-term-memory/?wait=true", "--data", MEMORY, AGENT_MEMORY_URL=url)).returncode == 0
         copied = await run("backup", "copy", "--json", DATA_DIR="agent-memory-data")
         assert json.loads(copied.stdout) == {"folder": "copy"}
         one_line(await run("backup", "copy"), "cannot copy")
-        assert (await run("health", AGENT_MEMORY_URL=url)).stderr == f"agent-memory: server {url}\n"
+        healthy = await run("health", "--json", AGENT_MEMORY_URL=url)
+        assert (json.loads(healthy.stdout), healthy.stderr) == ({"server": url, "status": "ok"}, f"agent-memory: server {url}\n")
         await server.stop()
     rebuilt = await run("rebuild-index", "--data-dir", "agent-memory-data", AGENT_MEMORY_URL=url)
-    assert (rebuilt.returncode, rebuilt.stdout) == (0, "indexed 1 memories, 1 vectors and 0 sessions\n")
-    assert f"agent-memory: store in {folder}/agent-memory-data" in rebuilt.stderr
+    assert (rebuilt.returncode, rebuilt.stdout) == (0, "indexed: 1 memory, 1 vector\n")
+    assert f"agent-memory: store in {folder}/agent-memory-data" in unwrapped(rebuilt.stderr)
     listed = await run("token", "list", "--data-dir", "agent-memory-data", REDIS_URL="redis://127.0.0.1:1/0")
     assert (listed.returncode, listed.stdout) == (0, "no API keys\n"), "the directory that was named, not REDIS_URL"
     assert "Ada keeps bees." in (await run("show", "m1", "--data-dir", "copy")).stdout, "a backup that was made beside a server"
@@ -236,7 +240,8 @@ async def test_migrate_dry_run_creates_no_store(run: Run, redis_url: str, folder
     prefix = f"t{str(ULID()).lower()}"
     looked = await run("migrate", "--from", redis_url)
     assert (looked.returncode, "This was a dry run" in looked.stdout) == (0, True), looked.stderr
-    assert f"agent-memory: store in {folder}/agent-memory-data (embedded Redis), keys am: (not made yet)" in looked.stderr
+    store = f"agent-memory: store in {folder}/agent-memory-data (embedded Redis), keys am: (no server has used it yet)"
+    assert store in unwrapped(looked.stderr)
     assert contents(folder) == ["export.jsonl"]
     looked = await run("migrate", "--from", redis_url, "--to", redis_url, KEY_PREFIX=prefix)
     assert looked.returncode == 0, looked.stderr

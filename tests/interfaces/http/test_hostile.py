@@ -48,7 +48,7 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("POST", "/v1/auth/tokens"): {"description": "a bot"},
     ("POST", "/v1/auth/tokens/t1/rotate"): {},
     ("POST", "/v1/memory/forget"): {"text": "what", "user_id": "hostile", "dry_run": True},
-    ("POST", "/v1/reembed"): {"model": "another", "dry_run": True},
+    ("POST", "/v1/reembed"): {"model": "use-multilingual-v3", "dry_run": True},
     ("POST", "/v1/memory/prompt"): {"query": "what", "session": {"session_id": "hostile"}},
 }
 ROUTES = list(BODIES)

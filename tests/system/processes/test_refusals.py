@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent_memory.foundation.embedded.engine import find_engine
-from tests.support.cli import agent_memory
+from tests.support.cli import agent_memory, unwrapped
 from tests.support.waiting import wait_until
 
 
@@ -39,12 +39,11 @@ async def plain_redis(tmp_path: Path) -> AsyncGenerator[str, None]:
 
 
 @pytest.mark.parametrize("command", ["serve", "api", "worker"])
-async def test_redis_without_query_engine_is_refused_in_one_line(command: str, plain_redis: str, tmp_path: Path) -> None:
+async def test_redis_without_query_engine_is_refused_in_one_message(command: str, plain_redis: str, tmp_path: Path) -> None:
     options = [] if command == "worker" else ["--port", "0"]
     result = agent_memory(command, *options, cwd=tmp_path, REDIS_URL=plain_redis)
 
     assert result.returncode == 1
     assert result.stdout == ""
-    lines = result.stderr.splitlines()
-    assert len(lines) == 1, result.stderr
-    assert "query engine" in lines[0]
+    assert result.stderr.count("agent-memory: ") == 1, result.stderr
+    assert "has no query engine" in unwrapped(result.stderr)

@@ -5,7 +5,7 @@ Searches use the new model's index immediately.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
 from redis.asyncio import Redis
 from redisvl.query import CountQuery
@@ -33,7 +33,7 @@ class Reindexer:
         self._keys = keys
         self._outbox = outbox
         self._spec = spec
-        self._schemas = schemas
+        self.schemas = schemas
         # Returns anything but None while a feature replaces the model's vectors and indexes.
         self.load_change: Callable[[], Awaitable[object]] | None = None
 
@@ -58,7 +58,7 @@ class Reindexer:
         if self.load_change is not None and await self.load_change() is not None:
             return []
         (seconds, _), config = await read(self._client, lambda pipe: (pipe.time(), pipe.hgetall(keys.config)))
-        former = await former_indexes(self._client, keys, self._schemas.values())
+        former = await former_indexes(self._client, keys, self.schemas.values())
         noted = {name.decode(): float(at) for name, at in config.items() if name.startswith(_FORMER.encode())}
         await write(self._client, lambda pipe: [pipe.hsetnx(keys.config, _FORMER + name, str(seconds)) for name in former])
         over = [name for name in former if _FORMER + name in noted and noted[_FORMER + name] + _FORMER_SECONDS <= seconds]
@@ -90,14 +90,12 @@ class Reindexer:
             await self._outbox.mark_due(DueKind.MEMORY, batch)
         return count + len(batch)
 
-    async def rebuild_indexes(self) -> dict[str, int]:
-        """Drop and rebuild the indexes, and return the number of documents in each.
+    async def rebuild_indexes(self) -> AsyncIterator[tuple[str, int]]:
+        """Drop and rebuild the indexes. After each one, yield its name and the number of its documents.
 
         Until all indexes are complete, searches return 503, and nothing may write to the store.
         """
-        counts: dict[str, int] = {}
-        for name, schema in self._schemas.items():
+        for name, schema in self.schemas.items():
             await drop_index(self._client, schema.index.name)
             await ensure_index(self._client, self._keys, schema)
-            counts[name] = (await search(self._client, schema.index.name, CountQuery("*"))).total
-        return counts
+            yield name, (await search(self._client, schema.index.name, CountQuery("*"))).total

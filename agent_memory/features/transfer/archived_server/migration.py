@@ -18,9 +18,10 @@ from pydantic import Field
 from agent_memory.features.transfer.archived_server.layout import OldItem, OldKind, OldStore
 from agent_memory.features.transfer.archived_server.lines import Line, memory_lines, session_line, summary_line
 from agent_memory.features.transfer.archived_server.records import OldMemory, UnmovableRecord, memory_of_hash, session_of
-from agent_memory.features.transfer.import_report import counted, problem_lines, summary_lines
+from agent_memory.features.transfer.import_report import problem_lines, summary_lines
 from agent_memory.features.transfer.imports import ImportService
 from agent_memory.features.transfer.sources.lines import Placement
+from agent_memory.foundation.core.listing import counted
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.llm.base import Embedder
 from agent_memory.foundation.storage.search.indexes import VectorSpec

@@ -6,19 +6,18 @@ import json
 import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib import import_module
-from itertools import chain
 from types import TracebackType
 from typing import Any, cast
 
-from agent_memory.features.transfer.import_report import counted, problem_lines, summary_lines
+from agent_memory.features.transfer.import_report import problem_lines, summary_lines
 from agent_memory.features.transfer.sources.lines import Placement, block_line, conversation_lines, fact_line
 from agent_memory.features.transfer.sources.model import Conversation, Fact, Item, LeftOut, Source, Unusable
 from agent_memory.features.transfer.sources.order import SOURCES, MoveIn
 from agent_memory.foundation.core.errors import StartupError
+from agent_memory.foundation.core.listing import counted
 from agent_memory_client.models import ImportReport
 
 _EXAMPLES = 3
@@ -140,19 +139,25 @@ class Moving:
     def owners(self) -> list[Owner]:
         return self._disk.execute("SELECT DISTINCT user, agent FROM lines ORDER BY user, agent").fetchall()
 
+    @property
+    def size(self) -> int:
+        """The size of all lines in bytes, without headers."""
+        return self._disk.execute("SELECT COALESCE(SUM(LENGTH(line)), 0) FROM lines").fetchone()[0]
+
     def lines(self, owner: Owner) -> Iterator[bytes]:
         """Yield an owner's header and lines, oldest first. Facts precede the conversation that they come from."""
         place = Placement(self.order.source, *owner, self.order.namespace)
         select = "SELECT line FROM lines WHERE user IS ? AND agent IS ? ORDER BY at, number, rowid"
-        with closing(self._disk.execute(select, owner)) as rows:
-            yield from chain([json.dumps(place.header).encode()], (row[0] for row in rows))
+        yield json.dumps(place.header).encode()
+        for (line,) in self._disk.execute(select, owner):
+            yield line
 
     def result(self, report: ImportReport, *, dry_run: bool) -> Result:
         """Return what an import did or, in a dry run, would do."""
         name = self.order.name
         left_out = {reason: {"count": count, "examples": self.left_out.examples[reason]} for reason, count in self.left_out.counts.items()}
         data = {"name": name, "dry_run": dry_run, "owners": len(self.owners), "read": dict(self.counts), "left_out": left_out}
-        lines = [f"read: {counted(self.counts)}, of {len(self.owners)} owners"]
+        lines = [f"read: {counted(self.counts)}, of {counted({'owner': len(self.owners)})}"]
         if dry_run:
             lines.append("This was a dry run: nothing was written.")
         else:

@@ -11,6 +11,7 @@ from typing import Any
 from agent_memory.features.access.context_limits import take_over_from
 from agent_memory.features.extraction.prompts import ExtractionAnswer, extract_messages
 from agent_memory.foundation.core.errors import AgentMemoryError, StartupError
+from agent_memory.foundation.core.listing import table
 from agent_memory.foundation.core.settings import Settings, load_settings, settings_in_force
 from agent_memory.foundation.core.settings.renamed import unread_variables
 from agent_memory.foundation.embedded.engine import INSTALL_HINT, examine_engines
@@ -46,27 +47,24 @@ def examine(overrides: dict[str, str], *, everything: bool = False) -> Answer:
     engines: list[str] = []
     checks["redis"] = lambda: asyncio.run(_redis(settings, engines, everything=everything))
     findings = [_finding(name, check) for name, check in checks.items()]
-    problems = [finding["said"] for finding in findings if not finding["ok"]]
-    lines = ["Findings", *(f"  {each['check']:8}{'ok ' if each['ok'] else 'BAD'}  {each['said']}" for each in findings), *engines]
+    problems = [finding["message"] for finding in findings if not finding["ok"]]
+    rows = [(each["check"], "ok" if each["ok"] else "BAD", each["message"]) for each in findings]
+    lines = ["Findings", *table(rows, "  "), *engines]
     lines += ["", *([f"would stop serve: {problem}" for problem in problems] or ["serve would start"])]
     unread = [variable.advice + " (it may be there for another program)" * variable.common for variable in unread_variables(Path(".env"))]
     lines += ["", "Set, but not read", *(f"  {advice}" for advice in unread)] if unread else []
     settings_by_variable = settings_in_force(settings, defaults=everything)
     lines += ["", "Settings" if everything else "Settings that were set (`agent-memory doctor --all` shows all)"]
     lines += [f"  {variable:42}{value}{'   (set)' if is_set else ''}" for variable, (value, is_set) in settings_by_variable.items()]
-    report = {
-        "findings": findings,
-        "not_read": unread,
-        "settings": {variable: value for variable, (value, _) in settings_by_variable.items()},
-    }
-    return Answer(report, lines, 1 if problems else 0)
+    values = {variable: value for variable, (value, _) in settings_by_variable.items()}
+    return Answer({"findings": findings, "not_read": unread, "settings": values}, lines, 1 if problems else 0)
 
 
 def _finding(name: str, check: Callable[[], str]) -> dict[str, Any]:
     try:
-        return {"check": name, "ok": True, "said": check()}
+        return {"check": name, "ok": True, "message": check()}
     except AgentMemoryError as error:
-        return {"check": name, "ok": False, "said": error.message}
+        return {"check": name, "ok": False, "message": error.message}
 
 
 def _port(settings: Settings) -> str:

@@ -10,9 +10,10 @@ from urllib.parse import quote
 
 import typer
 
-from agent_memory.foundation.core.errors import NotFound
+from agent_memory.foundation.core.listing import counted, shorten, table
 from agent_memory.interfaces.cli.decorators import Answer, asks
-from agent_memory.interfaces.cli.options import NOT_FOUND, USAGE, Agent, DryRun, Force, Namespace, Owner, Session, User, ask, say, working
+from agent_memory.interfaces.cli.options import Agent, DryRun, Force, Namespace, Owner, Session, User
+from agent_memory.interfaces.cli.output import NOT_FOUND, USAGE, ask, progress, say
 
 if TYPE_CHECKING:
     from agent_memory.interfaces.cli.api_client import Api
@@ -44,10 +45,6 @@ def _path(start: str, name: str) -> str:
     return f"{start}/{quote(name, safe='')}"
 
 
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
-
-
 @asks
 async def search(
     api: Api,
@@ -77,7 +74,7 @@ async def search(
         score = "" if hit["score"] is None else f"  {hit['score']:.3f}"
         about = " ".join(f"{name}={hit[name]}" for name in ("namespace", "user_id", "session_id") if hit[name])
         lines.append(f"{hit['id']}{score}  {hit['created_at'][:10]} {hit['memory_type']}  {about}".rstrip())
-        lines.append("    " + _one_line(hit["text"]))
+        lines.append("    " + " ".join(hit["text"].split()))
     more = "" if answer["next_offset"] is None else f"; more with --offset {answer['next_offset']}"
     return Answer(answer, [*lines, f"{len(answer['memories'])} of {answer['total']}{more}" if lines else "nothing found"])
 
@@ -91,7 +88,7 @@ async def prompt(
     user_id: User = None,
     max_tokens: Annotated[int | None, typer.Option(min=64, help="of the whole prompt")] = None,
 ) -> Any:
-    """Print the memory prompt for a question as JSON."""
+    """Print the memory prompt for a question."""
     body = {"query": query, "long_term_search": _filters(namespace=namespace, user_id=user_id) or True, **_given(max_tokens=max_tokens)}
     if session_id:
         body["session"] = _given(session_id=session_id, namespace=namespace, user_id=user_id)
@@ -106,7 +103,7 @@ async def show(
     namespace: Annotated[str | None, typer.Option("--namespace", "-n", metavar="NAME", help="of the session")] = None,
     user_id: Annotated[str | None, typer.Option("--user", "--user-id", "-u", metavar="ID", help="of the session")] = None,
 ) -> Any:
-    """Print a memory or a session as JSON. The exit code is 3 if the memory or session does not exist."""
+    """Print a memory or a session. The exit code is 3 if the memory or session does not exist."""
     scope = {"namespace": namespace, "user_id": user_id} if session else None
     return await api.call("GET", _path(_SESSIONS if session else _MEMORIES, name), scope)
 
@@ -116,10 +113,9 @@ async def top(api: Api) -> Answer:
     """Print background work that is waiting, running, or failed."""
     work = (await api.call("GET", "/v1/ready"))["checks"].get("work", {})
     operations = (await api.call("GET", "/v1/operations", {"limit": _PAGE}))["operations"]
-    lines = [f"{'work':12}{'waits':>8}{'dead':>8}{'oldest':>10}"]
-    lines += [f"{kind:12}{counts['pending']:>8}{counts['dead']:>8}{counts['oldest_seconds']:>8.0f} s" for kind, counts in work.items()]
-    lines += [f"{operation['id']}  {operation['kind']}  {operation['state']}" for operation in operations]
-    return Answer({"work": work, "operations": operations}, lines)
+    rows = [(kind, counts["pending"], counts["dead"], f"{counts['oldest_seconds']:.0f} s") for kind, counts in work.items()]
+    listed = [(operation["id"], operation["kind"], operation["state"]) for operation in operations]
+    return Answer({"work": work, "operations": operations}, [*table([("work", "waits", "dead", "oldest"), *rows]), *table(listed)])
 
 
 @asks
@@ -138,8 +134,9 @@ async def forget(
     if undo is not None:
         answer = await api.call("POST", f"{_path(_FORGET, undo)}/undo")
         restored = answer["restored"]
-        newer = f"; {restored['kept_newer']} were not restored, because newer data has replaced them" if restored["kept_newer"] else ""
-        return Answer(answer, [f"restored: {restored['memories']} memories, {restored['messages']} session messages{newer}"])
+        counts = counted({"memories": restored["memories"], "session_messages": restored["messages"]})
+        newer = f"; not restored, because newer data has replaced it: {restored['kept_newer']}" if restored["kept_newer"] else ""
+        return Answer(answer, [f"restored: {counts}{newer}"])
     if (text is None) == (not memory_id):
         raise typer.BadParameter("specify what to forget: pass either TEXT or --id")
     body = _given(text=text, ids=memory_id or None, user_id=user_id, namespace=namespace, session_id=session_id)
@@ -155,23 +152,24 @@ async def forget(
     say(*lines, err=True)
     ask("Forget this?", force=yes, option="--yes")
     done = await api.call("POST", _FORGET, body=body)
-    counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in sorted(done["forgotten"].items()))
+    counts = counted(dict(sorted(done["forgotten"].items())))
     until = done["undo_until"]
     undoing = [f"undo until {until[:16]}Z: agent-memory forget --undo {done['receipt_id']}"] if until else []
     return Answer(done, [f"forgotten: {counts}", *undoing])
 
 
 def _match_lines(match: Mapping[str, Any]) -> list[str]:
-    return [f"{match['kind'].replace('_', ' ')}  {match['id']}  {_one_line(match['text'])[:100]}", f"    {match['why']}"]
+    return [f"{match['kind'].replace('_', ' ')}  {match['id']}  {shorten(match['text'])}", f"    {match['why']}"]
 
 
 @asks
-async def erase(api: Api, owner: Owner, agent: Agent = False, namespace: Namespace = None, force: Force = False) -> Any:
+async def erase(api: Api, owner: Owner, agent: Agent = False, namespace: Namespace = None, force: Force = False) -> Answer:
     """Permanently delete all data of a user or an agent. You cannot undo this."""
     where = f" in namespace {namespace}" if namespace else ""
     ask(f"Delete everything of {'agent' if agent else 'user'} {owner}{where} for good?", force=force)
-    with working("erasing"):
-        return await api.call("DELETE", _path("/v1/agents" if agent else "/v1/users", owner), {"namespace": namespace})
+    with progress("erasing"):
+        answer = await api.call("DELETE", _path("/v1/agents" if agent else "/v1/users", owner), {"namespace": namespace})
+    return Answer(answer, ["erased" if answer["status"] == "ok" else "queued; follow it with `agent-memory top`"])
 
 
 @asks
@@ -180,13 +178,14 @@ async def call(
     method: Annotated[str, typer.Argument(metavar="METHOD", help="GET, POST, PUT, PATCH or DELETE")],
     path: Annotated[str, typer.Argument(metavar="PATH", help="with its query: '/v1/operations?state=dead'")],
     data: Annotated[str | None, typer.Option("--data", "-d", metavar="JSON", help="the body")] = None,
-) -> Any:
+) -> Answer:
     """Send a request to the REST API and print its answer as JSON."""
     try:
         body = None if data is None else json.loads(data)
     except ValueError as error:
         raise typer.BadParameter(f"--data is not JSON: {error}") from None
-    return await api.call(method.upper(), path, body=body)
+    answer = await api.call(method.upper(), path, body=body)
+    return Answer(answer, json.dumps(answer, ensure_ascii=False, indent=2))
 
 
 @delete.command(name="memory")
@@ -206,27 +205,29 @@ async def delete_memory(
     scope = _given(namespace=namespace, user_id=user_id)
     memories, missing = await _by_id(api, ids or (), scope)
     memories += await _without_text(api, scope) if empty_text else []
-    texts = {memory["id"]: _one_line(memory["text"])[:80] for memory in memories}
-    lines = [f"{name}  {text}" for name, text in texts.items()]
+    texts = {memory["id"]: shorten(memory["text"], 80) for memory in memories}
+    lines = table([*texts.items()])
     say(*(f"there is no memory {name}" for name in missing), err=True)
     code = NOT_FOUND if missing else 0
     if not texts or dry_run:
-        lines.append(f"{len(texts)} would be deleted" if texts else "nothing to delete")
+        lines.append(f"would be deleted: {counted({'memory': len(texts)})}" if texts else "nothing to delete")
         return Answer({"would_delete": list(texts), "missing": missing}, lines, code)
     say(*lines, err=True)
-    ask(f"Delete {len(texts)} memories for good?", force=force)
+    ask(f"Delete {counted({'memory': len(texts)})} for good?", force=force)
     deleted, names = 0, list(texts)
     for start in range(0, len(names), _PAGE):
         answer = await api.call("DELETE", _MEMORIES, {"memory_ids": names[start : start + _PAGE]})
         deleted += int("".join(filter(str.isdigit, answer["status"])) or 0)
-    return Answer({"deleted": deleted, "missing": missing}, [f"deleted {deleted} memories"], code)
+    return Answer({"deleted": deleted, "missing": missing}, [f"deleted: {counted({'memory': deleted})}"], code)
 
 
 async def _by_id(api: Api, ids: Iterable[str], scope: Mapping[str, str]) -> tuple[list[dict[str, Any]], list[str]]:
     """Return the memories with these ids in a scope, and the ids that have no memory there."""
+    from agent_memory_client import MemoryNotFoundError
+
     existing: dict[str, dict[str, Any]] = {}
     for name in ids:
-        with contextlib.suppress(NotFound):
+        with contextlib.suppress(MemoryNotFoundError):
             memory = await api.call("GET", _path(_MEMORIES, name))
             existing |= {name: memory} if scope.items() <= memory.items() else {}
     return list(existing.values()), [name for name in ids if name not in existing]
@@ -256,7 +257,7 @@ async def delete_session(
     session = await api.call("GET", path, {"namespace": namespace, "user_id": user_id})
     owner = {"namespace": session["namespace"], "user_id": session["user_id"]}
     about = "".join(f"{name}={value}, " for name, value in owner.items() if value)
-    ask(f"Delete session {session_id} ({about}{len(session['messages'])} messages)?", force=force)
+    ask(f"Delete session {session_id} ({about}{counted({'message': len(session['messages'])})})?", force=force)
     return Answer(await api.call("DELETE", path, owner), [f"deleted session {session_id}"])
 
 
@@ -266,10 +267,7 @@ async def schedule_task(
     task: Annotated[str, typer.Argument(metavar="TASK", help="a task of the archived server: its path or only its name")],
     args: Annotated[list[str] | None, typer.Option("--args", "-a", metavar="NAME=VALUE", help="an argument; may be repeated")] = None,
 ) -> Any:
-    """Request compaction, forgetting, or a refresh of summary views.
-
-    Workers also do this work on their own when it is due.
-    """
+    """Request compaction, forgetting, or a refresh of summary views. Workers also do this work when it is due."""
     given = dict(_argument(argument) for argument in args or ())
     name = task.replace(":", ".").rpartition(".")[2].removeprefix("periodic_")
     if name not in _TASKS:

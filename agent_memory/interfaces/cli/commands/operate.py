@@ -10,21 +10,28 @@ from typing import Annotated, Literal
 import typer
 
 from agent_memory.foundation.core.errors import StartupError
+from agent_memory.foundation.core.listing import counted
 from agent_memory.interfaces.cli.decorators import Answer, prints
-from agent_memory.interfaces.cli.options import DataDir, RedisUrl, Url, announce, named_server, server_here, shown_server, working
+from agent_memory.interfaces.cli.options import DataDir, RedisUrl, Url, named_server
+from agent_memory.interfaces.cli.output import progress, report, shown_server
 
 _HEALTH_SECONDS = 5.0
 _KEYS = "prefix of the old server's keys"
 
 
-def health(url: Url = None) -> None:
+@prints
+def health(url: Url = None) -> Answer:
     """Check that a running API answers, with exit code 0 if it does. Use this command for container health checks."""
     # Import little, because containers run this check every few seconds.
     import http.client
     import urllib.error
     import urllib.request
 
-    base = (url or named_server() or server_here()).rstrip("/")
+    base = (url or named_server() or "").rstrip("/")
+    if not base:
+        from agent_memory.foundation.core.settings import load_settings
+
+        base = f"http://127.0.0.1:{load_settings().server.port}"
     # Ignore proxies in the environment, because the check calls this machine.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
@@ -37,7 +44,8 @@ def health(url: Url = None) -> None:
         raise StartupError(f"no server answers at {shown_server(base)}: {reason}") from error
     if status != 200:
         raise StartupError(f"the server at {shown_server(base)} answers /v1/health with status {status}")
-    announce("server", base)
+    report(f"server {shown_server(base)}")
+    return Answer({"server": shown_server(base), "status": "ok"}, [])
 
 
 @prints
@@ -70,8 +78,8 @@ def backup(folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="new fo
     settings = settings_with(None, data_dir)
     if settings.redis.url is not None:
         raise StartupError("REDIS_URL names a Redis of your own: back it up in its own way")
-    with working("copying"):
-        copy_data_dir(settings.redis.data_dir, folder)
+    with progress("copying") as update:
+        copy_data_dir(settings.redis.data_dir, folder, lambda copied, total: update(completed=copied, total=total))
     return Answer({"folder": str(folder)}, [f"copied to {folder}; start a server on it with --data-dir"])
 
 
@@ -85,28 +93,32 @@ def rebuild(
     import asyncio
 
     from agent_memory.features.memories.upkeep.reindex import Reindexer
-    from agent_memory.interfaces.cli.store import check_store_meant, existing_store, settings_with
+    from agent_memory.interfaces.cli.store import open_store, settings_of_store
     from agent_memory.runtime import open_runtime
 
-    check_store_meant("rebuild", "--redis-url or --data-dir", bool(redis_url or data_dir))
-    settings = settings_with(redis_url or None, data_dir)
+    options = "--redis-url or --data-dir"
+    settings = settings_of_store("rebuild", options, redis_url, data_dir)
 
-    async def run() -> Counter[str]:
+    async def run() -> Answer:
         done: Counter[str] = Counter()
-        async with existing_store(settings, must_rest=True) as store, open_runtime(settings, store.url, data_dir=store.data_dir) as home:
-            for runtime in home.all:
-                done.update(await runtime[Reindexer].rebuild_indexes())
-                done["to_embed"] += await runtime[Reindexer].mark_all_memories() if embed else 0
-        announce("store", store.description)
-        return done
+        async with open_store(settings, options) as store, open_runtime(settings, store.url, data_dir=store.data_dir) as home:
+            reindexers = [runtime[Reindexer] for runtime in home.all]
+            with progress("building the indexes", sum(len(reindexer.schemas) for reindexer in reindexers)) as update:
+                for reindexer in reindexers:
+                    async for name, count in reindexer.rebuild_indexes():
+                        done[name] += count
+                        update(advance=1)
+                    done["to_embed"] += await reindexer.mark_all_memories() if embed else 0
+        report(f"store {store.description}")
+        indexed = counted({name: done[name] for name in ("memories", "vectors", "sessions")})
+        to_embed = counted({"memories": done["to_embed"]})
+        return Answer(done, [f"indexed: {indexed}", f"get new vectors from the workers: {to_embed}"][: 2 if embed else 1])
 
-    with working("building the indexes"):
-        done = asyncio.run(run())
-    lines = [f"indexed {done['memories']} memories, {done['vectors']} vectors and {done['sessions']} sessions"]
-    return Answer(done, [*lines, f"{done['to_embed']} memories get new vectors from the workers"] if embed else lines)
+    return asyncio.run(run())
 
 
-def accept_store(redis_url: RedisUrl = None, data_dir: DataDir = None) -> None:
+@prints
+def accept_store(redis_url: RedisUrl = None, data_dir: DataDir = None) -> Answer:
     """Accept the store that is in Redis now, even if it is empty or differs from the previous one."""
     import asyncio
 
@@ -123,7 +135,7 @@ def accept_store(redis_url: RedisUrl = None, data_dir: DataDir = None) -> None:
         raise StartupError(f"there is no store in {folder}: set DATA_DIR or --data-dir, or REDIS_URL")
     buckets = [Keys(options.key_prefix, number) for number in range(options.buckets)]
 
-    async def run() -> None:
+    async def run() -> Answer:
         async with AsyncExitStack() as stack:
             if options.url is not None:
                 url, file = options.url.get_secret_value(), None
@@ -131,8 +143,11 @@ def accept_store(redis_url: RedisUrl = None, data_dir: DataDir = None) -> None:
                 url = running_redis(folder) or (await stack.enter_async_context(embedded_redis(folder, port=options.embedded_port))).url
                 file = StoreFile(folder)
             accepted = await accept(url, buckets, file, command_timeout=options.command_timeout_seconds)
+        stores, lines = list[dict[str, str | None]](), list[str]()
         for keys, (before, now) in zip(buckets, accepted, strict=True):
+            stores.append({"redis": shown_url(url), "keys": keys.root, "store": now.id, "lost": before.lost})
             what = "" if before.id else ", which is new and empty" if before.lost is None else f", which is empty, instead of {before.lost}"
-            typer.echo(f"{shown_url(url)} {keys.root} accepted is the store {now.id}{what}")
+            lines.append(f"accepted the store {now.id}{what}: {shown_url(url)}, keys {keys.root}")
+        return Answer(stores, lines)
 
-    asyncio.run(run())
+    return asyncio.run(run())

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
+from agent_memory.foundation.core.listing import describe, table
 from agent_memory.interfaces.cli.decorators import Answer, asking
-from agent_memory.interfaces.cli.options import Force, Target, announce, ask
+from agent_memory.interfaces.cli.options import Force
+from agent_memory.interfaces.cli.output import ask, report
 
 if TYPE_CHECKING:
     from agent_memory.features.access.tokens import OperatorTokens
@@ -22,30 +24,28 @@ if TYPE_CHECKING:
 _KEEP = "Save it now: it is not shown again."
 Name = Annotated[str, typer.Argument(metavar="ID_OR_HASH", help="the key's id, or its hash, or the beginning of the hash")]
 
-app = typer.Typer(help="API keys: make, list, show, rotate, revoke.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Manage API keys: add, list, show, remove, rotate.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @asynccontextmanager
-async def _keys(target: Target) -> AsyncGenerator[Keys]:
+async def _keys(url: str | None, api_key: str | None, data_dir: Path | None) -> AsyncGenerator[Keys]:
     """Open access to a target's API keys. Do not load a store's models, so that you can revoke keys while models are down."""
     from agent_memory.features.access.token_store import TokenStore
     from agent_memory.features.access.tokens import OperatorTokens, TokenGate, TokenService
     from agent_memory.foundation.storage.cluster import locate_buckets
     from agent_memory.foundation.storage.keyspace import Keys as RedisKeys
     from agent_memory.interfaces.cli.api_client import reach
-    from agent_memory.interfaces.cli.store import existing_store, settings_with
+    from agent_memory.interfaces.cli.store import open_store, settings_with
     from agent_memory_client.resources.tokens import Tokens
 
-    settings = settings_with(None, target.data_dir)
-    if target.url is not None:
+    settings = settings_with(None, data_dir)
+    if url is not None:
         operator = settings.auth.admin_token
-        key = target.api_key or (operator.get_secret_value() if operator else None)
-        async with reach(replace(target, api_key=key)) as api:
+        async with reach(url, api_key or (operator.get_secret_value() if operator else None), None) as api:
             yield Tokens(api.transport, api.config)
-            api.announce()
         return
     # A user may make a key before a server's first start: REDIS_URL then names a Redis without a store.
-    async with existing_store(settings, begun=False) as store:
+    async with open_store(settings, new="accept") as store:
         keys, timeout = RedisKeys(settings.redis.key_prefix), settings.redis.command_timeout_seconds
         (server,) = await locate_buckets(store.url, [keys], display_url=store.description, command_timeout=timeout)
         client = server.connect(pool_size=4, command_timeout=timeout)
@@ -54,7 +54,7 @@ async def _keys(target: Target) -> AsyncGenerator[Keys]:
             yield OperatorTokens(TokenService(tokens, TokenGate(settings.auth, tokens)))
         finally:
             await client.aclose()
-    announce("store", store.description)
+    report(f"store {store.description}")
 
 
 asks_keys = asking(_keys)
@@ -84,9 +84,8 @@ async def add(
         body = checked(CreateTokenRequest, **{name: value for name, value in request.items() if value is not None})
     except MemoryValidationError as error:
         raise typer.BadParameter(str(error)) from None
-    made = await keys.create(body)
-    lines = [f"{name + ':':13}{value}" for name, value in (("token", made.token), ("id", made.id), ("hash", made.hash))]
-    return Answer(made.model_dump(mode="json"), [*lines, f"{'role:':13}{made.role.value}", _KEEP])
+    made = (await keys.create(body)).model_dump(mode="json")
+    return Answer(made, [*describe(made), _KEEP])
 
 
 @app.command(name="list")
@@ -94,7 +93,7 @@ async def add(
 async def list_keys(keys: Keys) -> Answer:
     """List the API keys of all tenants, without their secrets."""
     stored = (await keys.list()).tokens
-    return Answer([key.model_dump(mode="json") for key in stored], [_line(key) for key in stored] or ["no API keys"])
+    return Answer([key.model_dump(mode="json") for key in stored], table([_row(key) for key in stored]) or ["no API keys"])
 
 
 @app.command()
@@ -121,12 +120,12 @@ async def rotate(
     grace_seconds: Annotated[float, typer.Option(min=0, help="seconds for which the old secret remains valid")] = 3600.0,
 ) -> Answer:
     """Give an API key a new secret."""
-    rotated = await keys.rotate(name, grace_seconds)
-    return Answer(rotated.model_dump(mode="json"), [f"token: {rotated.token}", _KEEP])
+    rotated = (await keys.rotate(name, grace_seconds)).model_dump(mode="json")
+    return Answer(rotated, [*describe(rotated), _KEEP])
 
 
-def _line(key: TokenInfo) -> str:
+def _row(key: TokenInfo) -> tuple[str, ...]:
     limits = {"namespaces": key.namespaces, "users": key.users, "agents": key.agents}
     reach = " ".join(f"{name}={','.join(values)}" for name, values in limits.items() if values is not None)
-    ends = f" until {key.expires_at:%Y-%m-%d}" if key.expires_at else ""
-    return f"{key.id}  {key.hash[:12]}  {key.tenant}/{key.role.value}{ends}  {reach}  {key.description}".rstrip()
+    ends = f"until {key.expires_at:%Y-%m-%d}" if key.expires_at else ""
+    return key.id, key.hash[:12], f"{key.tenant}/{key.role.value}", ends, reach, key.description

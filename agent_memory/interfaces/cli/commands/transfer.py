@@ -5,22 +5,22 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
-from agent_memory.features.transfer.import_report import counted, owner_of_export, problem_lines, summary_lines
+from agent_memory.features.transfer.import_report import owner_of_export, problem_lines, summary_lines
 from agent_memory.features.transfer.sources.order import SOURCES, MoveIn
 from agent_memory.foundation.core.errors import StartupError
-from agent_memory.interfaces.cli.decorators import Answer, asks
-from agent_memory.interfaces.cli.options import Agent, Namespace, Owner, say, working
+from agent_memory.foundation.core.listing import counted
+from agent_memory.interfaces.cli.decorators import Answer, asks, prints
+from agent_memory.interfaces.cli.options import Agent, Namespace, Owner
+from agent_memory.interfaces.cli.output import progress, say
 
 if TYPE_CHECKING:
-    from rich.status import Status
-
     from agent_memory.interfaces.cli.api_client import Api
     from agent_memory_client.resources.features.agents import Agents
     from agent_memory_client.resources.users import Users
@@ -49,17 +49,17 @@ async def export_owner(
 
     async def write(output: BinaryIO) -> dict[str, int]:
         count, line = 0, b"{}"
-        with working("exporting") as status:
+        with progress("exporting", shown=file is not None) as update:
             async for line in lines:
                 api.announce()
                 output.write(line + b"\n")
                 count += 1
-                status.update(f"{count} lines")
-        return json.loads(line)["counts"]
+                update(description=f"exporting: {counted({'line': count})}")
+        return {name: count for name, count in json.loads(line)["counts"].items() if name != "header"}
 
     if file is None:
         counts = await write(sys.stdout.buffer)
-        say(f"{sum(counts.values())} lines", err=True)
+        say(f"exported: {counted(counts)}", err=True)
         return Answer(None, [])
     if file.exists() and not force:
         raise StartupError(f"{file} exists: give --force to replace it")
@@ -92,9 +92,7 @@ async def import_file(
 ) -> Answer:
     """Import an export, or another system's files, without changing existing data.
 
-    If you specify another user, agent or namespace, the data is imported as a copy.
-
-    The exit code is 4 if some lines were not imported or the file is incomplete.
+    Another user, agent or namespace gets a copy. The exit code is 4 if some lines were not imported or the file is incomplete.
     """
     if undo is not None:
         return await _undo(api, undo, namespace, user_id, dry_run=dry_run)
@@ -104,36 +102,38 @@ async def import_file(
         mapping = {ours: theirs for ours, _, theirs in (column.partition("=") for column in columns or ())}
         return await _move_in(api, MoveIn(origin, files, user_id, namespace, mapping, extract, source), dry_run=dry_run)
     try:
-        with files[0].open("rb") as lines, working("importing") as status:
+        with files[0].open("rb") as lines, progress("importing", files[0].stat().st_size) as update:
             header = next(lines, b"")
             owner, is_agent = (user_id or agent_id, not user_id) if user_id or agent_id else owner_of_export(header)
-            counted_lines = _counted(chain([header], lines), status)
-            report = await _owners(api, agents=is_agent).import_lines(owner or "", counted_lines, namespace, source)
+            sent = _sent(chain([header], lines), update)
+            report = await _owners(api, agents=is_agent).import_lines(owner or "", sent, namespace, source)
     except OSError as error:
         raise StartupError(f"cannot read {files[0]}: {error.strerror}") from error
-    api.announce()
     say(*problem_lines(report), err=True)
     code = 0 if report.complete and not report.problem_count else _INCOMPLETE
     return Answer(report.model_dump(mode="json"), summary_lines(report), code)
 
 
-def migrate_prompt() -> None:
+@prints
+def migrate_prompt() -> Answer:
     """Print instructions that tell a coding agent how to move a program from Mem0, Zep, Letta or the archived server."""
     from importlib.resources import files
 
-    typer.echo(files("agent_memory.features.transfer").joinpath("migrate_prompt.md").read_text("utf-8").rstrip())
+    text = files("agent_memory.features.transfer").joinpath("migrate_prompt.md").read_text("utf-8").rstrip()
+    return Answer({"prompt": text}, text)
 
 
 async def _move_in(api: Api, order: MoveIn, *, dry_run: bool) -> Answer:
     from agent_memory.features.transfer.sources.moving import Moving
     from agent_memory_client._wire.transfers import add_up_reports
 
-    with Moving(order) as moving, working("reading") as status:
+    with Moving(order) as moving, progress("reading") as update:
         for count in moving.read():
-            status.update(f"{count} records read")
+            update(description=f"reading: {counted({'record': count})}")
+        update(description="importing", total=moving.size)
         reports = [
             await _owners(api, agents=user is None).import_lines(
-                user or agent or "", _counted(moving.lines((user, agent)), status), order.namespace, order.name
+                user or agent or "", _sent(moving.lines((user, agent)), update), order.namespace, order.name
             )
             for user, agent in (() if dry_run else moving.owners)
         ]
@@ -145,11 +145,15 @@ async def _move_in(api: Api, order: MoveIn, *, dry_run: bool) -> Answer:
 async def _undo(api: Api, name: str, namespace: str | None, user_id: str | None, *, dry_run: bool) -> Answer:
     query = {"namespace": namespace, "user_id": user_id, "dry_run": dry_run, "wait": 20}
     answer = await api.call("POST", "/v1/long-term-memory/purge", query, {"import_source": name, "unchanged": True})
-    what = "would be deleted" if dry_run else "deleted"
-    return Answer(answer, [f"{what}: {counted(answer['counts'])}" if answer["counts"] else f"pending: operation {answer['operation_id']}"])
+    counts: dict[str, int] | None = answer["counts"]
+    if counts is None:
+        return Answer(answer, [f"queued: operation {answer['operation_id']}; follow it with `agent-memory top`"])
+    deleted = {name: counts.get(name, 0) for name in ("messages", "sessions", "blocks", "files")}
+    text = counted({"memories": counts["matched"] + counts["inferred"], **deleted})
+    return Answer(answer, [f"{'would be deleted' if dry_run else 'deleted'}: {text}"])
 
 
-def _counted(lines: Iterable[bytes], status: Status) -> Generator[bytes]:
-    for count, line in enumerate(lines, 1):
+def _sent(lines: Iterable[bytes], update: Callable[..., object]) -> Generator[bytes]:
+    for line in lines:
         yield line
-        status.update(f"{count} lines")
+        update(advance=len(line))

@@ -1,0 +1,60 @@
+"""Print what people read: lines, tables, questions and progress. stdout is reserved for the answer."""
+
+from __future__ import annotations
+
+import re
+import sys
+import textwrap
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from functools import partial
+
+import typer
+
+FAILED, USAGE, NOT_FOUND = 1, 2, 3
+# A stored text must not control the terminal.
+_CONTROLS = dict.fromkeys([*range(9), *range(11, 32), *range(127, 160)])
+
+
+def say(*texts: str, err: bool = False) -> None:
+    """Print texts for people, wrapped at 100 columns without breaking long words."""
+    for each in texts:
+        for line in each.translate(_CONTROLS).replace("\n", "\n    ").split("\n"):
+            text = textwrap.fill(line, 100, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
+            print(text, file=sys.stderr if err else sys.stdout, flush=True)  # not typer.echo, which would write into a progress bar
+
+
+def report(text: str) -> None:
+    """Print an error, or which server answered or store is open, to stderr."""
+    say(f"agent-memory: {' '.join(text.split())}", err=True)
+
+
+def shown_server(url: str) -> str:
+    """Return a server's URL without credentials or query string."""
+    return re.split(r"[?#]", re.sub(r"(?<=//)[^/?#]*@", "", url))[0].rstrip("/")
+
+
+@contextmanager
+def progress(task: str, total: float | None = None, *, shown: bool = True) -> Generator[Callable[..., object]]:
+    """Show a task's progress on the terminal. The yielded function updates `advance`, `completed`, `total` or `description`."""
+    if not shown or not sys.stderr.isatty():
+        yield dict  # ignores its arguments
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+    columns = SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeElapsedColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False) as bar:
+        yield partial(bar.update, bar.add_task(task, total=total))
+
+
+def ask(question: str, *, force: bool, option: str = "--force") -> None:
+    """Ask the user to confirm. Raises typer.Exit if the user declines, or if there is no terminal. `option` skips the question."""
+    if force:
+        return
+    if not sys.stdin.isatty():
+        say(f"no terminal to ask for confirmation: pass {option} to delete without a question", err=True)
+        raise typer.Exit(USAGE)
+    if not typer.confirm(question, err=True):
+        say("nothing was deleted", err=True)
+        raise typer.Exit(FAILED)
