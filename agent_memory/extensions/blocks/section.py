@@ -58,11 +58,11 @@ def _counted(ask: PromptAsk) -> Sequence[str]:
         return ()
     namespace = {} if reader.namespace is None else {"namespace": {"eq": reader.namespace}}
     current = filters.in_time(None, None, history=False, now=datetime.now(UTC))[0]
-    whose = (
+    filters_by_kind = (
         {"memory_type": ARCHIVED_TYPES, **archive_of(reader.user_id, reader.agent_id)},
         {"memory_type": SAID_TYPES, **said_to(reader.user_id, reader.agent_id)},
     )
-    return [all_of(filters.where(ask.scope, SearchRequest.model_validate(each | namespace)), current) for each in whose]
+    return [all_of(filters.where(ask.scope, SearchRequest.model_validate(each | namespace)), current) for each in filters_by_kind]
 
 
 @dataclass(slots=True)

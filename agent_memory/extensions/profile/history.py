@@ -102,9 +102,9 @@ class ProfileHistory:
     async def entries_at(self, scope: Scope, owner: ProfileOwner, at: datetime, zone: tzinfo, *, statements: bool) -> list[ProfileEntry]:
         """Return the entries of memories that were true at the time `at`. Ignore later evidence."""
         clause = filters.where(scope, Selection.of(owner.namespace, owner.user_id))
-        here, past = filters.in_time(at, None, False, datetime.now(UTC))
+        current, past = filters.in_time(at, None, False, datetime.now(UTC))
 
-        memories = await self.followed_at(scope, owner, at, all_of(clause, here or ""), all_of(clause, past or ""))
+        memories = await self.followed_at(scope, owner, at, all_of(clause, current or ""), all_of(clause, past or ""))
         entries = [entry_of(_ending_later(memory, at), zone, statements=statements) for memory in memories]
         return [entry for entry in entries if entry is not None]
 

@@ -128,7 +128,7 @@ def _entry(memory: FollowedMemory, number: int, text: str, time: EventTime) -> T
         "precision": time.precision,
         "dated_by": time.dated_by,
         "at": None if time.at is None else time.at.isoformat(),
-        "who": _who(record),
+        "who": _speaker_of(record),
         "topics": topics,
         "entities": entities,
         "times_said": memory.times,
@@ -138,7 +138,7 @@ def _entry(memory: FollowedMemory, number: int, text: str, time: EventTime) -> T
     return TimelineEntry(f"{order:012d}.{memory.mid}.{number}", time, tuple(dict.fromkeys(facets)), payload, _until(record))
 
 
-def _who(record: MemoryRecord) -> str | None:
+def _speaker_of(record: MemoryRecord) -> str | None:
     """Return the speaker's name from the message or its evidence, or the user's id if there is no name."""
     name = record.metadata.get("name")
     if isinstance(name, str) and name:

@@ -41,8 +41,8 @@ class ContextLimits:
 
     async def take_over_stored(self, context: ModelContext) -> None:
         """Update a context with the limits that are stored for its model. Raises RedisUnavailable."""
-        for asked, take_over in ((False, context.take_over), (True, context.take_over_asked)):
-            key = self._keys.context_limit(context.where, context.model, asked=asked)
+        for is_request_limit, take_over in ((False, context.take_over), (True, context.take_over_asked)):
+            key = self._keys.context_limit(context.where, context.model, is_request_limit=is_request_limit)
             tokens, left = await read(self._client, lambda pipe, key=key: (pipe.get(key), pipe.pttl(key)))
             if tokens is not None and left > 0:
                 take_over(int(tokens), left / 1000)
@@ -50,9 +50,9 @@ class ContextLimits:
     async def save_learned(self, chat: ChatModel) -> None:
         """Store the limits that a refusal or a timeout revealed. Raises RedisUnavailable."""
         limit = chat.context.limit
-        for asked, tokens in ((False, limit.tokens if limit.source == "learned" else None), (True, chat.context.most_asked)):
+        for is_request_limit, tokens in ((False, limit.tokens if limit.source == "learned" else None), (True, chat.context.most_asked)):
             if tokens is not None:
-                key = self._keys.context_limit(chat.context.where, chat.context.model, asked=asked)
+                key = self._keys.context_limit(chat.context.where, chat.context.model, is_request_limit=is_request_limit)
                 await write(self._client, lambda pipe, key=key, tokens=tokens: pipe.set(key, str(tokens), ex=int(KNOWN_SECONDS)))
 
     async def save_blind(self, chat: ChatModel) -> None:

@@ -26,8 +26,8 @@ def warn_of_exposure(settings: Settings, host: str) -> None:
     if settings.auth.required:
         return
     if is_loopback(host):
-        who = "every program on this machine may read and delete everything; others are not let in"
-        log.warning("AUTH_MODE=disabled: %s (%s); %s", who, host, _HOW)
+        exposure = "every program on this machine may read and delete everything; others are not let in"
+        log.warning("AUTH_MODE=disabled: %s (%s); %s", exposure, host, _HOW)
     else:
         log.warning("AUTH_MODE=disabled on %s: everybody who can reach this address may read and delete everything; %s", host, _HOW)
 

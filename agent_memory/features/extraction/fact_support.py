@@ -128,21 +128,21 @@ class Grounds:
     def needs_pictures(self, text: str, entities: Sequence[str]) -> bool:
         """True if a fact has a word that occurs only in a picture's description."""
         claim = Claim.of(text, entities)
-        said, seen = (
+        text_wording, picture_wording = (
             Wording("\n".join(texts), self._messages[-1].said_at)
             for texts in zip(*((message.text, "\n".join(message.pictures)) for message in self._messages), strict=True)
         )
-        return any(seen.holds_word(word) and not said.holds_word(word) for word in claim.words | claim.names)
+        return any(picture_wording.holds_word(word) and not text_wording.holds_word(word) for word in claim.words | claim.names)
 
     def supported(self, text: str) -> str:
         """Return a fact's text without the sentences that no message supports."""
         sentences = split_sentences(text)
         if len(sentences) < 2 or self._translated:
             return text
-        said = [wording for wording, says in zip(self._wordings, self._says, strict=True) if says]
-        whole = joined(said) if said else None
-        kept = [sentence for sentence in sentences if whole is not None and self._has_some(Claim.of(sentence), whole)]
-        return text if len(kept) == len(sentences) else " ".join(kept)
+        stating_wordings = [wording for wording, says in zip(self._wordings, self._says, strict=True) if says]
+        whole = joined(stating_wordings) if stating_wordings else None
+        supported_sentences = [sentence for sentence in sentences if whole is not None and self._has_some(Claim.of(sentence), whole)]
+        return text if len(supported_sentences) == len(sentences) else " ".join(supported_sentences)
 
     def _tells(self, index: int) -> bool:
         """True if a message can hold a fact.

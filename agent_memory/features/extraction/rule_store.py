@@ -95,11 +95,11 @@ class RuleStore:
         """
         restored = validated(_RulesLine, line)
         namespace, user = shared_place_of(scope, "extraction rules", target.namespace(restored.namespace), target.user_id)
-        here = (await self.load(scope, [(namespace, user)]))[0]
-        if here is None:
+        existing_rules = (await self.load(scope, [(namespace, user)]))[0]
+        if existing_rules is None:
             await self.save(scope, namespace, user, restored.rules, tag(target.source))
             return "new"
-        return "same" if here == restored.rules else "other"
+        return "same" if existing_rules == restored.rules else "other"
 
     async def undo_import(self, scope: Scope, owner: Owner | AgentOwner, source: str, *, dry_run: bool) -> Counter[str]:
         """Delete the user's rules that the import stored and that nobody has changed since."""

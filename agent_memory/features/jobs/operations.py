@@ -81,8 +81,8 @@ class OperationService:
         if scope.limited or kind not in (None, OperationKind.DELETION):
             return OperationListResponse(operations=[], next_offset=None)
         marks = await self._store.list_receipts(scope, offset, limit + 1)
-        found = await self._store.load_operations(scope, marks[:limit])
-        operations = [each for each in found if each is not None and each.state is OperationState.DONE]
+        loaded = await self._store.load_operations(scope, marks[:limit])
+        operations = [each for each in loaded if each is not None and each.state is OperationState.DONE]
         return OperationListResponse(operations=operations, next_offset=offset + limit if len(marks) > limit else None)
 
     async def replay_operation(self, scope: Scope, operation_id: str) -> OperationRecord:

@@ -97,7 +97,7 @@ def evidence_of(record: MemoryRecord) -> list[Evidence]:
     ]
 
 
-def standing(tenant: str, record: MemoryRecord) -> Standing:
+def standing_of(tenant: str, record: MemoryRecord) -> Standing:
     """Return a memory's `Standing` within its namespace, user and agent. Messages have no slot."""
     scope = _scope_of_words(tenant, record.namespace, record.user_id, record.agent_id)
     normal = normal_text(record.text)
@@ -114,8 +114,8 @@ def standing(tenant: str, record: MemoryRecord) -> Standing:
 
 
 @lru_cache(maxsize=8192)
-def _scope_of_words(tenant: str, *whose: str | None) -> str:
-    return digest("by", tenant, *whose)
+def _scope_of_words(tenant: str, *owner_names: str | None) -> str:
+    return digest("by", tenant, *owner_names)
 
 
 def text_digest(text: str) -> str:
@@ -168,8 +168,8 @@ def memory_fields(tenant: str, record: MemoryRecord, terms: str) -> Fields:
         own |= {"q": tag(record.quarantine), "tr": -1.0}
     elif (trust := trust_of(record)) < 1.0:
         own["tr"] = trust
-    whose = (record.namespace, record.user_id, record.agent_id)
-    alike = _alike(tenant, record.memory_type._value_, record.extraction_strategy, source_of(record), record.category, *whose)
+    owner = (record.namespace, record.user_id, record.agent_id)
+    alike = _alike(tenant, record.memory_type._value_, record.extraction_strategy, source_of(record), record.category, *owner)
     return Fields(own, alike, memory_digest(record))
 
 

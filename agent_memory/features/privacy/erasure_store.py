@@ -62,7 +62,7 @@ class ErasureStore:
             return None
         return ErasureOrder(name, Erasure(body["tn"], body["ns"], body["us"], body["sid"], body.get("ag")), raw)
 
-    async def stands(self, order: ErasureOrder) -> bool:
+    async def is_open(self, order: ErasureOrder) -> bool:
         """True if an order is still open. Check this after reading the memories that the order covers."""
         return (await read(self._client, lambda pipe: pipe.get(self._keys.erasure(order.name))))[0] == order.raw
 
@@ -109,11 +109,11 @@ OWNER_FIELDS = ("t", "j", "n", "ns", "u", "s", "ag")
 
 def _meant_rows(scope: Scope, erasure: Erasure, names: Sequence[str], rows: Sequence[Sequence[bytes | None]]) -> list[ErasedMemory]:
     """Return the memories or versions that an order covers, according to the `OWNER_FIELDS` in their hashes."""
-    mine = tag(scope.tenant).encode()
+    tenant_tag = tag(scope.tenant).encode()
     matching: list[ErasedMemory] = []
     for name, (owner, raw, version, *tags) in zip(names, rows, strict=True):
         record = _readable(raw)
-        if owner == mine and (_has_tags(erasure, tags) if record is None else is_meant(erasure, record)):
+        if owner == tenant_tag and (_has_tags(erasure, tags) if record is None else is_meant(erasure, record)):
             matching.append(ErasedMemory(name, record, int(version or 0)))
     return matching
 

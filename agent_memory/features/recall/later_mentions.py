@@ -47,12 +47,12 @@ class NamedThing:
     def mentions(self, statements: Iterable[ShownMemory]) -> list[ShownMemory]:
         """Return later statements by the same speaker about this thing: at most two, newest first."""
         memory = self.memory
-        whose = (memory.user_id, memory.namespace, memory.agent_id, speaker_name(memory))
+        writer = (memory.user_id, memory.namespace, memory.agent_id, speaker_name(memory))
         later = [
             each
             for each in statements
             if each.created_at > self.since
-            and (each.user_id, each.namespace, each.agent_id, speaker_name(each)) == whose
+            and (each.user_id, each.namespace, each.agent_id, speaker_name(each)) == writer
             and self.referent.is_named_in(each.text)
         ]
         return sorted(later, key=lambda each: each.created_at, reverse=True)[:_MOST_SAID]

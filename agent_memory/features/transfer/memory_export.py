@@ -222,7 +222,7 @@ class MemoryExportReader:
         mids = list(dict.fromkeys(mids))
         if not mids:
             return {}
-        mine = tag(scope.tenant).encode()
+        tenant_tag = tag(scope.tenant).encode()
 
         def build(pipe: Pipe) -> None:
             for mid in mids:
@@ -235,7 +235,7 @@ class MemoryExportReader:
         former: list[tuple[str, str]] = []
         for position, mid in enumerate(mids):
             for owner, raw in rows[3 * position : 3 * position + 2]:
-                if owner == mine and raw is not None:
+                if owner == tenant_tag and raw is not None:
                     ids[mid] = decode_memory(raw).id
             if mid not in ids:
                 former += [(mid, name.decode()) for name in rows[3 * position + 2] if name.isdigit()][:1]
@@ -243,7 +243,7 @@ class MemoryExportReader:
             self._client, lambda pipe: [pipe.hmget(self._keys.history(f"{mid}.{version}"), ["t", "j"]) for mid, version in former]
         )
         for (mid, _), (owner, raw) in zip(former, rows, strict=True):
-            if owner == mine and raw is not None:
+            if owner == tenant_tag and raw is not None:
                 ids[mid] = decode_memory(raw).id
         return ids
 

@@ -77,9 +77,9 @@ class IdempotencyService:
         if state == b"other":
             raise BadInput("was used for another request: use a new key", field="Idempotency-Key", where="header")
         response = await self._run(name, holder, reply[0].decode(), answer)
-        kept = [name + b": " + value for name, value in response.raw_headers if keeps and name in _KEPT_HEADERS]
+        stored_headers = [name + b": " + value for name, value in response.raw_headers if keeps and name in _KEPT_HEADERS]
         body = bytes(response.body) if keeps else b""
-        stored = {"status": response.status_code, "body": body, "headers": b"\n".join(kept), "ttl_seconds": _KEPT_SECONDS}
+        stored = {"status": response.status_code, "body": body, "headers": b"\n".join(stored_headers), "ttl_seconds": _KEPT_SECONDS}
         await self._keep(answer=name, request=request, **stored)
         return response
 

@@ -160,14 +160,14 @@ class ModelContext:
             self._rate = min(limit / max(ours, 1) * 1.1, _MOST_RATE)
         self._learned, self._learned_until = limit, self._clock() + KNOWN_SECONDS
 
-    def learn_acceptance(self, theirs: int, ours: int) -> None:
-        """Note an accepted prompt with `ours` tokens by this server's count and `theirs` tokens by the model server's count.
+    def learn_acceptance(self, model_count: int, own_count: int) -> None:
+        """Note an accepted prompt with `own_count` tokens by this server's count and `model_count` tokens by the model server's count.
 
-        `theirs` is 0 if the model server did not report its count.
+        `model_count` is 0 if the model server did not report its count.
         """
-        self._most_accepted = max(self._most_accepted, theirs or ours)
-        if theirs > 0 and ours > 0:
-            ratio = theirs / ours
+        self._most_accepted = max(self._most_accepted, model_count or own_count)
+        if model_count > 0 and own_count > 0:
+            ratio = model_count / own_count
             # The rate rises fast and falls slowly: a batch that is too small costs a call, and a batch that is too
             # large is refused.
             self._rate = min(max(ratio, 0.8 * self._rate + 0.2 * ratio, 1.0), _MOST_RATE)

@@ -60,7 +60,7 @@ class McpHttp:
     @asynccontextmanager
     async def running(self, runtime: Runtime) -> AsyncGenerator[None]:
         """Answer calls with `runtime` while the context is open."""
-        self._server = server = build_server(self._settings, runtime, self._who)
+        self._server = server = build_server(self._settings, runtime, self._find_caller)
         # Stateless: no session can be lost, hijacked, or missing in another process.
         self._manager = StreamableHTTPSessionManager(
             server,
@@ -81,7 +81,7 @@ class McpHttp:
         for stream in self._streams:
             stream.cancel()
 
-    async def _who(self, request: Request | None) -> Caller:
+    async def _find_caller(self, request: Request | None) -> Caller:
         assert request is not None, "over HTTP each message is brought by a request"
         mcp = self._settings.mcp
         return Caller.of(scope_of(request), namespace_in(request.scope) or mcp.namespace, mcp.user_id)

@@ -51,8 +51,8 @@ class Relay(Response):
         self._deadline = scope.get(DEADLINE)
         self._postpone()
         with anyio.CancelScope() as talk:
-            gone = asyncio.create_task(_gone(receive))
-            gone.add_done_callback(lambda _: talk.cancel())
+            disconnect = asyncio.create_task(_wait_for_disconnect(receive))
+            disconnect.add_done_callback(lambda _: talk.cancel())
             try:
                 await self._relay(scope, receive, send)
             except httpx2.HTTPError as error:
@@ -64,7 +64,7 @@ class Relay(Response):
                 with anyio.CancelScope(shield=True):
                     await self._store()
                     self._leave()
-                    gone.cancel()
+                    disconnect.cancel()
 
     async def _relay(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -155,6 +155,6 @@ class Relay(Response):
             self._deadline.reschedule(asyncio.get_running_loop().time() + SILENCE_SECONDS)
 
 
-async def _gone(receive: Receive) -> Any:
+async def _wait_for_disconnect(receive: Receive) -> Any:
     while (await receive())["type"] != "http.disconnect":
         pass

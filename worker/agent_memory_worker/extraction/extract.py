@@ -258,11 +258,11 @@ def _read_batch(
         messages: list[ExtractionMessage] = []
         for stored in shown:
             message, text = stored.message, statement_filter.text_for_model(stored.message)
-            seen = tuple(pictures.get(message.id, ())) if text or not message.content.strip() else ()
+            descriptions = tuple(pictures.get(message.id, ())) if text or not message.content.strip() else ()
             # A request to forget is hidden, because it would become a fact.
-            if (text or seen) and asked_to_forget(message) is None:
+            if (text or descriptions) and asked_to_forget(message) is None:
                 annotations = annotations_of(message) if message.role in TOOL_ROLES else None
-                messages.append(ExtractionMessage(stored, text or "", seen, bool(annotations and annotations.document)))
+                messages.append(ExtractionMessage(stored, text or "", descriptions, bool(annotations and annotations.document)))
         return messages
 
     # A picture without words is not promoted.

@@ -272,8 +272,8 @@ def _rank_both(query: SearchQuery, candidates: Candidates, min_similarity: float
     if in_time:
         # Without a subject, all memories from that time come first.
         fused = with_bonus(fused, in_time, time_bonus)
-    if said := _said_by_named_speakers(query, candidates):
-        fused = with_bonus(fused, said, SPEAKER_BONUS)
+    if speaker_matches := _said_by_named_speakers(query, candidates):
+        fused = with_bonus(fused, speaker_matches, SPEAKER_BONUS)
     near_all, listed = ({}, {}) if unknown else (near, nearest)
     relevance = RelevanceEstimate(listed, words, background, facts=near_all, in_time=in_time, time_bonus=time_bonus)
     below_threshold: list[Scored] = []

@@ -35,7 +35,7 @@ class Chosen:
 
 
 @dataclass(slots=True)
-class Whose:
+class TargetOwner:
     namespace: str | None
     user_id: str | None
     session_id: str | None = None
@@ -52,7 +52,7 @@ class Targets:
     `possible` contains uncertain matches, which are shown but not deleted.
     """
 
-    whose: Whose
+    owner: TargetOwner
     subject: Subject | None = None
     """The subject to forget if the request describes it in words, or None if the request contains ids."""
     facts: list[Chosen] = field(default_factory=list[Chosen])
@@ -176,7 +176,7 @@ class Planner:
 
     def states(self, text: str) -> bool:
         """True if a text states the subject, or contains all content words of a deleted fact."""
-        subject, owner = self._targets.subject, self._targets.whose.user_id
+        subject, owner = self._targets.subject, self._targets.owner.user_id
         return any(coverage(terms, text) == 1.0 for terms in self._facts) or (
             subject is not None and any(states(subject, part, owner=owner) for part in sentences(text))
         )
@@ -213,7 +213,7 @@ class Planner:
     def _own(self, copy: SessionCopy) -> dict[str, Any]:
         """Return the arguments that remove memories from a session and its journal."""
         ids = {version.record.id for memory in self.plan.removed_memories.values() for version in memory.versions}
-        subject, owner = self._targets.subject, self._targets.whose.user_id
+        subject, owner = self._targets.subject, self._targets.owner.user_id
 
         def goes(record: Mapping[str, Any]) -> bool:
             text, slot = str(record["text"]), record.get("slot")

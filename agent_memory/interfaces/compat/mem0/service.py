@@ -99,8 +99,8 @@ class Mem0Service(CompatService):
         if (request.run_id or "").startswith(OWN_SESSION):
             raise BadInput(f"must not begin with {OWN_SESSION}", field="run_id")
         event = str(uuid4())
-        said = [message.content for message in conversation]
-        categories = await nearest_categories(self._runtime, said, request.custom_categories or ())
+        texts = [message.content for message in conversation]
+        categories = await nearest_categories(self._runtime, texts, request.custom_categories or ())
         body = AppendMessagesRequest.model_validate(
             {
                 "namespace": self._namespace,
@@ -199,14 +199,14 @@ class Mem0Service(CompatService):
             "expires_at": None if changes.get("expiration_date") is None else end_of_day(changes["expiration_date"]),
             "event_date": changes.get("timestamp"),
         }
-        cleared = {ours for theirs, ours in _CLEARABLE.items() if theirs in changes}
+        cleared = {field_name for mem0_name, field_name in _CLEARABLE.items() if mem0_name in changes}
         try:
             body = EditMemoryRecordRequest.model_validate(
                 {name: value for name, value in fields.items() if value is not None or name in cleared}
             )
         except ValidationError as error:
             named = error.errors()[0]["loc"][0]
-            raise bad_input(error, next((theirs for theirs, ours in _CLEARABLE.items() if ours == named), None)) from None
+            raise bad_input(error, next((mem0_name for mem0_name, field_name in _CLEARABLE.items() if field_name == named), None)) from None
         if body.metadata:
             # A memory's app, agent and run never change.
             body.metadata = {key: value for key, value in body.metadata.items() if key not in OWN_KEYS}
