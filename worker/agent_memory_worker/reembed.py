@@ -103,7 +103,7 @@ async def _fill_names(store: ReembedStore, target: Runtime, names: Sequence[str]
     except ModelAnswerInvalid as error:
         # The model refuses one of the texts, so embed them one by one, and do without vectors for those it refuses.
         await store.note_error(f"{target.spec.model}: {error.message}")
-        await store.set_aside(await embed_singly(target.embedder, names, lambda name: fill_vectors(target, [name])))
+        await store.mark_refused(await embed_singly(target.embedder, names, lambda name: fill_vectors(target, [name])))
         await asyncio.sleep(_IDLE_SECONDS)
 
 

@@ -87,14 +87,14 @@ async def archival_memory_search(services: Services, caller: Caller, arguments: 
 @TOOLS.tool(SearchConversations, wire.ArchivePage, offered="agent")
 async def conversation_search(services: Services, caller: Caller, arguments: SearchConversations) -> BaseModel:
     """Searches the messages of all conversations, by meaning and by words."""
-    filters = {"memory_type": wire.SAID_TYPES, **wire.said_to(_place(caller, arguments)[0], arguments.agent_id)}
+    filters = {"memory_type": wire.MESSAGE_TYPES, **wire.conversation_of(_place(caller, arguments)[0], arguments.agent_id)}
     return await _search(services, caller, arguments, arguments.query, filters)
 
 
 @TOOLS.tool(SearchConversationDays, wire.ArchivePage, offered="agent")
 async def conversation_search_date(services: Services, caller: Caller, arguments: SearchConversationDays) -> BaseModel:
     """Lists the messages from a range of days."""
-    filters = {"memory_type": wire.SAID_TYPES, **wire.said_to(_place(caller, arguments)[0], arguments.agent_id)}
+    filters = {"memory_type": wire.MESSAGE_TYPES, **wire.conversation_of(_place(caller, arguments)[0], arguments.agent_id)}
     filters["created_at"] = wire.in_days(arguments.start_date, arguments.end_date)
     return await _search(services, caller, arguments, "", filters)
 

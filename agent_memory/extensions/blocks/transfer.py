@@ -61,7 +61,7 @@ class BlockTransfer:
             for block in await self._store.load_all(scope, block_owner):
                 _, changes = await self._store.load_changes(scope, block_owner, block.label)
                 targets = [target for target in block.attached_to if target.user_id in (None, block_owner.user_id)]
-                tokens = await self._counter.count_aside(block.value)
+                tokens = await self._counter.count_in_thread(block.value)
                 model = block.model(tokens).model_copy(update={"attached_to": [], "attached_count": 0})
                 yield {
                     "kind": "block",
@@ -88,7 +88,7 @@ class BlockTransfer:
         namespace, user = place_of(scope, target.namespace(read.namespace), target.user(read.user_id))
         owner = BlockOwner(namespace, user, target.agent(read.agent_id))
         block = replace(_block_of(read, owner), imported=tag(target.source))
-        reply = await self._store.restore(scope, block, read.changes, await self._counter.count_aside(block.value))
+        reply = await self._store.restore(scope, block, read.changes, await self._counter.count_in_thread(block.value))
         if reply.state == "many":
             raise BadInput(f"the limit of {MAX_BLOCKS} blocks an owner is reached: delete some first", field="label")
         if reply.state == "here":

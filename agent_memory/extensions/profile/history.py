@@ -35,7 +35,7 @@ WITHIN_DAYS = 14
 """The length, in days, of the period in which a recurring statement must be made on `TIMES` different days."""
 SILENT_DAYS = 180
 """A recurring statement is no longer stable once this many days have passed without it."""
-KEPT_SAYINGS = 400
+MOST_STATEMENTS = 400
 """Maximum number of a group's statements to consider: the latest ones."""
 SECONDS_OF_DAY = 86_400
 
@@ -70,7 +70,7 @@ def classify(entries: Sequence[ProfileEntry], at: datetime, zone: tzinfo = UTC) 
     until: dict[str, float] = {}
     for group, members in groups.items():
         tops = [entry for entry in members if entry.rank is not None or group.startswith("=")]
-        sayings = sorted(((day, entry.mid) for entry in members for day in entry.days if day <= today), reverse=True)[:KEPT_SAYINGS]
+        sayings = sorted(((day, entry.mid) for entry in members for day in entry.days if day <= today), reverse=True)[:MOST_STATEMENTS]
         seconds = stable_until([day for day, _ in sayings])
         if tops and seconds is not None:
             top = min(tops, key=lambda entry: (entry.rank or "", entry.mid)).mid

@@ -108,8 +108,8 @@ class RuleStore:
         stored = (await read(self._client, lambda pipe: pipe.hgetall(key)))[0] if isinstance(owner, Owner) else {}
         for name, raw in stored.items():
             namespace, user_id = json.loads(name)
-            is_theirs = user_id == getattr(owner, "user_id", None) and owner.namespace in (None, namespace)
-            if is_theirs and scope.reaches(namespace, user_id) and json.loads(raw).get(_IMPORT_FIELD) == tag(source):
+            is_owners = user_id == getattr(owner, "user_id", None) and owner.namespace in (None, namespace)
+            if is_owners and scope.reaches(namespace, user_id) and json.loads(raw).get(_IMPORT_FIELD) == tag(source):
                 counts["rules"] += int(dry_run or await self._delete(rules=key, field=name, expected=raw))
         return counts
 

@@ -55,9 +55,7 @@ class OperationService:
         """
         if state is OperationState.DONE:
             return await self._list_receipts(scope, kind, offset, limit)
-        kinds = [
-            DueKind(wanted_kind.value) for wanted_kind in (OperationKind if kind is None else [kind]) if wanted_kind.value in OUTBOX_KINDS
-        ]
+        kinds = [DueKind(each.value) for each in (OperationKind if kind is None else [kind]) if each.value in OUTBOX_KINDS]
         operations: list[OperationRecord] = []
         # The offset is a position among the marks of all kinds, not a number of operations.
         position = 0

@@ -90,7 +90,7 @@ def evidence_of(record: MemoryRecord) -> list[Evidence]:
             session_id=record.session_id,
             message_ids=record.extracted_from or [],
             role=role,
-            source=record.source_class or ("client" if role is None else "user" if said_by_person(record) else "assistant"),
+            source=record.source_class or ("client" if role is None else "user" if is_from_person(record) else "assistant"),
             memory_id=record.id,
             at=record.created_at,
         )
@@ -104,7 +104,7 @@ def standing_of(tenant: str, record: MemoryRecord) -> Standing:
     words = text_digest(normal)
     if is_turn(record):
         near = restatement(record.text)
-        kind, again = (TURN, RESTATED_TURN) if said_by_person(record) else (REPLY, RESTATED_REPLY)
+        kind, again = (TURN, RESTATED_TURN) if is_from_person(record) else (REPLY, RESTATED_REPLY)
         return Standing(scope, "", "", kind + words, again + text_digest(near) if near else "")
     slot = ""
     if record.slot is not None:
@@ -123,7 +123,7 @@ def text_digest(text: str) -> str:
     return blake2b(text.encode("utf-8", "replace"), digest_size=12).hexdigest()
 
 
-def said_by_person(turn: MemoryRecord) -> bool:
+def is_from_person(turn: MemoryRecord) -> bool:
     """True if the message is from a person, not from a program, a tool or the assistant."""
     role = str(turn.metadata.get("role", "user"))
     return role != "assistant" and role not in PROGRAM_ROLES and role not in TOOL_ROLES

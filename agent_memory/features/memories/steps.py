@@ -16,11 +16,11 @@ from agent_memory.features.memories.records import (
     Standing,
     StoredEvidence,
     StoredMemory,
+    is_from_person,
     memory_digest,
     memory_fields,
     message_memory_id,
     owner_name,
-    said_by_person,
     standing_of,
 )
 from agent_memory.foundation.core.clock import iso
@@ -243,12 +243,12 @@ class StepGroups:
         role, at = str(record.metadata.get("role")), record.created_at
         within = same_meaning(record.text, at)
         piece = Evidence(session_id=record.session_id, message_ids=record.extracted_from or [], role=role, at=at)
-        piece.source = "user" if said_by_person(record) else "assistant"
+        piece.source = "user" if is_from_person(record) else "assistant"
         # The memory's words may change later; the quote does not.
         piece.quote = record.text if len(record.text) <= _MOST_QUOTED else None
         message = {
             "field": standing.words,
-            "by_person": said_by_person(record) or None,
+            "by_person": is_from_person(record) or None,
             "statement_field": WORDS + words,
             "session": record.session_id,
             "same_from": None if within is None else within[0].timestamp(),

@@ -154,7 +154,7 @@ class ReembedStore:
         rows = await read(self._client, lambda pipe: [pipe.hget(self._keys.memory(name.decode()), "j") for name in names])
         return count, [decode_memory(raw).text for raw in rows if raw is not None]
 
-    async def set_aside(self, names: Sequence[str]) -> None:
+    async def mark_refused(self, names: Sequence[str]) -> None:
         """Do without vectors for texts that a model refuses, so that they do not keep the change from ending."""
         if names:
 
@@ -193,9 +193,9 @@ class ReembedStore:
         while cursor:
             # One pass for all prefixes, because each pass reads all of the store's keys.
             with redis_errors():
-                cursor, keys_found = await self._client.scan(max(cursor, 0), match=f"{keys.root}*", count=_SCAN)
+                cursor, scanned_keys = await self._client.scan(max(cursor, 0), match=f"{keys.root}*", count=_SCAN)
             # Below a document, there may be keys that are not documents (`pr:<pid>:c`).
-            documents = [key for key in cast("list[bytes]", keys_found) if key.rpartition(b":")[0] + b":" in starts]
+            documents = [key for key in cast("list[bytes]", scanned_keys) if key.rpartition(b":")[0] + b":" in starts]
             if documents:
                 lacking += await self._sift(**names, documents=documents, drop=drop)
                 document_count += len(documents)

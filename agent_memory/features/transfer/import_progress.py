@@ -62,7 +62,7 @@ class ImportProgress:
             return set()
         key, members = self._arrived(self._owner_id(scope, owner)), self._members(scope, source, owner, marks)
         flags = (await read(self._client, lambda pipe: pipe.smismember(key, members)))[0]
-        return {mark for mark, is_known in zip(marks, flags, strict=True) if is_known}
+        return {mark for mark, has_arrived in zip(marks, flags, strict=True) if has_arrived}
 
     async def note(self, scope: Scope, source: str, owner: ImportOwner, marks: Sequence[str]) -> None:
         """Record that lines have arrived. Raises ErasureUnderWay."""

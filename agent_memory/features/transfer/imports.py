@@ -339,8 +339,8 @@ class ImportService:
             existing = await self.sessions.get(run.scope, ref)
             if existing is None or (run.placing.agent_id is not None and existing.agent_id != agent_id):
                 return "other"
-            there = {message_identity(stored.message) for stored in existing.messages}
-            has_all = {message_identity(entry.message()) for entry in line.messages} <= there
+            stored_identities = {message_identity(stored.message) for stored in existing.messages}
+            has_all = {message_identity(entry.message()) for entry in line.messages} <= stored_identities
             if existing.created_at != created and not has_all:
                 return "other"
             state = "new" if await self._continue(run, ref, existing.version, change) else "same" if has_all or not run.whole else "both"

@@ -12,7 +12,7 @@ from agent_memory.features.jobs.erasure_orders import Erasure
 from agent_memory.features.memories.records import StoredEvidence, decode_memory, message_memory_id
 from agent_memory.features.memories.steps import order_of
 from agent_memory.features.memories.usage.store import queue_usage, with_usage
-from agent_memory.features.privacy.erasure_store import erased_where, is_meant
+from agent_memory.features.privacy.erasure_store import erased_where, is_covered
 from agent_memory.foundation.core.permissions import within
 from agent_memory.foundation.core.scope import Scope, SessionRef
 from agent_memory.foundation.storage.connection import Pipe, read
@@ -210,7 +210,7 @@ class MemoryExportReader:
         if row.get(b"t") != tag(scope.tenant).encode() or b"j" not in row or b"n" not in row:
             return None
         record = decode_memory(row[b"j"])
-        if not (is_meant(erasure, record) and within(scope, record)):
+        if not (is_covered(erasure, record) and within(scope, record)):
             return None
         marks = {name: row[name.encode()].decode() for name in MARKS if name.encode() in row}
         position = row[b"os"].decode() if b"os" in row else None

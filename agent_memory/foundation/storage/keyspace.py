@@ -114,7 +114,7 @@ class SessionKeys:
     journal: str
     journal_list: str
     journal_own: str
-    set_aside: str
+    dead_batches: str
     order: str
 
 
@@ -134,7 +134,7 @@ def _session(root: str, sid: str) -> SessionKeys:
         journal=journal,
         journal_list=f"{journal}:l",
         journal_own=f"{journal}:o",
-        set_aside=f"{root}jx:{sid}",
+        dead_batches=f"{root}jx:{sid}",
         order=_order(root, sid),
     )
 

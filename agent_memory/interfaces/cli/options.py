@@ -45,7 +45,7 @@ def named_server() -> str | None:
     return os.environ.get("AGENT_MEMORY_URL", "").strip() or None
 
 
-def server_here() -> str:
+def local_server() -> str:
     """Return the URL at which a server on this machine listens according to the settings."""
     from agent_memory.foundation.core.settings import load_settings
 

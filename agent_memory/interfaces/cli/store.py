@@ -14,7 +14,7 @@ from agent_memory.foundation.embedded.server import embedded_redis, has_data
 from agent_memory.foundation.storage.cluster import is_begun
 from agent_memory.foundation.storage.connection import shown_url
 from agent_memory.foundation.storage.keyspace import Keys
-from agent_memory.interfaces.cli.options import named_server, server_here, shown_server
+from agent_memory.interfaces.cli.options import local_server, named_server, shown_server
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ def settings_with(redis_url: str | None, data_dir: str | Path | None, **override
     return settings
 
 
-def check_store_meant(command: str, options: str, named: bool) -> None:
+def check_store_named(command: str, options: str, named: bool) -> None:
     """Raise StartupError if the environment names a server, and the user did not name a store with `options`."""
     if (server := named_server()) is not None and not named:
         raise StartupError(
@@ -65,7 +65,7 @@ async def existing_store(settings: Settings, *, must_rest: bool = False, begun: 
         except StartupError as error:
             if "in use" not in error.message:
                 raise
-            hint = "stop it first" if must_rest else f"ask that one: --url {server_here()}"
+            hint = "stop it first" if must_rest else f"ask that one: --url {local_server()}"
             raise StartupError(f"{error.message}; {hint}") from error
         yield await _look_at(settings, engine.url, folder, begun=begun)
 

@@ -151,15 +151,15 @@ class McpHttp:
 
 def _without_echo(send: Send) -> Send:
     """Return a `send` that replaces the SDK's answer to an invalid message, because the SDK's answer repeats parts of the message."""
-    held_start: Message | None = None
+    pending_start: Message | None = None
 
     async def send_discreetly(message: Message) -> None:
-        nonlocal held_start
+        nonlocal pending_start
         if message["type"] == "http.response.start" and message["status"] == 400:
-            held_start = message
+            pending_start = message
             return
-        if held_start is not None:
-            start, held_start = held_start, None
+        if pending_start is not None:
+            start, pending_start = pending_start, None
             if b"Validation error" in message.get("body", b""):
                 message = {**message, "body": _NO_MESSAGE}
                 lengths = (b"content-length", b"%d" % len(_NO_MESSAGE))

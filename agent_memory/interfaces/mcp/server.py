@@ -50,7 +50,7 @@ REPAIRED = "agent_memory.repaired"
 """Key in an ASGI scope: the repaired message, if the original contained lone surrogates (`RepairedJson`)."""
 IGNORED_FIELDS = "agent-memory/ignored-fields"
 """Key in a result's `_meta`: the names of the unknown arguments, which the server ignored."""
-LISTS_KEPT_MS = 3_600_000
+LIST_TTL_MS = 3_600_000
 """Time (ms) for which clients may cache lists. Lists change only with the version and the settings."""
 _LISTS: Sequence[CacheableMethod] = ("tools/list", "prompts/list", "resources/templates/list")
 MAX_PROBLEMS = 20
@@ -112,7 +112,7 @@ def build_server(settings: Settings, runtime: Runtime, find_caller: FindCaller) 
         on_list_resources=resources.list_resources,
         on_list_resource_templates=resources.list_templates,
         on_read_resource=resources.read,
-        cache_hints=dict.fromkeys(_LISTS, CacheHint(LISTS_KEPT_MS, "public")),
+        cache_hints=dict.fromkeys(_LISTS, CacheHint(LIST_TTL_MS, "public")),
     )
     server.extensions = {app.EXTENSION: {}}
     return server

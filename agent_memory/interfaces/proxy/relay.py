@@ -102,14 +102,14 @@ class Relay(Response):
 
     async def _stored_events(self, pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
         """Yield the pieces. Store the complete answer before the last event; if that fails, yield `_NOT_STORED` first."""
-        is_told = self._memory is None or self._memory.stored == "failed"
+        is_reported = self._memory is None or self._memory.stored == "failed"
         async for piece in pieces:
             begins_line = self._reader.begins_line
-            if self._read(self._reader.feed, piece) and not await self._store() and begins_line and not is_told:
-                is_told = True
+            if self._read(self._reader.feed, piece) and not await self._store() and begins_line and not is_reported:
+                is_reported = True
                 yield _NOT_STORED
             yield piece
-        if not await self._store() and self._reader.begins_line and not is_told:
+        if not await self._store() and self._reader.begins_line and not is_reported:
             yield _NOT_STORED
 
     async def _stored_body(self, pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:

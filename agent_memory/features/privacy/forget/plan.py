@@ -14,7 +14,7 @@ from typing import Any
 from agent_memory.features.memories.records import StoredMemory, evidence_of
 from agent_memory.features.memories.upkeep.scan import Selection
 from agent_memory.features.privacy.forget.content_words import content, coverage, shared
-from agent_memory.features.privacy.forget.matching import Subject, asked_to_forget, sentences, states
+from agent_memory.features.privacy.forget.matching import Subject, sentences, states, subject_to_forget
 from agent_memory.features.privacy.forget.sessions import JournalCopy, SessionCopy
 from agent_memory.features.privacy.lineage import LineageMemory
 from agent_memory.foundation.core.feature import Group
@@ -249,5 +249,5 @@ class Planner:
 
 def _journal(journal: JournalCopy, removed_messages: Collection[str]) -> dict[str, Any]:
     entries = [each for each in journal.entries if each.stored.message.id in removed_messages]
-    requests = {each.number: True for each in entries if asked_to_forget(each.stored.message) is not None}
+    requests = {each.number: True for each in entries if subject_to_forget(each.stored.message) is not None}
     return {"name": journal.name, "epoch": journal.epoch, "entries": {each.number: each.emptied() for each in entries}, "asked": requests}

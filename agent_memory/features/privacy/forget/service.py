@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from ulid import ULID
 
 from agent_memory.features.memories.changes.store import ChangeStore
-from agent_memory.features.memories.records import StoredMemory, message_memory_id, said_by_person, source_of
+from agent_memory.features.memories.records import StoredMemory, is_from_person, message_memory_id, source_of
 from agent_memory.features.memories.upkeep.followers import MemoryFollowers
 from agent_memory.features.privacy.forget.candidates import CandidateFinder, facts_of
 from agent_memory.features.privacy.forget.content_words import content, coverage
 from agent_memory.features.privacy.forget.matching import (
     Subject,
-    asked_to_forget,
     guesses,
     name_different_things,
     repetitions,
@@ -26,6 +25,7 @@ from agent_memory.features.privacy.forget.matching import (
     sentences,
     states,
     subject_of,
+    subject_to_forget,
     values_of,
 )
 from agent_memory.features.privacy.forget.plan import Chosen, Cited, Plan, Planner, TargetOwner, Targets, evidence_messages
@@ -106,7 +106,7 @@ class ForgetService:
 
         return await self._carry_out(scope, mean)
 
-    async def forget_said(self, scope: Scope, ref: SessionRef, message_id: str, subject: Subject) -> ForgetMemoryResponse | None:
+    async def forget_by_message(self, scope: Scope, ref: SessionRef, message_id: str, subject: Subject) -> ForgetMemoryResponse | None:
         """Delete what a user asked to forget in the message `message_id`, together with this message.
 
         If no match is certain, delete nothing and return None.
@@ -114,7 +114,7 @@ class ForgetService:
         answer = await self._carry_out(scope, lambda: self._targets_of_request(scope, ref, message_id, subject))
         return answer if answer.forgotten else None
 
-    async def propose_said(
+    async def propose_by_message(
         self, scope: Scope, ref: SessionRef, message_id: str, subject: Subject
     ) -> tuple[list[StoredMemory], list[Cited]]:
         """Return the memories and messages that a request in a session would delete.
@@ -369,7 +369,7 @@ def _take_stated(targets: Targets, memories: Sequence[LineageMemory]) -> None:
         for message in (entry.stored.message for entry in copy.entries):
             if not (stating_parts := stating(message.content)) or (copy.ref, message.id) in targets.requests:
                 continue
-            if message.role == "user" and asked_to_forget(message) is not None:
+            if message.role == "user" and subject_to_forget(message) is not None:
                 targets.requests.append((copy.ref, message.id))
                 continue
             targets.messages[copy.ref, message.id] = "it says this"
@@ -394,7 +394,7 @@ def _candidates(targets: Targets, memories: Sequence[LineageMemory]) -> list[tup
     covered: set[Cited] = set()
     for memory in memories:
         record = memory.versions[-1].record
-        if memory.now is not None and (not is_turn(record) or said_by_person(record)):
+        if memory.now is not None and (not is_turn(record) or is_from_person(record)):
             kind = "message" if is_turn(record) else "fact"
             match = ForgetMatch(kind=kind, id=record.id, text=record.text, why="", clear=False, session_id=record.session_id)
             candidates.append((memory, match))
@@ -402,7 +402,7 @@ def _candidates(targets: Targets, memories: Sequence[LineageMemory]) -> list[tup
     for copy in targets.sessions:
         for message in (entry.stored.message for entry in copy.entries):
             one, name = (copy.ref, message.id), copy.ref.session_id
-            if message.role == "user" and one not in covered and one not in targets.requests and asked_to_forget(message) is None:
+            if message.role == "user" and one not in covered and one not in targets.requests and subject_to_forget(message) is None:
                 match = ForgetMatch(kind="session_message", id=message.id, text=message.content, why="", clear=False, session_id=name)
                 candidates.append((one, match))
     return candidates

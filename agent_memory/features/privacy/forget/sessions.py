@@ -107,7 +107,7 @@ class SessionReader:
                 pipe.lrange(keys.messages, 0, -1)
                 pipe.hmget(keys.journal, ["tn", "sid", "ns", "us", "ep"])
                 pipe.hgetall(keys.journal_own)
-                pipe.smembers(keys.set_aside)
+                pipe.smembers(keys.dead_batches)
 
         rows = await read(self._client, build) if sids else []
         copies: list[SessionCopy] = []

@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from agent_memory.features.memories.service import message_memory
-from agent_memory.features.privacy.forget.matching import asked_to_forget
+from agent_memory.features.privacy.forget.matching import subject_to_forget
 from agent_memory.features.transfer.import_lines import MemoryLine, SessionLine
 from agent_memory.features.transfer.sources.model import Conversation, CoreBlock, Fact, SourceMessage, Unusable
 from agent_memory.features.transfer.values import cleaned_json, made_id, tags_of
@@ -131,7 +131,7 @@ def conversation_lines(talk: Conversation, place: Placement, default: datetime) 
                 record.pop("persisted_at", None)
                 yield _checked_line(record, chat.created_at, position + 1 - 1e6)
             # Old requests to forget something must not delete anything now.
-            waits = place.extracts and text is not None and asked_to_forget(chat) is None
+            waits = place.extracts and text is not None and subject_to_forget(chat) is None
             common = {"role": chat.role, "content": message.text, "id": message.id, "created_at": _plain(chat.created_at)}
             messages.append(common | {"extracted": not waits, "promoted": True, "waits": waits})
         yield _session_line(talk, session, place, part, messages)

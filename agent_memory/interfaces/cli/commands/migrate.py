@@ -20,13 +20,13 @@ from agent_memory.foundation.storage.cluster import is_begun
 from agent_memory.foundation.storage.connection import shown_url
 from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.interfaces.cli.options import announce, working
-from agent_memory.interfaces.cli.store import check_store_meant, settings_with
+from agent_memory.interfaces.cli.store import check_store_named, settings_with
 from agent_memory.runtime import Runtime, open_runtime
 
 
 def move(source: str | None, target: str | None, data_dir: Path | None, tenant: str, prefixes: OldPrefixes, options: MoveOptions) -> Report:
     """Move data, or report what would be moved. Raises StartupError with a one-line message."""
-    check_store_meant("migrate", "--to or --data-dir", bool(target or data_dir))
+    check_store_named("migrate", "--to or --data-dir", bool(target or data_dir))
     settings = settings_with(target, data_dir)
     if source is None and (own := load_settings().redis.url) is not None:
         source = own.get_secret_value()

@@ -11,7 +11,7 @@ import typer
 
 from agent_memory.foundation.core.errors import StartupError
 from agent_memory.interfaces.cli.decorators import Answer, prints
-from agent_memory.interfaces.cli.options import DataDir, RedisUrl, Url, announce, named_server, server_here, shown_server, working
+from agent_memory.interfaces.cli.options import DataDir, RedisUrl, Url, announce, local_server, named_server, shown_server, working
 
 _HEALTH_SECONDS = 5.0
 _KEYS = "prefix of the old server's keys"
@@ -24,7 +24,7 @@ def health(url: Url = None) -> None:
     import urllib.error
     import urllib.request
 
-    base = (url or named_server() or server_here()).rstrip("/")
+    base = (url or named_server() or local_server()).rstrip("/")
     # Ignore proxies in the environment, because the check calls this machine.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
@@ -85,10 +85,10 @@ def rebuild(
     import asyncio
 
     from agent_memory.features.memories.upkeep.reindex import Reindexer
-    from agent_memory.interfaces.cli.store import check_store_meant, existing_store, settings_with
+    from agent_memory.interfaces.cli.store import check_store_named, existing_store, settings_with
     from agent_memory.runtime import open_runtime
 
-    check_store_meant("rebuild", "--redis-url or --data-dir", bool(redis_url or data_dir))
+    check_store_named("rebuild", "--redis-url or --data-dir", bool(redis_url or data_dir))
     settings = settings_with(redis_url or None, data_dir)
 
     async def run() -> Counter[str]:

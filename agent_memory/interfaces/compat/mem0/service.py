@@ -310,7 +310,7 @@ class Mem0Service(CompatService):
 
         The wait takes at most 10 seconds, or 2 seconds if no worker begins.
         """
-        texts = self._said_in(messages)
+        texts = self._message_texts(messages)
         if not texts:
             return []
         annotations, available = request.annotations(), request.custom_categories
@@ -341,7 +341,7 @@ class Mem0Service(CompatService):
         await operations.wait_for_marks(scope, marks, _WAIT_SECONDS, untouched=_NOBODY_WORKS_SECONDS)
         return [{"id": record.id, "memory": record.text, "event": "ADD"} for record in body.memories]
 
-    def _said_in(self, messages: Sequence[Message]) -> list[str]:
+    def _message_texts(self, messages: Sequence[Message]) -> list[str]:
         """Return the messages' texts without the context blocks of agent harnesses. Omit texts that contain only such blocks."""
         blocks = context_blocks(self._runtime.settings.longterm.context_tags)
         pairs = [(message.content, blocks.outside(message.content)) for message in messages]
@@ -365,13 +365,13 @@ class Mem0Service(CompatService):
         """
         service = self._services[SessionService]
         user, agent, run = (entities.get(name) for name in ("user_id", "agent_id", "run_id"))
-        is_meant = _session_filter(agent, run)
+        matches_filter = _session_filter(agent, run)
         # The user "*" means any user, but not memories without a user.
         owner = None if user == "*" else user
         offset = deleted = 0
         while True:
             refs = await service.list_refs(scope, self._namespace, owner, MAX_PAGE, offset)
-            matching = [ref for ref in refs if is_meant(ref.session_id) and (user != "*" or ref.user_id is not None)]
+            matching = [ref for ref in refs if matches_filter(ref.session_id) and (user != "*" or ref.user_id is not None)]
             for ref in matching:
                 # Use the store: SessionService could delete another owner's session with this id.
                 await self._services[SessionStore].delete(scope, ref)

@@ -123,7 +123,7 @@ async def _setting(page: Page, body: dict[str, Any], answer: dict[str, Any], nea
     """Return the data that the page shows about a prompt."""
     memories = {memory["id"]: memory for memory in answer["long_term_memories"] or []}
     texts = [text_of(message["content"]) for message in answer["messages"]]
-    counts = await asyncio.gather(*(page.runtime.counter.count_aside(text) for text in texts))
+    counts = await asyncio.gather(*(page.runtime.counter.count_in_thread(text) for text in texts))
     parts: list[dict[str, Any]] = [
         {"role": message["role"], "section": _section(message["role"], text), "tokens": tokens, "lines": _lines(text, memories)}
         for message, text, tokens in zip(answer["messages"], texts, counts, strict=True)

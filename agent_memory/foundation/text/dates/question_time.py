@@ -31,7 +31,7 @@ class Span:
     """True if memories may contain the same words: "in May 2023", but not "last week" or "before May 2023"."""
 
 
-def asked_time(text: str, now: datetime, zone: tzinfo = UTC) -> Span | None:
+def question_time(text: str, now: datetime, zone: tzinfo = UTC) -> Span | None:
     """Return the time that a question asks about, or None if there is no such time or it is uncertain.
 
     Relative times count from `now` in the time zone `zone`.
