@@ -36,6 +36,8 @@ class Chosen:
 
 @dataclass(slots=True)
 class TargetOwner:
+    """The owner whose memories a request covers, or one session of the owner. None covers all values."""
+
     namespace: str | None
     user_id: str | None
     session_id: str | None = None
