@@ -114,7 +114,8 @@ def conversation_lines(talk: Conversation, place: Placement, default: datetime) 
 
     For a message that cannot become a memory, yield its id and the reason instead. Long conversations are split.
     """
-    for number, part in enumerate(_parts(_dated(talk, default))):
+    dated_messages = _dated(talk, default)
+    for number, part in enumerate(_parts(dated_messages)):
         session = (talk.id if number == 0 else f"{talk.id}~{number + 1}").replace("/", ":")
         ref = SessionRef(session, place.namespace, place.user_id)
         messages: list[dict[str, Any]] = []
