@@ -13,6 +13,7 @@ import pytest
 from tests.integrations.conftest import ROOT, ModelServer
 
 # Those of other languages run beside their own tools: tests/interfaces/typescript.
+README = ROOT / "README.md"
 PAGES = [page for page in sorted((ROOT / "docs" / "integrations").glob("*.md")) if "```python" in page.read_text("utf-8")]
 FRAMEWORKS = {
     "frameworks": ["langchain", "langgraph", "mem0", "openai-agents", "supermemory"],
@@ -53,3 +54,14 @@ def test_program_of_a_page_runs(page: Path, server_url: str, model: ModelServer,
     wanted = "I keep bees." if page.stem in ("mem0", "supermemory") else "You keep bees."
     lines = printed.strip().splitlines()
     assert wanted in printed if page.stem == "crewai" else lines == [wanted], printed
+
+
+@pytest.mark.skipif(Path(sys.prefix).name != "frameworks", reason="one environment is enough")
+def test_openai_program_of_the_readme_shows_the_model_the_memory(server_url: str, model: ModelServer, tmp_path: Path) -> None:
+    programs = re.findall(r"^```python\n(.*?)^```$", README.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    file = tmp_path / "program.py"
+    file.write_text("".join(programs).replace("http://127.0.0.1:8000", server_url).replace('"ada"', '"readme"'), "utf-8")
+    model.script += ["No peanuts."]
+    printed = run(str(file), OPENAI_BASE_URL=model.url, OPENAI_API_KEY="sk-test-0000")
+    assert printed.strip().endswith("No peanuts.")
+    assert "I am allergic to peanuts." in str(model.asked[-1])
