@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, fields, replace
@@ -20,6 +19,7 @@ from agent_memory.features.reembed.store import ReembedStore
 from agent_memory.features.reembed.switch import ModelSwitch
 from agent_memory.foundation.core.errors import RedisUnavailable
 from agent_memory.foundation.core.feature import Services
+from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.foundation.foundation import Foundation, open_foundation, prepare_bucket
@@ -37,7 +37,7 @@ from agent_memory.foundation.storage.search.indexes import VectorSpec, ensure_in
 from agent_memory.foundation.storage.store_marker import StoreFile
 from agent_memory.foundation.storage.store_watch import Problem
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 # A vector with 384 dimensions takes about 1.5 kB.
 _CACHED_VECTORS = 20_000
@@ -241,7 +241,8 @@ async def _with_stores_model(settings: Settings, bucket_redis: BucketRedis, keys
     model = models.local_model if stored_model is None else stored_model.decode()
     if model == models.local_model or model not in PACKAGES:
         return settings
-    log.warning("this store keeps its model %s; set LOCAL_MODEL=%s to change it and embed all memories again", model, models.local_model)
+    hint = f"set LOCAL_MODEL={models.local_model} to change it and embed all memories again"
+    log.warning("store keeps its embedding model", model=model, hint=hint)
     return settings.model_copy(update={"models": models.model_copy(update={"local_model": model})})
 
 

@@ -1,6 +1,6 @@
-"""What mkdocs is told besides mkdocs.yml (its `hooks`): pages of the site that are not in docs/, and links that work in both places.
+"""Hooks for mkdocs: add pages that are not in docs/, and make links work on the site as well as in the repository.
 
-Links in the repository lead to files; on the site those to pages stay links, and those to sources become the names of files.
+On the site, links to pages stay links, and links to source files become plain text.
 """
 
 from __future__ import annotations
@@ -13,14 +13,16 @@ from pathlib import Path
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.nav import Link, Navigation, Section
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from scripts.api_reference import reference  # noqa: E402
-from scripts.reference.key_table import table  # noqa: E402
+from scripts.reference import commands, key_table, python_client  # noqa: E402
 
+GENERATED = {"api.md": reference, "commands.md": commands.page, "python-client.md": python_client.page}
 BESIDE = {
     "README.md": "index.md",
     "CHANGELOG.md": "changelog.md",
@@ -28,7 +30,7 @@ BESIDE = {
     "SECURITY.md": "reporting.md",
     "tests/README.md": "tests.md",
 }
-"""Pages of the repository outside docs/, and what they are called on the site."""
+"""Pages of the repository outside docs/, and their names on the site."""
 
 _FENCED = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s#]*)(#[^)\s]*)?\)")
@@ -36,24 +38,46 @@ _LOADED = re.compile(r"<(?:script|link|img|iframe|source)\b[^>]*\b(?:src|href)=[
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Adds the pages that are not in docs/."""
+    """Add the pages that are not in docs/."""
     for source, name in BESIDE.items():
         files.append(File.generated(config, name, content=(ROOT / source).read_text("utf-8")))
-    files.append(File.generated(config, "api.md", content=reference()))
+    for name, make_page in GENERATED.items():
+        files.append(File.generated(config, name, content=make_page()))
     return files
 
 
+def on_nav(nav: Navigation, config: MkDocsConfig, files: Files) -> Navigation:
+    """Let links in the menu lead to sections of pages. Raises PluginError if there is no such section."""
+    items = [*nav.items]
+    while items:
+        item = items.pop()
+        if isinstance(item, Section):
+            items += item.children
+        elif isinstance(item, Link):
+            name, _, section = item.url.partition("#")
+            file = files.get_file_from_path(name)
+            if file is None or section not in _sections(file.content_string):
+                raise PluginError(f"mkdocs.yml: there is no {item.url}")
+            item.url = f"{file.url}#{section}"
+    return nav
+
+
+def _sections(markdown: str) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", _FENCED.sub("", markdown), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Leads links to the pages of the site; what is a source in the repository is named instead."""
+    """Make links lead to pages of the site. Links to source files become plain text."""
     names = {name: source for source, name in BESIDE.items()}
     source = names.get(page.file.src_uri, f"docs/{page.file.src_uri}")
-    parts = _FENCED.split(markdown.replace("<!-- table of keys -->", table()))
+    parts = _FENCED.split(markdown.replace("<!-- table of keys -->", key_table.table()))
     return "".join(part if part.startswith("```") else _LINK.sub(lambda match: _link(match, source), part) for part in parts)
 
 
 def _link(match: re.Match[str], source: str) -> str:
     picture, text, target, anchor = match.groups()
-    if not target or "://" in target or source == "docs/api.md":
+    if not target or "://" in target or source.removeprefix("docs/") in GENERATED:
         return match[0]
     path = os.path.normpath(os.path.join(os.path.dirname(source), target))
     here = os.path.dirname(source.removeprefix("docs/")) if source.startswith("docs/") else ""
@@ -64,7 +88,7 @@ def _link(match: re.Match[str], source: str) -> str:
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
-    """Refuses a page that would load something from another host."""
+    """Raise PluginError if the page would load something from another host."""
     if (foreign := _LOADED.search(output)) is not None:
         raise PluginError(f"{page.file.src_uri} loads something from another host: {foreign[0]}")
     return output

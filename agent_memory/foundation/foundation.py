@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 from redis.asyncio import Redis
 from redisvl.schema import IndexSchema
 
+from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.llm.base import ChatModel, Embedder, Reranker
 from agent_memory.foundation.llm.local.weights import LATIN_ONLY
@@ -35,7 +35,7 @@ from agent_memory.foundation.storage.store_watch import StoreWatch
 if TYPE_CHECKING:
     from docket import Docket
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ async def open_foundation(
         if watch.intact and begin:
             await _make_indexes(keys, schemas.values(), unguarded)
         if settings.models.embeds_latin_only and begin:
-            log.info("%s embeds texts: %s", embedder.model, LATIN_ONLY)
+            log.info("embedding model knows only Latin scripts", model=embedder.model, hint=LATIN_ONLY)
         watch.on_renewal(bucket_redis.renew)
         await stack.enter_async_context(watch.running())
         connect = partial(bucket_redis.connect, pool_size=settings.redis.pool_size, command_timeout=timeout, gate=watch)

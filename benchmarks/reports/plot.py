@@ -7,6 +7,10 @@ from typing import Any
 
 from benchmarks.reports.report import beside_limits
 
+_STYLE = (
+    "<style>text{fill:#1f2328}.page{fill:#fff}@media (prefers-color-scheme:dark){text{fill:#e6edf3}.page{fill:#0d1117}}</style>\n"
+    '<rect class="page" width="100%" height="100%"/>'
+)
 _WIDTH, _BAR, _LEFT, _RIGHT, _TOP = 760, 30, 190, 90, 56
 
 
@@ -20,7 +24,7 @@ def svg(result: dict[str, Any]) -> str:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_TOP + _BAR * len(bars) + 16}" '
         'font-family="sans-serif" font-size="12">',
-        '<rect width="100%" height="100%" fill="#ffffff"/>',
+        _STYLE,
         '<text x="16" y="22" font-size="15">CPU seconds of the API per 1,000 requests</text>',
         '<rect x="16" y="32" width="10" height="10" fill="#1f6feb"/><text x="30" y="41">agent-memory</text>',
         '<rect x="130" y="32" width="10" height="10" fill="#8c959f"/><text x="144" y="41">bare FastAPI and bare Redis commands</text>',

@@ -153,10 +153,9 @@ def test_tests_named_in_guarantees_exist() -> None:
         assert re.search(rf"^(async )?def {name}\(", (ROOT / "tests" / file).read_text("utf-8"), re.MULTILINE), f"{file}::{name}"
 
 
-def test_settings_table_is_up_to_date() -> None:
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "scripts" / "settings_table.py"), "--check"], capture_output=True, text=True, cwd=ROOT
-    )
+@pytest.mark.parametrize("script", ["settings_table.py", "reference/tables.py", "reference/pictures.py"])
+def test_generated_tables_and_pictures_are_up_to_date(script: str) -> None:
+    done = subprocess.run([sys.executable, str(ROOT / "scripts" / script), "--check"], capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stderr
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 
@@ -14,6 +13,7 @@ from agent_memory.feature_list import FEATURES
 from agent_memory.features.memories.upkeep.reindex import Reindexer
 from agent_memory.foundation.core.errors import RedisUnavailable
 from agent_memory.foundation.core.feature import import_name
+from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.storage.connection import redis_errors
 from agent_memory.foundation.storage.dead_messages import Carrier, CarrierGuard
@@ -22,7 +22,7 @@ from agent_memory_worker.plain_serializer import only_plain_data
 from agent_memory_worker.relay import Relay, pause
 from agent_memory_worker.task_handlers import Tasks
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 # Deliveries after which an unacknowledged message is dead: each delivery ended a task loop.
 _DELIVERIES = 3
@@ -54,7 +54,7 @@ async def _keep_running(run: Callable[[Runtime, asyncio.Event], Awaitable[None]]
             await run(bucket, stop)
             return
         except Exception:
-            log.exception("a background function failed; starting it again")
+            log.exception("background function failed; starting it again")
             await pause(stop, _RESTART_SECONDS)
 
 
@@ -68,7 +68,7 @@ async def _run(runtime: Runtime, settings: Settings, stop: asyncio.Event) -> Non
                 async with runtime.docket() as docket:
                     await _run_docket(runtime, docket, settings, stop, moved)
         except RedisUnavailable as error:
-            log.warning("task loop is waiting for Redis: %s", error)
+            log.warning("task loop is waiting for Redis", error=error)
             await pause(stop, _RESTART_SECONDS)
 
 
@@ -86,7 +86,7 @@ async def _run_docket(runtime: Runtime, docket: Docket, settings: Settings, stop
             log.exception("task loop ended; restarting it")
             carrier = Carrier(docket.stream_key, docket.worker_group_name)
             if dead := await runtime[CarrierGuard].move_unread(carrier, _DELIVERIES, docket.cancel):
-                log.error("moved %d unreadable queue messages to the dead messages", dead)
+                log.error("moved unreadable queue messages to the dead messages", queue_messages=dead)
             await pause(stop, _RESTART_SECONDS)
     await tasks.close()
 
@@ -126,5 +126,5 @@ async def _work(worker: Worker, relay: Relay, ends: Sequence[asyncio.Event], gra
         running.cancel()
         _, unfinished = await asyncio.wait({running, feeding}, timeout=grace)
         if unfinished:
-            log.warning("some tasks did not finish within %.0f s; they stay queued", grace)
+            log.warning("some tasks did not finish in time; they stay queued", seconds=grace)
         log.info("worker stopped")

@@ -11,13 +11,14 @@ from docket import Docket, Perpetual
 from agent_memory.feature_list import FEATURES
 from agent_memory.foundation.core.errors import AgentMemoryError
 from agent_memory.foundation.core.feature import import_name
+from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.core.scope import Work, carrying_out
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.storage.erasures import ErasureGuard
 from agent_memory.foundation.storage.job_times import JobTimes
 from agent_memory.runtime import Runtime
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 # Seconds until a failed job runs again, unless its period is shorter.
 _RETRY_SECONDS = 300.0
@@ -60,13 +61,13 @@ async def run_job(runtime: Runtime, name: str, seconds: float) -> float:
     """
     try:
         if await runtime[JobTimes].count_begin(name) > runtime.settings.worker.max_attempts:
-            log.error("periodic job %s did not finish last time and may have crashed its worker; skipping this run", name)
+            log.error("periodic job did not finish last time and may have crashed its worker; skipping this run", job=name)
         else:
             with carrying_out(Work(since=await runtime[ErasureGuard].now(), waits=False)):
-                log.info("periodic job %s: %d", name, await import_name(_JOBS[name].run)(runtime.current))
+                log.info("periodic job done", job=name, count=await import_name(_JOBS[name].run)(runtime.current))
     except Exception as error:
         expected = isinstance(error, AgentMemoryError)
-        log.log(logging.WARNING if expected else logging.ERROR, "periodic job %s failed: %s", name, error, exc_info=not expected)
+        log.log(logging.WARNING if expected else logging.ERROR, "periodic job failed", job=name, error=error, exc_info=not expected)
         seconds = min(seconds, _RETRY_SECONDS)
     await runtime[JobTimes].forget_begins(name)
     return seconds

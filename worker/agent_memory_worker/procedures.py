@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from datetime import UTC, datetime
 from functools import partial
 
@@ -12,10 +11,11 @@ from agent_memory.extensions.procedures.store import INDEX_PROCEDURE, Change, Pr
 from agent_memory.features.access.tenant_models import TenantModels
 from agent_memory.features.jobs.order_store import JobOrder, OrderStore
 from agent_memory.foundation.api.principals import scope_of_work
+from agent_memory.foundation.core.logs import get_logger
 from agent_memory.runtime import Runtime
 from agent_memory_worker.refused_texts import embed_singly
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 # Procedures per run.
 _AT_ONCE = 1000
@@ -44,8 +44,8 @@ async def embed_missing(runtime: Runtime, limit: int) -> int:
 
 async def learn_session(runtime: Runtime, order: JobOrder) -> None:
     """Learn procedures from a session. Raises ModelUnavailable and Conflict. The worker then retries."""
-    outcome = await runtime[SessionLearner].learn(order.arguments["session"] or "")
-    log.info("learned from a session: %s", outcome)
+    outcome = await runtime[SessionLearner].learn(sid := order.arguments["session"] or "")
+    log.info("learned from a session", tenant=order.tenant, sid=sid, outcome=outcome)
 
 
 async def keep_up(runtime: Runtime) -> int:

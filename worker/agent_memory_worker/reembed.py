@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from time import monotonic
@@ -19,13 +18,14 @@ from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.reembed.store import MOST_MISSING, ReembedState, ReembedStore
 from agent_memory.foundation.core.errors import AgentMemoryError, Conflict, ModelAnswerInvalid
 from agent_memory.foundation.core.feature import import_name
+from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.storage.search.indexes import drop_index, former_indexes
 from agent_memory.runtime import Runtime
 from agent_memory_worker.memories.indexing import embed_jobs
 from agent_memory_worker.refused_texts import embed_singly
 from agent_memory_worker.relay import pause
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 _IDLE_SECONDS = 1.0
 # This long after a process has switched, its searches that began with the former model have ended.
@@ -40,7 +40,7 @@ async def run_reembedding(bucket: Runtime, stop: asyncio.Event) -> None:
         try:
             seconds = await _step(bucket, worker)
         except AgentMemoryError as error:
-            log.warning("the change of the embedding model waits: %s", error.message)
+            log.warning("change of the embedding model waits", error=error)
         await pause(stop, seconds)
 
 
@@ -69,7 +69,8 @@ async def _step(bucket: Runtime, worker: str) -> float:
             return seconds
         with suppress(Conflict):
             await store.change(["filling"], {"phase": "swapped", "active": json.dumps(state.other)}, most_missing=MOST_MISSING)
-            log.warning("searches now use the embedding model %s; confirm with `agent-memory reembed confirm`", other.spec.model)
+            hint = "confirm with `agent-memory reembed confirm`"
+            log.warning("all vectors exist; searches change to the other embedding model", model=other.spec.model, hint=hint)
         return seconds
     return seconds if count else _IDLE_SECONDS
 
@@ -128,5 +129,5 @@ async def _end(store: ReembedStore, state: ReembedState, active: Runtime) -> flo
     if await store.drop_others(active.schemas, active.spec):
         return 0.0
     await store.end(state.active, state.other, active.spec)
-    log.warning("the change of the embedding model is over: %s", active.spec.model)
+    log.warning("change of the embedding model is over", model=active.spec.model)
     return _IDLE_SECONDS

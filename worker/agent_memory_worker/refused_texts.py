@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from ulid import ULID
 
 from agent_memory.foundation.core.errors import ModelAnswerInvalid
+from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.llm.base import Embedder
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 T = TypeVar("T")
 
@@ -26,7 +26,7 @@ async def embed_singly(embedder: Embedder, names: Sequence[T], embed: Callable[[
         try:
             await embed(name)
         except ModelAnswerInvalid as error:
-            log.warning("no vector for %s: %s", name, error.message)
+            log.warning("embedding model refuses a text", record=str(name), model=embedder.model, error=error)
             refused.append(name)
     if refused:
         await embedder.embed([f"An ordinary text, not in the cache: {ULID()}"])

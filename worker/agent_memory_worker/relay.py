@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -12,12 +11,13 @@ from time import monotonic
 from docket import Disposition, Docket, TaskCall
 
 from agent_memory.foundation.core.errors import RedisUnavailable
+from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.core.task_kinds import DueKind, TaskName
 from agent_memory.foundation.storage.connection import redis_errors
 from agent_memory.foundation.storage.outbox import Claim, Claims
 from agent_memory.runtime import Runtime
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 _IDLE_SECONDS = 1.0
 TASK_OF = {
@@ -62,7 +62,7 @@ class Relay:
                     await self._runtime.outbox.wait_for_due(wait)
                 await pause(self._stop, began + _ROUND_SECONDS - monotonic())
             except RedisUnavailable as error:
-                log.warning("relay is waiting for Redis: %s", error.__cause__ or error)
+                log.warning("relay is waiting for Redis", error=error.__cause__ or error)
                 await pause(self._stop, _IDLE_SECONDS)
             except Exception:
                 log.exception("relay failed; continuing")
@@ -94,7 +94,8 @@ class Relay:
         calls: list[tuple[TaskCall, DueKind, Sequence[Claim]]] = []
         for kind, claimed in claims.items():
             if claimed.given_up:
-                log.error("gave up on %d items of kind %s after too many attempts", claimed.given_up, kind)
+                hint = "see GET /v1/operations?state=dead"
+                log.error("background work given up after too many attempts", kind=kind, items=claimed.given_up, hint=hint)
             if kind in _BATCHED:
                 calls += [(self._batch_call(kind, batch), kind, batch) for batch in self._batches(claimed.claims)]
             else:
@@ -114,7 +115,7 @@ class Relay:
             raise
         for execution, (_, kind, claimed) in zip(executions, calls, strict=True):
             if execution.disposition is Disposition.FAILED:
-                log.warning("task of kind %s not queued; retrying: %s", kind, execution.schedule_exception)
+                log.warning("task not queued; retrying", kind=kind, error=execution.schedule_exception)
                 await self._put_back(kind, claimed)
             elif execution.disposition is not Disposition.SCHEDULED:
                 # An overdue mark's refused task still runs, or docket redelivers it: only the lease is renewed.

@@ -20,6 +20,7 @@ from agent_memory.feature_list import FEATURES
 from agent_memory.features.sessions.store import SessionStore
 from agent_memory.foundation.core.errors import AgentMemoryError, ModelAnswerInvalid, RedisUnavailable
 from agent_memory.foundation.core.feature import import_name
+from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.core.scope import Work, carrying_out
 from agent_memory.foundation.core.task_kinds import DueKind, TaskName
 from agent_memory.foundation.storage.outbox import Claim
@@ -36,7 +37,7 @@ from agent_memory_worker.sessions.pictures import describe_pictures
 from agent_memory_worker.sessions.promote import promote_session
 from agent_memory_worker.sessions.summarize import summarize_session
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 # After this many failed tries, a session is summarized without the model.
 _PATIENCE = 3
@@ -153,7 +154,7 @@ class Tasks:
         **_: Any,
     ) -> None:
         """Release the work of a task that only another worker version supports, without counting an attempt."""
-        log.warning("task %s left for a newer version of the worker", execution.function_name)
+        log.warning("task left for a newer version of the worker", task=execution.function_name)
         if len(arguments) < 3:
             return  # Not one of our tasks. If it refers to a mark anyway, the mark's lease expires.
         # This version may not know the kind either. In keys, the kind is only a word.
@@ -180,7 +181,7 @@ class Tasks:
     def _embedded(self, task: asyncio.Task[None]) -> None:
         self._embedding.discard(task)
         if not task.cancelled() and (error := task.exception()):
-            log.warning("memories not embedded yet: %s", error)
+            log.warning("memories not embedded yet", error=error)
 
     async def _embed(self, members: Sequence[str]) -> None:
         """Embed memories that are due. The script that makes a memory searchable also removes its outbox entry."""
@@ -237,7 +238,7 @@ class Tasks:
         outbox, worker = self._runtime.outbox, self._runtime.settings.worker
         claims = await outbox.begin_claims(kind, members, lease_seconds=worker.lease_seconds, max_attempts=worker.max_attempts)
         if len(claims) < len(members):
-            log.info("%d of %d items of kind %s done or given up", len(members) - len(claims), len(members), kind)
+            log.info("background work was already done or given up", kind=kind, items=len(members) - len(claims))
         try:
             # The work may have read data that is deleted by an erasure ordered later. `since` lets such an erasure
             # refuse the work's writes.
@@ -252,7 +253,8 @@ class Tasks:
 
     async def _failed(self, kind: DueKind, claims: Sequence[Claim], error: Exception) -> None:
         expected = isinstance(error, AgentMemoryError)
-        log.log(logging.WARNING if expected else logging.ERROR, "%s work failed: %s", kind, error, exc_info=None if expected else error)
+        level = logging.WARNING if expected else logging.ERROR
+        log.log(level, "background work failed", kind=kind, items=len(claims), error=error, exc_info=None if expected else error)
         reason = f"{type(error).__name__}: {error}"
         if isinstance(error, ModelAnswerInvalid):
             reason += f" ({error.data.get('reason', '')})"
@@ -261,7 +263,7 @@ class Tasks:
             try:
                 await self._runtime.outbox.fail_claim(kind, claim, reason, delay_seconds=delay, forgive=is_outage(error))
             except RedisUnavailable as second:
-                log.warning("cannot record a failure; the lease will expire: %s", second)
+                log.warning("cannot record a failure; the lease will expire", kind=kind, error=second)
 
 
 async def _settle(runtime: Runtime, member: str) -> None:

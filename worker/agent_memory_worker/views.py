@@ -16,11 +16,12 @@ from agent_memory.features.jobs.order_store import JobOrder, OrderStore
 from agent_memory.features.memories.upkeep.scan import MemoryScan
 from agent_memory.foundation.api.principals import scope_of_work
 from agent_memory.foundation.core.errors import AgentMemoryError, ErasureUnderWay, NotFound, RedisUnavailable
+from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.runtime import Runtime
 from agent_memory_client.models import SummaryView, TaskStatusEnum
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 # The maximum number of a view's groups to compute; the largest groups are chosen.
 _MOST_GROUPS = 10_000
@@ -68,7 +69,9 @@ async def run_view(runtime: Runtime, order: JobOrder) -> None:
         raise
     except Exception as error:
         expected = isinstance(error, AgentMemoryError)
-        log.log(logging.WARNING if expected else logging.ERROR, "a view's run failed: %s", error, exc_info=not expected)
+        subject = {"tenant": scope.tenant, "view_id": order.arguments["view_id"], "task_id": task.id}
+        level = logging.WARNING if expected else logging.ERROR
+        log.log(level, "view run failed", **subject, error=error, exc_info=not expected)
         task.status = TaskStatusEnum.FAILED
         task.error_message = str(error)[:500] if expected else f"{type(error).__name__} (see the worker's log)"
     task.completed_at = datetime.now(UTC)
@@ -84,7 +87,7 @@ async def _compute(runtime: Runtime, scope: Scope, view: SummaryView, *, refresh
     if view.group_by:
         groups = await runtime[MemoryScan].list_groups(scope, selection_of(view, datetime.now(UTC)), view.group_by, _MOST_GROUPS)
         if len(groups) == _MOST_GROUPS:
-            log.warning("view %s has more than %d groups: computing only the largest", view.id, _MOST_GROUPS)
+            log.warning("view has too many groups; computing only the largest", tenant=scope.tenant, view_id=view.id, groups=_MOST_GROUPS)
     before = await runtime[ViewStore].load_partitions(scope, view.id)
     for start in range(0, len(groups), _AT_ONCE):
         batch = groups[start : start + _AT_ONCE]

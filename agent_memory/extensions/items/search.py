@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -18,6 +17,7 @@ from agent_memory.extensions.items.store import ItemOwner, ItemStore, StoredItem
 from agent_memory.extensions.items.texts import item_text
 from agent_memory.features.access.tenant_models import TenantModels
 from agent_memory.foundation.core.errors import BudgetSpent, ModelAnswerInvalid, ModelUnavailable
+from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.llm.base import TextRole
@@ -31,7 +31,7 @@ from agent_memory.foundation.storage.search.syntax import all_of, negated, scori
 from agent_memory.foundation.text.terms import query_terms
 from agent_memory_client.models import ScoredItem, SearchItems
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 _LEAST_CANDIDATES = 100
 _MOST_PENDING = 1_000
@@ -97,7 +97,7 @@ class ItemSearch:
         try:
             return list(await self._models.embedder(scope.tenant).embed(texts, role=role, timeout=self._timeout))
         except (ModelUnavailable, ModelAnswerInvalid, BudgetSpent) as error:
-            log.warning("item search uses words only: %s", error)
+            log.warning("item search uses words only", tenant=scope.tenant, error=error)
             return []
 
     async def _with_vectors(self, scope: Scope, items: Sequence[StoredItem]) -> list[StoredItem]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +14,7 @@ from redisvl.query.filter import Tag
 from agent_memory.extensions.procedures.records import FIELDS, PROCEDURE, StoredProcedure, decode_procedure, owner_digest
 from agent_memory.extensions.procedures.search_index import procedure_index_name
 from agent_memory.foundation.core.errors import BudgetSpent, ModelAnswerInvalid, ModelUnavailable
+from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.core.prompt_sections import Reader
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.core.settings import Settings
@@ -29,7 +29,7 @@ from agent_memory.foundation.storage.search.syntax import all_of, scoring
 from agent_memory.foundation.text.terms import query_terms
 from agent_memory_client.models.features.procedures import ProcedureMatch, ProcedureOwner, ProcedureResult
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 # Maximum number of candidates from each search, by words and by vectors.
 _CANDIDATES = 64
@@ -131,7 +131,7 @@ class ProcedureSearch:
         except BudgetSpent:
             return Situation(query_terms(text), None, ["searched by words alone: the tenant has used up today's model tokens"])
         except (ModelUnavailable, ModelAnswerInvalid) as error:
-            log.warning("procedure search uses words only: %s", error)
+            log.warning("procedure search uses words only", tenant=tenant, error=error)
             return Situation(query_terms(text), None, ["searched by words alone: the embedding model does not answer"])
 
     async def embedded_situation(self, tenant: str, text: str, *, timeout: float | None = None) -> Situation:

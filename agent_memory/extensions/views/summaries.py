@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -13,6 +12,7 @@ from agent_memory.extensions.views.prompts import ViewSummary, summarize_group
 from agent_memory.extensions.views.store import Partition
 from agent_memory.features.memories.upkeep.scan import MemoryScan, StoredMemory
 from agent_memory.foundation.core.errors import ContextExceeded, ModelAnswerInvalid, ModelUnavailable
+from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.llm.base import ChatModel, is_declined
 from agent_memory.foundation.llm.threads import run_in_thread
@@ -22,7 +22,7 @@ from agent_memory.foundation.text.data_fences import PromptMessage
 from agent_memory.foundation.text.extractive_summary import Statement, most_telling
 from agent_memory_client.models import MemoryTypeEnum, SummaryView, SummaryViewPartitionResult
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 NO_MODEL = "no language model is configured: the memories that tell most are shown"
 # A summary covers only the newest memories, at most this many; `memory_count` counts all.
@@ -73,7 +73,7 @@ class ViewSummarizer:
                 summary = await self._summary_by_model(chat, view, group, memories, seconds)
                 return Partition(made(summary=summary), fingerprint)
             except (ModelUnavailable, ModelAnswerInvalid) as error:
-                log.warning("summarizing a partition of view %s without the language model: %s", view.id, error)
+                log.warning("model did not summarize a partition", tenant=scope.tenant, view_id=view.id, model=chat.model, error=error)
                 if stored is not None and stored.result.summary and stored.result.degraded is None:
                     return stored
                 reason = f"the language model did not answer usably ({error.code}): the memories that tell most are shown"

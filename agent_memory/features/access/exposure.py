@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from ipaddress import ip_address
 
 from agent_memory.foundation.core.errors import StartupError
+from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.core.settings import Settings
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 _HOW = "AUTH_MODE=token asks for API keys (docs/running/access.md)"
 
@@ -26,10 +26,9 @@ def warn_of_exposure(settings: Settings, host: str) -> None:
     if settings.auth.required:
         return
     if is_loopback(host):
-        exposure = "every program on this machine may read and delete everything; others are not let in"
-        log.warning("AUTH_MODE=disabled: %s (%s); %s", exposure, host, _HOW)
+        log.warning("AUTH_MODE=disabled: every program on this machine may read and delete everything", host=host, hint=_HOW)
     else:
-        log.warning("AUTH_MODE=disabled on %s: everybody who can reach this address may read and delete everything; %s", host, _HOW)
+        log.warning("AUTH_MODE=disabled: everybody who can reach this address may read and delete everything", host=host, hint=_HOW)
 
 
 def is_loopback(host: str) -> bool:

@@ -8,7 +8,6 @@ itself rejects similar requests until the bucket refills, but for at most a seco
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -17,12 +16,13 @@ from time import monotonic
 from redis.asyncio import Redis
 
 from agent_memory.foundation.core.errors import BudgetSpent, RedisUnavailable, TooMany
+from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.core.metrics import LIMITED
 from agent_memory.foundation.core.settings import LimitSettings
 from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.foundation.storage.scripts import Script
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 _LEASE_SECONDS = 1.0
 _LEASE_SHARE = 0.1
@@ -226,4 +226,4 @@ class TokenBudget:
         try:
             await self._store.spend(self._tenant, tokens)
         except RedisUnavailable as error:  # the model's answer has already been paid for
-            log.warning("could not count %d of a tenant's model tokens: %s", tokens, error)
+            log.warning("model tokens not counted", tenant=self._tenant, tokens=tokens, error=error)

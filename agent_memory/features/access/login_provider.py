@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hmac
 import json
-import logging
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from functools import partial
@@ -18,10 +17,11 @@ import httpx
 
 from agent_memory.features.access import oauth
 from agent_memory.foundation.core.errors import Forbidden, StartupError, Unauthenticated, Unavailable
+from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.core.scope import Principal
 from agent_memory.foundation.core.settings import Settings
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 _INVALID = "the login provider's answer is not valid here: log in again"
 # Browsers drop cookies larger than 4096 bytes.
@@ -101,7 +101,8 @@ class LoginProvider:
             tokens = json.loads(await oauth.fetch(str(await self._urls.entry("token_endpoint")), form, auth))
             return str(tokens["id_token"]), str(tokens["access_token"])
         except (httpx.HTTPError, TimeoutError, ValueError, KeyError, TypeError) as error:
-            log.warning("the login provider sent no tokens: %s: %s", type(error).__name__, str(error).partition("\n")[0][:200])
+            reason = str(error).partition("\n")[0][:200]
+            log.warning("login provider sent no tokens", error_type=type(error).__name__, error=reason)
             if isinstance(error, httpx.HTTPStatusError) and error.response.is_client_error:
                 raise Unauthenticated(_INVALID) from None
             raise Unavailable("the login provider does not answer: try again") from None

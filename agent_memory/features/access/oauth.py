@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import hmac
 import json
-import logging
 from collections.abc import Awaitable, Callable, Mapping
 from hashlib import sha256
 from time import monotonic, time
@@ -19,10 +18,11 @@ import jwt
 
 from agent_memory.features.access.tokens import OPERATOR
 from agent_memory.foundation.core.errors import Forbidden, StartupError, Unauthenticated, Unavailable
+from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.core.scope import DEFAULT_TENANT, Principal, Role
 from agent_memory.foundation.core.settings import AuthSettings
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 # Only algorithms with public keys: with a shared secret, everyone who can check a token could create one.
 ALGORITHMS = frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"})
@@ -70,7 +70,7 @@ class ProviderDocument(Generic[Entry]):
             try:
                 self._entries = self._parse(await self._fetch())
             except (httpx.HTTPError, TimeoutError, ValueError, jwt.PyJWTError) as error:
-                log.warning("cannot load the login provider's keys or URLs: %s: %s", type(error).__name__, str(error)[:200])
+                log.warning("cannot load the login provider's keys or URLs", error_type=type(error).__name__, error=str(error)[:200])
                 return
             self._fetched = self._tried
             self.generation += 1
@@ -204,7 +204,7 @@ def check_oauth(settings: AuthSettings) -> None:
     if wrong or not settings.oauth2_algorithms:
         raise StartupError(f"setting OAUTH2_ALGORITHMS: give some of {', '.join(sorted(ALGORITHMS))}, as a JSON list")
     if settings.oauth2_audience is None:
-        log.warning("OAUTH2_AUDIENCE is not set: the server also accepts tokens for other services of this provider")
+        log.warning("server also accepts tokens for other services of this login provider", hint="set OAUTH2_AUDIENCE")
 
 
 async def fetch(url: str, form: Mapping[str, str] | None = None, auth: tuple[str, str] | None = None) -> bytes:

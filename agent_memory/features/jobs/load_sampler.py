@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
@@ -15,13 +14,14 @@ from ulid import ULID
 
 from agent_memory.features.jobs.load_store import MINUTE, TEN_MINUTES, LoadStore, begin_of, bucket_name
 from agent_memory.foundation.core.errors import AgentMemoryError
+from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.core.metrics import MODEL_TOKENS, REQUEST_BUCKETS, REQUEST_SECONDS, REQUESTS
 from agent_memory.foundation.foundation import Foundation
 from agent_memory.foundation.storage.connection import Pipe, read
 from agent_memory.foundation.storage.outbox import sum_backlogs
 from agent_memory.foundation.storage.search.indexes import count_documents
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 # Write a minute's counts this many seconds after it ends.
 _LATE_SECONDS = 1.0
@@ -111,7 +111,7 @@ async def _sample_each_minute(sampler: LoadSampler) -> None:
         try:
             seconds = await sampler.sample()
         except AgentMemoryError as error:
-            log.info("load of this minute not written: %s", error)
+            log.info("load of this minute not written", error=error)
         except Exception:
             # Samples only inform people, so an error must not end the process.
             log.exception("load of this minute not written")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Generic, TypeVar
@@ -13,9 +12,10 @@ from ulid import ULID
 from agent_memory.features.reembed.embedding_choice import EmbeddingChoice
 from agent_memory.features.reembed.store import ReembedStore
 from agent_memory.foundation.core.errors import AgentMemoryError
+from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.storage.cluster import end_task
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 _LOOK_SECONDS = 1.0
 
@@ -76,7 +76,7 @@ class ModelSwitch(Generic[T]):
                 if state is not None:
                     self._since[bucket] = state.now
                     await store.announce(self._process, models[0], state.now, state.now)
-                log.warning("searches of bucket %d now use the embedding model %s", bucket, models[0].model)
+                log.warning("searches now use another embedding model", bucket=bucket, model=models[0].model)
                 self._active[bucket] = models[0]
             self._expect(bucket, [self._by_model[choice][bucket] for choice in models])
         if not any(states):
@@ -88,7 +88,7 @@ class ModelSwitch(Generic[T]):
         try:
             await self.look(other=other)
         except AgentMemoryError as error:
-            log.warning("cannot follow the change of the embedding model: %s", error.message)
+            log.warning("cannot follow the change of the embedding model", error=error)
 
     async def _open(self, store: ReembedStore, choice: EmbeddingChoice) -> Sequence[T]:
         try:
@@ -111,4 +111,4 @@ class ModelSwitch(Generic[T]):
             try:
                 await self.follow()
             except Exception:
-                log.exception("cannot follow the change of the embedding model; continuing")
+                log.exception("cannot follow the change of the embedding model")

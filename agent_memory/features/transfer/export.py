@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import logging
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,13 +24,14 @@ from agent_memory.foundation.api.principals import list_place_of, whole_agent
 from agent_memory.foundation.core.clock import iso
 from agent_memory.foundation.core.errors import RedisUnavailable
 from agent_memory.foundation.core.feature import AgentExporter, AgentOwner, Exporter, Owner
+from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.storage.connection import read, redis_errors
 from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.foundation.storage.search.indexes import SCHEMA_VERSION, VectorSpec
 from agent_memory_client.models import EXPORT_FORMAT, EXPORT_VERSION, OperationKind, OperationRecord, OperationState
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 Line = Mapping[str, Any]
 
@@ -90,7 +90,7 @@ class ExportService:
         try:
             await self.exports.note(scope, operation_id, OperationState.DEAD, counts, "it did not finish: export again")
         except RedisUnavailable as error:
-            log.warning("cannot record the failure of an export: %s", error)
+            log.warning("cannot record the failure of an export", tenant=scope.tenant, operation_id=operation_id, error=error)
 
     async def _pages(self, scope: Scope, erasure: Erasure, operation_id: str) -> AsyncIterator[list[Line]]:
         """Yield all lines. Memories come before sessions, because imports need this order.

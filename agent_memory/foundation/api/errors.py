@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -23,8 +22,9 @@ from agent_memory.foundation.core.errors import (
     UnsupportedRequest,
 )
 from agent_memory.foundation.core.input.unknown_fields import UnknownFields
+from agent_memory.foundation.core.logs import get_logger
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 MAX_PROBLEMS = 20
 MAX_MESSAGE_CHARS = 400
@@ -141,7 +141,7 @@ def internal_error() -> Response:
 async def _on_our_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, AgentMemoryError)
     if error.status >= 500 and not isinstance(error, Unavailable):
-        log.error("%s %s failed: %s", request.method, template_of(request.scope), error.code, exc_info=error)
+        log.error("request failed", method=request.method, path=template_of(request.scope), code=error.code, exc_info=error)
     return render(error)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from ulid import ULID
 
 from agent_memory.foundation.core import ids
 from agent_memory.foundation.core.errors import BadInput, RedisUnavailable, RequestUnderWay
+from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.foundation.storage.scripts import Script
@@ -23,7 +23,7 @@ from agent_memory.foundation.storage.scripts import Script
 if TYPE_CHECKING:  # workers do not load Starlette
     from starlette.responses import Response
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 MAX_KEY_CHARS = 255
 LEASE_SECONDS = 6.0
@@ -93,7 +93,7 @@ class IdempotencyService:
             try:
                 await self._free(answer=name, holder=holder)
             except RedisUnavailable as error:
-                log.warning("idempotency key not released; its lease will expire: %s", error)
+                log.warning("idempotency key not released; its lease will expire", error=error)
             raise
         finally:
             renewing.cancel()
@@ -104,7 +104,7 @@ class IdempotencyService:
             try:
                 await self._renew(answer=name, holder=holder, lease_ms=self._lease_ms)
             except RedisUnavailable as error:
-                log.warning("lease of an idempotency key not renewed: %s", error)
+                log.warning("lease of an idempotency key not renewed", error=error)
 
     def _name(self, scope: Scope, key: str) -> str:
         """Return the Redis key for an idempotency key.

@@ -1,5 +1,6 @@
 """Configure logging: all log records go through structlog to stderr, without secrets.
 
+A call names an event in constant words, and passes values as fields: `log.warning("search not reranked", error=error)`.
 Access log lines bypass structlog, because they contain no secrets, only words and numbers that the server chose.
 """
 
@@ -29,6 +30,13 @@ _REQUEST_JSON = (
 )
 _REQUEST_TEXT = "{timestamp} [{level:9}] request [access] method={method} path={path} status={status} ms={ms:.1f} request_id={request_id}\n"
 _OURS = ("agent_memory", "agent_memory_worker", "agent_memory_client")
+
+
+def get_logger(name: str) -> structlog.stdlib.BoundLogger:
+    """Return a logger whose fields become attributes of the standard library's log records, whatever the configuration."""
+    processors = (structlog.stdlib.filter_by_level, structlog.stdlib.render_to_log_kwargs)
+    logger = structlog.wrap_logger(logging.getLogger(name), processors, structlog.stdlib.BoundLogger, cache_logger_on_first_use=True)
+    return cast("structlog.stdlib.BoundLogger", logger)
 
 
 class LogSettings(Protocol):
@@ -64,7 +72,8 @@ def _clean(value: object, depth: int = 0) -> object:
         return {key: HIDDEN if _SECRET_KEY.search(str(key)) else _clean(entry, depth + 1) for key, entry in entries}
     if isinstance(value, list | tuple) and depth < 4:
         return [_clean(entry, depth + 1) for entry in cast("list[object]", value)]
-    return value
+    # Renderers turn all other objects into text, such as an exception whose message contains a secret.
+    return value if value is None or isinstance(value, int | float | logging.LogRecord) else without_secrets(str(value))
 
 
 def redact(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

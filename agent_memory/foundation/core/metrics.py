@@ -25,26 +25,24 @@ REQUEST_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0,
 REQUESTS = Counter("agent_memory_http_requests", "Answered requests.", ("method", "route", "status"), registry=REGISTRY)
 REQUEST_SECONDS = Histogram(
     "agent_memory_http_request_seconds",
-    "Time from the request's head to the answer's end, in seconds.",
+    "Time from the request's head to the answer's end.",
     ("method", "route"),
     buckets=REQUEST_BUCKETS,
     registry=REGISTRY,
 )
-REQUESTS_IN_FLIGHT = Gauge("agent_memory_http_in_flight", "Requests under way.", registry=REGISTRY)
-REQUESTS_REFUSED = Counter("agent_memory_http_refused", "Requests refused because too many were under way.", registry=REGISTRY)
+REQUESTS_IN_FLIGHT = Gauge("agent_memory_http_in_flight", "Requests that the process is handling.", registry=REGISTRY)
+REQUESTS_REFUSED = Counter("agent_memory_http_refused", "Requests refused because the process was handling too many.", registry=REGISTRY)
 LIMITED = Counter(
     "agent_memory_limited",
-    "Refusals because a tenant's limit was reached, by limit.",
+    "Requests refused because of a tenant's limit.",
     ("limit",),
     registry=REGISTRY,
 )
-OUTBOX_PENDING = Gauge("agent_memory_outbox_pending", "Marks of background work that waits, by kind.", ("kind",), registry=REGISTRY)
-OUTBOX_DEAD = Gauge("agent_memory_outbox_dead", "Background work given up after too many tries, by kind.", ("kind",), registry=REGISTRY)
-OUTBOX_OLDEST_SECONDS = Gauge(
-    "agent_memory_outbox_oldest_seconds", "Age of the oldest due mark (0: none is late), by kind.", ("kind",), registry=REGISTRY
-)
+OUTBOX_PENDING = Gauge("agent_memory_outbox_pending", "Background work that waits.", ("kind",), registry=REGISTRY)
+OUTBOX_DEAD = Gauge("agent_memory_outbox_dead", "Background work that failed too often: dead letters.", ("kind",), registry=REGISTRY)
+OUTBOX_OLDEST_SECONDS = Gauge("agent_memory_outbox_oldest_seconds", "Age of the oldest work that is due.", ("kind",), registry=REGISTRY)
 
-MODEL_TOKENS = Counter("agent_memory_model_tokens", "Tokens of calls to chat models.", registry=REGISTRY)
+MODEL_TOKENS = Counter("agent_memory_model_tokens", "Tokens that the process used in calls to chat models.", registry=REGISTRY)
 
 
 def observe_request(method: str, route: str, status: int, seconds: float) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
-import logging
 import os
 import random
 import secrets
@@ -22,6 +21,7 @@ from pathlib import Path
 from redis.exceptions import AuthenticationError, BusyLoadingError, RedisError, ResponseError
 
 from agent_memory.foundation.core.errors import StartupError
+from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.embedded.engine import (
     SEARCH_OPTIONS,
     Engine,
@@ -35,7 +35,7 @@ from agent_memory.foundation.embedded.engine import (
 )
 from agent_memory.foundation.embedded.upkeep import EngineUpkeep
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 _LOG_LIMIT_BYTES = 10 * 1024 * 1024
 _FIRST_ANSWER_SECONDS = 15.0
@@ -196,7 +196,7 @@ async def _settle_predecessor(folder: Path, locks: _Locks) -> str:
     shutdown_requested = False
     while not locks.take_redis():
         if not shutdown_requested and password and port:
-            log.warning("the redis-server of an earlier run still uses %s; waiting until it exits", folder)
+            log.warning("redis-server of an earlier run still uses the folder; waiting until it exits", folder=folder)
             shutdown_requested = await _ask_to_end(port, password)
         if loop.time() > deadline:
             raise StartupError(f"the redis-server of an earlier run still uses the data directory {folder}: stop it and start again")
@@ -357,7 +357,7 @@ async def _wait_ready(server: _Server) -> None:
                 deadline = loop.time() + _FIRST_ANSWER_SECONDS
                 if loop.time() > next_notice:
                     next_notice = loop.time() + 5
-                    log.info("Redis is loading its data from %s", server.folder)
+                    log.info("Redis is loading its data", folder=server.folder)
             except AuthenticationError as error:
                 raise StartupError(f"port {server.port} on 127.0.0.1 is taken by another Redis") from error
             except (RedisError, OSError):
@@ -383,7 +383,7 @@ async def _supervise(server: _Server, running: EmbeddedRedis) -> None:
         if code is None:
             await upkeep.look(server.process.pid, port=server.port, password=server.password)
             continue
-        log.error("redis-server exited with code %d; restarting it (log: %s)", code, server.logfile)
+        log.error("redis-server exited; restarting it", exit_code=code, log_file=server.logfile)
         await asyncio.sleep(pause)
         try:
             server.process = _launch(server.folder, server.engine, server.password, server.port, server.lock).process
@@ -391,13 +391,13 @@ async def _supervise(server: _Server, running: EmbeddedRedis) -> None:
             await _wait_ready(server)
         except StartupError as error:
             pause = min(10.0, pause * 2 or 0.5)
-            log.error("redis-server did not restart; next attempt in %g s: %s", pause, error.message)
+            log.error("redis-server did not restart; trying again", retry_after=pause, error=error)
             if server.process.poll() is None:
                 await stop(server.process)
             continue
         except RedisError as error:  # Redis answered and then died; the next round restarts it
-            log.error("redis-server failed during its restart: %s", error)
+            log.error("redis-server failed during its restart", error=error)
             continue
         pause, upkeep = 0.0, EngineUpkeep()
         running.restarts += 1
-        log.warning("redis-server restarted on port %d (start %d)", server.port, running.restarts + 1)
+        log.warning("redis-server restarted", port=server.port, starts=running.restarts + 1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import time
 from contextlib import suppress
@@ -11,10 +10,11 @@ from typing import Any
 
 from redis.exceptions import RedisError
 
+from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.core.settings.engine import COLLECTOR_SECONDS
 from agent_memory.foundation.embedded.engine import connect
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 _LOOK_SECONDS = 30.0
 # A collection forks the server and walks the index, which takes a core about 2 s for 100,000 documents. A pause of one
@@ -48,7 +48,7 @@ class EngineUpkeep:
                 await client.execute_command("FT.CONFIG", "SET", "FORK_GC_RUN_INTERVAL", interval_seconds)
                 self._seconds = interval_seconds
         except (RedisError, OSError) as error:
-            log.debug("garbage collection of search indexes not configured: %s", error)
+            log.debug("garbage collection of search indexes not configured", error=error)
         finally:
             await client.aclose()
 

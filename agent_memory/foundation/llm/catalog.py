@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 from functools import lru_cache
 
+from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.core.settings import ModelSettings
 from agent_memory.foundation.core.tables import read_table
 from agent_memory.foundation.llm.model_context import ModelContext
 
-logger = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 _TABLES = read_table("llm/data/models.toml")
 CONTEXT_WINDOWS: dict[str, int] = _TABLES["context_windows"]
@@ -71,4 +71,4 @@ def _base(model: str) -> str:
 @lru_cache(maxsize=256)
 def _log_unknown(model: str, default: int) -> None:
     """Log an unknown model. The function is cached, so each model is logged only once."""
-    logger.info("context window of model %r unknown: using %d tokens (set MODEL_CONTEXT_WINDOWS to change it)", model, default)
+    log.info("context window of the model unknown; using the default", model=model, tokens=default, hint="set MODEL_CONTEXT_WINDOWS")

@@ -8,7 +8,6 @@ repeat a request, but never gets incomplete data.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -20,11 +19,12 @@ from redis.crc import key_slot
 from redis.exceptions import RedisError, ResponseError
 
 from agent_memory.foundation.core.errors import AgentMemoryError, StartupError
+from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.storage.connection import connect, redis_errors, server_info, shown_url
 from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.foundation.storage.round_trip import BoundedPool, StoreGate
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 _BUCKETS = "buckets"
 _LOOK_SECONDS = 2.0
@@ -187,7 +187,7 @@ async def _follow(buckets: Sequence[Bucket], command_timeout: float) -> None:
         await asyncio.sleep(_LOOK_SECONDS)
         nodes = await _ask_any(node_urls, command_timeout)
         if nodes is None:
-            log.warning("no node of the Redis Cluster answers")
+            log.warning("no node of the Redis Cluster answers", nodes=len(node_urls))
             continue
         node_urls = list(dict.fromkeys([url for _, _, url in nodes.slots] + node_urls))
         for bucket in buckets:
@@ -213,9 +213,9 @@ async def _go(bucket: Bucket, url: str, command_timeout: float) -> None:
     try:
         await bucket.prepare(client, url)
     except (AgentMemoryError, RedisError, OSError) as error:
-        log.warning("the bucket %s has moved, and its new node is not ready: %s", bucket.keys.root, error)
+        log.warning("bucket has moved, and its new node is not ready", key_prefix=bucket.keys.root, error=error)
         return
     finally:
         await client.aclose()
     await bucket.bucket_redis.move(url)
-    log.warning("the bucket %s has moved to another node of the Redis Cluster", bucket.keys.root)
+    log.warning("bucket has moved to another node of the Redis Cluster", key_prefix=bucket.keys.root)

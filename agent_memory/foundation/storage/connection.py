@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -32,10 +31,11 @@ from redis.exceptions import (
 )
 
 from agent_memory.foundation.core.errors import AgentMemoryError, BadInput, ErasureUnderWay, RedisUnavailable, StartupError
+from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.core.settings import engine
 from agent_memory.foundation.storage.round_trip import BoundedPool, StoreGate, exchange
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 # Without it, redis-py looks its own version up for every new connection, which takes a millisecond.
 _DRIVER = DriverInfo()
@@ -118,7 +118,7 @@ async def _set_search_options(client: aioredis.Redis, display_url: str) -> None:
         try:
             await client.execute_command("FT.CONFIG", "SET", name, value)
         except RedisError as error:
-            log.warning("the Redis at %s refuses to set the search option %s to %s: %s", display_url, name, value, str(error)[:120])
+            log.warning("Redis refuses to set a search option", url=display_url, option=name, value=value, error=str(error)[:120])
 
 
 async def fsync_always(client: aioredis.Redis, display_url: str) -> None:
@@ -126,9 +126,7 @@ async def fsync_always(client: aioredis.Redis, display_url: str) -> None:
     try:
         await client.config_set("appendfsync", "always")
     except RedisError as error:
-        log.warning(
-            "the Redis at %s refuses to change appendfsync; strict writes may take up to a second: %s", display_url, str(error)[:120]
-        )
+        log.warning("Redis refuses to change appendfsync; strict writes may take up to a second", url=display_url, error=str(error)[:120])
 
 
 async def server_info(client: aioredis.Redis, display_url: str) -> dict[str, Any]:

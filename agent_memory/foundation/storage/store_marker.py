@@ -6,7 +6,6 @@ A Redis without the marker has lost its volume, has run FLUSHALL, or is a differ
 from __future__ import annotations
 
 import json
-import logging
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,12 +15,13 @@ from redis.asyncio import Redis
 from redis.exceptions import ResponseError
 
 from agent_memory.foundation.core.errors import StartupError
+from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.storage.connection import redis_errors
 from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.foundation.storage.lua_files import load
 from agent_memory.foundation.storage.round_trip import exchange
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 FILE_NAME = "store.json"
 
@@ -64,7 +64,7 @@ class StoreFile:
             fresh.replace(self.path)
         except OSError as error:
             # Redis also has the marker. The next look tries to write the file again.
-            log.warning("cannot write the file %s: %s", self.path, error.strerror or error)
+            log.warning("cannot write the file with the ids of stores", file=self.path, error=error.strerror or error)
 
     def _read(self) -> dict[str, str]:
         try:

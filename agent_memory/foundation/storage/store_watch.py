@@ -8,7 +8,6 @@ Otherwise, requests would read from and write to an empty Redis, and nobody woul
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from redis.exceptions import ConnectionError
 from redisvl.schema import IndexSchema
 
 from agent_memory.foundation.core.errors import AgentMemoryError, RedisUnavailable, StoreChanged, StoreLost
+from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.storage.cluster import bucket_clients, end_task, ensure_buckets
 from agent_memory.foundation.storage.connection import connect, translate_error
 from agent_memory.foundation.storage.keyspace import Keys
@@ -29,7 +29,7 @@ from agent_memory.foundation.storage.scripts import Script
 from agent_memory.foundation.storage.search.indexes import ensure_index, has_index, note_built, rebuilt_name
 from agent_memory.foundation.storage.store_marker import StoreFile, StoreState, see
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 ACCEPT = "agent-memory accept-store"
 _LOOK_SECONDS = 1.0
@@ -177,7 +177,7 @@ class StoreWatch:
         if self._expected is None:
             sight = await self._learn(sight)
         elif sight.id is not None and sight.id != self._expected and sight.accepted >= self._seen_at:
-            log.warning("accepted the store %s of %s instead of %s", sight.id, self._keys.root, self._expected)
+            log.warning("accepted another store", key_prefix=self._keys.root, store=sight.id, former_store=self._expected)
             self._refusal = self._refusal or StoreChanged("another store was accepted: try again")
             self._expected = sight.id
         if self._refusal is not None and sight.id == self._expected:
@@ -225,12 +225,12 @@ class StoreWatch:
         try:
             for schema in missing:
                 if await ensure_index(self._client, self._keys, schema):
-                    log.warning("rebuilt the missing search index %s", schema.index.name)
+                    log.warning("rebuilt a missing search index", index=schema.index.name)
             await note_built(self._client, self._keys)
         except AgentMemoryError as error:
-            log.error("search index missing and not rebuilt, retrying soon: %s", error.message)
+            log.error("search index missing and not rebuilt; retrying soon", key_prefix=self._keys.root, error=error)
         except Exception:
-            log.exception("search index missing and not rebuilt, retrying soon")
+            log.exception("search index missing and not rebuilt; retrying soon", key_prefix=self._keys.root)
 
     # ---------------------------------------------------------------------------------------------------------- running
 
@@ -250,7 +250,7 @@ class StoreWatch:
             try:
                 await self.look()
             except Exception:
-                log.exception("check of Redis failed; continuing")
+                log.exception("check of Redis failed; continuing", key_prefix=self._keys.root)
 
     def _tell(self, problems: Sequence[Problem]) -> None:
         """Log when problems start and end. Log persistent problems again every minute."""
@@ -258,9 +258,9 @@ class StoreWatch:
         logged, at = self._logged
         if codes and (codes != logged or monotonic() - at >= _REMIND_SECONDS):
             for problem in problems:
-                log.error("not ready: %s", problem.message, extra={"code": problem.code})
+                log.error("not ready", key_prefix=self._keys.root, code=problem.code, error=problem.message)
         elif logged and not codes:
-            log.warning("ready again: %s is over", ", ".join(sorted(logged)))
+            log.warning("ready again", key_prefix=self._keys.root, codes=sorted(logged))
         else:
             return
         self._logged = codes, monotonic()

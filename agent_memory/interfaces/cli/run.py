@@ -6,7 +6,6 @@ Each of these functions is a composition root: it starts its parts in order and 
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import sys
 from collections.abc import AsyncGenerator, Sequence
@@ -20,7 +19,7 @@ from agent_memory.features.jobs.load_sampler import sampling
 from agent_memory.features.jobs.load_store import LoadStore
 from agent_memory.foundation.core import garbage_collection
 from agent_memory.foundation.core.errors import StartupError
-from agent_memory.foundation.core.logs import configure_logging
+from agent_memory.foundation.core.logs import configure_logging, get_logger
 from agent_memory.foundation.core.settings import Settings, load_settings
 from agent_memory.foundation.core.settings.renamed import unread_variables
 from agent_memory.foundation.embedded.server import embedded_redis
@@ -37,7 +36,7 @@ from agent_memory.runtime import Runtime, open_runtime
 if TYPE_CHECKING:
     from agent_memory.interfaces.mcp.stdio import StdioServer
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 # A part that exceeds its own time limit for stopping is cancelled after this many more seconds.
 _MARGIN_SECONDS = 5.0
@@ -83,7 +82,7 @@ def _settings(overrides: dict[str, str], shares_redis: str | None = None) -> Set
     configure_logging(settings.server, access_log=settings.server.access_log)
     for variable in unread_variables(Path(".env")):
         if not variable.common:
-            log.warning(variable.advice, extra={"setting": variable.name})
+            log.warning("setting is never read", setting=variable.name, hint=variable.advice)
     if shares_redis is not None and settings.redis.url is None:
         raise StartupError(
             f"`agent-memory {shares_redis}` needs REDIS_URL (or --redis-url), a Redis that it shares with the other processes; "
@@ -196,7 +195,7 @@ async def _run_parts(
             print(*lines, sep="\n", end="\n" if lines else "", flush=True)
         await asyncio.wait({stop_request, *parts.values()}, return_when=asyncio.FIRST_COMPLETED)
         if shutdown.requested.is_set() and not shutdown.at_once and server is not None and server.drain():
-            log.info("stopping: accepting requests for %g s, readiness returns 503", settings.server.shutdown_drain_seconds)
+            log.info("stopping: still accepting requests, but readiness returns 503", seconds=settings.server.shutdown_drain_seconds)
             await asyncio.wait(parts.values(), timeout=settings.server.shutdown_drain_seconds, return_when=asyncio.FIRST_COMPLETED)
         broken = [each for each, part in parts.items() if part.done() and not (may_end and each == name and part.exception() is None)]
         if not broken:
@@ -210,7 +209,7 @@ async def _run_parts(
         await _end(parts.get("worker"), grace)
     for each in broken:
         if not parts[each].cancelled() and (error := parts[each].exception()):
-            log.error("the %s failed", each, exc_info=error)
+            log.error("part of the process failed", part=each, exc_info=error)
         raise StartupError(f"the {each} ended unexpectedly; the process stops with it (see the log)")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import re
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -18,6 +17,7 @@ from pydantic_core import to_json
 
 from agent_memory.features.access import audit
 from agent_memory.foundation.core.errors import AgentMemoryError, BadInput, NotFound, Unavailable
+from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.core.mcp_tools import Caller, InvalidArguments
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.interfaces.mcp import app
@@ -26,7 +26,7 @@ from agent_memory.interfaces.mcp.tools import RESOURCES
 from agent_memory.runtime import Runtime
 from agent_memory_client.models import Identifier
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 PROMPT = "what_do_you_know_about_me"
 _SCHEME = "memory://"
@@ -129,7 +129,7 @@ class ResourceHandlers:
                 yield
         except AgentMemoryError as error:
             if error.status >= 500 and not isinstance(error, Unavailable):
-                log.error("an MCP request failed: %s", error.code, exc_info=error)
+                log.error("MCP request failed", code=error.code, exc_info=error)
             code = types.INVALID_PARAMS if error.status < 500 else types.INTERNAL_ERROR
             raise MCPError(code, f"{error.status}: {error.message}") from None
         except InvalidArguments:

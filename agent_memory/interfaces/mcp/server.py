@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
@@ -25,6 +24,7 @@ from agent_memory.foundation.core.input.bounds import check_lists, check_texts
 from agent_memory.foundation.core.input.lone_surrogates import RepairedJson
 from agent_memory.foundation.core.input.unknown_fields import UnknownFields, ignored_names
 from agent_memory.foundation.core.input.work import json_work
+from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.core.mcp_tools import Caller, InvalidArguments, Question, Tool, ToolChoice
 from agent_memory.foundation.core.notices import collecting_notices, with_notices
 from agent_memory.foundation.core.settings import Settings
@@ -36,7 +36,7 @@ from agent_memory.interfaces.mcp.schemas import input_schema, output_schema
 from agent_memory.interfaces.mcp.tools import TOOLS, chosen_tools
 from agent_memory.runtime import Runtime
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 NAME = "agent-memory"
 INSTRUCTIONS = """The memory of an assistant, kept across conversations.
@@ -93,12 +93,12 @@ def build_server(settings: Settings, runtime: Runtime, find_caller: FindCaller) 
             return _failure(422, _unknown(error))
         except AgentMemoryError as error:
             if error.status >= 500 and not isinstance(error, Unavailable):
-                log.error("tool %s failed: %s", tool.name, error.code, exc_info=error)
+                log.error("MCP tool failed", tool=tool.name, code=error.code, exc_info=error)
             return _failure(error.status, _error_text(error))
         except TimeoutError:
             return _failure(503, f"the call took longer than {seconds:g} s: try again")
         except Exception:  # keep the connection usable and hide internals from the caller; see the log
-            log.exception("tool %s failed", tool.name)
+            log.exception("MCP tool failed", tool=tool.name)
             return _failure(500, "Internal Server Error")
 
     server = Server[Any](

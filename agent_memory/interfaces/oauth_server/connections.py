@@ -8,7 +8,6 @@ key is valid only while the key of the person who approved the connection is val
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from secrets import token_urlsafe
@@ -20,6 +19,7 @@ from agent_memory.features.access.token_store import LISTED_MS, Token, TokenStor
 from agent_memory.features.access.tokens import LEASE_SECONDS, PREFIX, TokenGate
 from agent_memory.foundation.core.errors import Forbidden, Unauthenticated
 from agent_memory.foundation.core.feature import Services
+from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.core.scope import Principal, Role
 from agent_memory.foundation.foundation import Foundation
 from agent_memory.foundation.storage.connection import read, redis_errors, write
@@ -27,7 +27,7 @@ from agent_memory.foundation.storage.keyspace import digest
 from agent_memory.foundation.storage.scripts import Script
 from agent_memory_client.models import new_id
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 ACCESS_SECONDS = 3600
 CODE_SECONDS = 60
@@ -176,7 +176,7 @@ class Connections:
         return token
 
     async def _revoke_stolen(self, grant: Grant) -> None:
-        log.warning("a %s of the connection %s was used twice: the connection was revoked", grant.kind, grant.key_id)
+        log.warning("grant of a connection was used twice; the connection was revoked", kind=grant.kind, token_id=grant.key_id)
         await self.revoke(grant.key_id)
 
     async def revoke_secret(self, secret: str, client_id: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -14,13 +13,14 @@ from agent_memory.features.recall.service import RecallService
 from agent_memory.features.sessions.service import SessionService
 from agent_memory.foundation.core.errors import AgentMemoryError, Unavailable
 from agent_memory.foundation.core.feature import Services
+from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.core.scope import Scope, SessionRef, Work, carrying_out
 from agent_memory.foundation.storage.erasures import ErasureGuard
 from agent_memory_client.models import AppendMessagesRequest, MemoryPromptRequest
 from agent_memory_client.models.llm import CallOptions, Conversation, last_question, memory_headers, stored_message
 from agent_memory_client.models.llm.requests import Message
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 # A call waits at most this long for its memories.
 _RECALL_SECONDS = 5.0
@@ -55,6 +55,10 @@ class CallMemory:
     _is_patient: bool = True
     """False after Redis was unavailable, because a chat waits only once."""
 
+    @property
+    def _subject(self) -> dict[str, str]:
+        return {"tenant": self.scope.tenant, "session_id": self.ref.session_id}
+
     async def recall(self) -> None:
         """Find memories that are relevant to the user's last message, and set `context`."""
         try:
@@ -62,10 +66,10 @@ class CallMemory:
                 self._since, _ = await asyncio.gather(self.services[ErasureGuard].now(), self._recall())
         except (AgentMemoryError, TimeoutError) as error:
             self.status, self._is_patient = "failed", False
-            log.warning("a model call continues without memories: %s", error)
+            log.warning("model call continues without memories", **self._subject, error=error)
         except Exception:
             self.status = "failed"
-            log.exception("a model call continues without memories")
+            log.exception("model call continues without memories", **self._subject)
 
     async def _recall(self) -> None:
         if not (query := last_question(self.conversation.messages)):
@@ -120,10 +124,10 @@ class CallMemory:
         except (AgentMemoryError, TimeoutError, ValidationError) as error:
             # A validation error would show the message's text.
             why = "invalid" if isinstance(error, ValidationError) else str(error) or "Redis was unavailable for too long"
-            log.warning("the messages of a model call are not stored: %s", why)
+            log.warning("messages of a model call not stored", **self._subject, error=why)
             return False
         except Exception:
-            log.exception("the messages of a model call are not stored")
+            log.exception("messages of a model call not stored", **self._subject)
             return False
         return True
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from typing import Any
 
@@ -15,12 +14,13 @@ from starlette.types import Receive, Scope, Send
 from agent_memory.foundation.api.errors import render
 from agent_memory.foundation.api.responses import DEADLINE, HAS_REQUEST_ID
 from agent_memory.foundation.core.errors import AgentMemoryError, Unavailable
+from agent_memory.foundation.core.logs import get_logger
 from agent_memory.interfaces.proxy.call_memory import CallMemory
 from agent_memory.interfaces.proxy.forwarding import Headers, to_caller
 from agent_memory.interfaces.proxy.upstreams import SILENCE_SECONDS
 from agent_memory_client.models.llm import AnswerReader
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 # A longer JSON answer passes through without being read.
 _MOST_READ_BYTES = 8 * 1024 * 1024
@@ -56,7 +56,7 @@ class Relay(Response):
             try:
                 await self._relay(scope, receive, send)
             except httpx2.HTTPError as error:
-                log.warning("the upstream's answer broke off: %s", type(error).__name__)
+                log.warning("answer of the upstream broke off", error_type=type(error).__name__)
                 # If the answer has begun, the caller's connection breaks, too, because the answer has no end.
                 if not self._begun:
                     await self._refuse(Unavailable("the upstream's answer broke off: try again"), scope, receive, send)
@@ -139,7 +139,7 @@ class Relay(Response):
         try:
             return read(data)
         except Exception:
-            log.exception("an answer of a model cannot be read")
+            log.exception("answer of a model cannot be read")
             return False
 
     async def _store(self) -> bool:

@@ -328,7 +328,8 @@ async def test_logs_contain_no_secrets_of_a_login(
             secrets.append(browser.cookies["agent_memory_console"])
     secrets += provider.tokens
     output = capsys.readouterr()
-    text = caplog.text + written.getvalue() + output.out + output.err
+    fields = "\n".join(str(vars(entry)) for entry in caplog.records)
+    text = f"{caplog.text}\n{fields}\n{written.getvalue()}{output.out}{output.err}"
     assert "/console/login/callback" in written.getvalue()
     # The client of this test logs the addresses that it opens.
     lines = [line for line in text.splitlines() if f"{HOST}/console" not in line]

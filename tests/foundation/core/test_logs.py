@@ -9,7 +9,7 @@ from collections.abc import Generator
 import pytest
 import structlog
 
-from agent_memory.foundation.core.logs import HIDDEN, configure_logging, redact, without_secrets
+from agent_memory.foundation.core.logs import HIDDEN, configure_logging, get_logger, redact, without_secrets
 from agent_memory.foundation.core.settings import load_settings
 
 
@@ -55,6 +55,33 @@ def test_json_logs_include_own_records_and_library_warnings(capsys: pytest.Captu
     assert found[0] | {"session": "s1", "level": "info", "logger": "agent_memory.x"} == found[0]
     assert found[1]["tasks"] == 3
     assert str(found[0]["timestamp"]).endswith("Z")
+
+
+def test_json_lines_have_an_event_and_fields_without_secrets(capsys: pytest.CaptureFixture[str]) -> None:
+    log = get_logger("agent_memory.z")
+    configure_logging(load_settings(LOG_FORMAT="json").server)
+    error = ValueError("redis://:hunter2@host broke")
+    with structlog.contextvars.bound_contextvars(tenant="of the context", request="r1"):
+        log.warning("search not reranked", tenant="t", error=error, attempts=2, errors=[error])
+    log.debug("too fine")
+    try:
+        raise error
+    except ValueError:
+        log.exception("search failed", tenant="t")
+    warning, failure = lines(capsys)
+    shown = f"redis://{HIDDEN}@host broke"
+    fields = {"event": "search not reranked", "tenant": "t", "request": "r1", "error": shown, "attempts": 2, "errors": [shown]}
+    place = {"level": "warning", "logger": "agent_memory.z", "timestamp": warning["timestamp"]}
+    assert warning == fields | place
+    assert (failure["event"], failure["tenant"], failure["level"]) == ("search failed", "t", "error")
+    assert str(failure["exception"]).startswith("Traceback")
+    assert str(failure["exception"]).endswith(shown)
+
+
+def test_fields_are_attributes_of_standard_records(caplog: pytest.LogCaptureFixture) -> None:
+    get_logger("agent_memory.z").warning("100% full", tenant="t", exc_info=ValueError("no"))
+    [entry] = caplog.records
+    assert (entry.getMessage(), vars(entry)["tenant"], bool(entry.exc_info)) == ("100% full", "t", True)
 
 
 def test_console_logs_have_plain_tracebacks_without_secrets(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,6 @@ outdated. The cursor moves after the write, so repeating a crashed pass has no a
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -28,6 +27,7 @@ from agent_memory.features.memories.upkeep.idle import QUIET_SECONDS, IdleTenant
 from agent_memory.features.memories.upkeep.scan import MemoryScan, Selection
 from agent_memory.foundation.api.principals import scope_of_work
 from agent_memory.foundation.core.errors import ModelAnswerInvalid, ModelUnavailable
+from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.core.scope import Scope, SessionRef
 from agent_memory.foundation.llm.base import ChatModel
 from agent_memory.foundation.storage.job_times import JobTimes
@@ -36,7 +36,7 @@ from agent_memory.runtime import Runtime
 from agent_memory_client.models import MemoryRecord, MemoryStrategyConfig, MemoryType, MemoryTypeEnum
 from agent_memory_worker.extraction.reconcile import OpenFact, judge_facts
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 _JOB = "contradictions"
 # The maximum numbers of changed facts to read and of model calls to make in a pass.
@@ -91,7 +91,7 @@ async def find_contradictions(runtime: Runtime, quiet_seconds: float = QUIET_SEC
         try:
             await _look_on(work)
         except ModelUnavailable as error:
-            log.warning("facts not compared: %s", error)
+            log.warning("facts not compared", tenant=tenant, error=error)
         ended += work.ended
     return ended
 
@@ -140,7 +140,8 @@ async def _judge(work: _Pass, chat: ChatModel, questions: Sequence[_Question]) -
             if half := len(group) // 2:
                 waiting[:0] = [group[:half], group[half:]]
                 continue
-            log.warning("fact not compared with similar facts: %s", error)
+            fact = group[0].newer.memory.record.id
+            log.warning("fact not compared with similar facts", tenant=work.scope.tenant, memory_id=fact, model=chat.model, error=error)
             answers = [_Question(question.newer, []) for question in group]
         done = [await _carry_out(work, answer, chat.model) for answer in answers]
         await _remember(work.runtime, [question for question, judged in zip(group, done, strict=True) if judged])

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import logging
-
 from agent_memory.features.sessions.store import Journal, SessionStore
 from agent_memory.foundation.core.errors import ContextExceeded
+from agent_memory.foundation.core.logs import get_logger
 from agent_memory.runtime import Runtime
 from agent_memory_worker.extraction.batches import BATCH, within
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 
 async def move_failed_batch(runtime: Runtime, member: str) -> bool:
@@ -24,7 +23,7 @@ async def move_failed_batch(runtime: Runtime, member: str) -> bool:
     if journal is None or not journal.waiting:
         return False
     batch = within(journal.waiting, runtime.settings.longterm.extraction_batch_tokens)
-    log.error("extraction gave up on %d messages of session %s: see its dead operation", len(batch), journal.ref.session_id)
+    log.error("extraction gave up", **_subject(journal), messages=len(batch), hint="see GET /v1/operations?state=dead")
     return await runtime[SessionStore].move_to_dead_batch(member, journal, len(batch))
 
 
@@ -35,5 +34,9 @@ async def move_oversized_batch(runtime: Runtime, sid: str, journal: Journal, cou
     """
     if "." in sid:
         raise error
-    log.error("%d messages of session %s exceed the model's context and were set aside: %s", count, journal.ref.session_id, error)
+    log.error("messages exceed the model's context and were set aside", **_subject(journal), messages=count, error=error)
     await runtime[SessionStore].move_to_dead_batch(sid, journal, count, f"{type(error).__name__}: {error}")
+
+
+def _subject(journal: Journal) -> dict[str, str]:
+    return {"tenant": journal.tenant, "session_id": journal.ref.session_id}

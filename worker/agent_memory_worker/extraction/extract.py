@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -40,6 +39,7 @@ from agent_memory.features.sessions.pictures import described_pictures
 from agent_memory.features.sessions.store import JOURNAL_CONTEXT, Journal, SessionStore
 from agent_memory.foundation.api.principals import scope_of_work
 from agent_memory.foundation.core.errors import Conflict, ContextExceeded, ModelAnswerInvalid, ModelUnavailable
+from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.llm.base import ChatModel
 from agent_memory.foundation.llm.threads import run_in_thread
@@ -55,7 +55,7 @@ from agent_memory_worker.extraction.dead_batches import move_oversized_batch
 from agent_memory_worker.extraction.reconcile import decide
 from agent_memory_worker.extraction.thread_strategy import summarize, thread_prompt
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 # The maximum number of tokens to show from an earlier message or a tool's message. An earlier message with fewer than
 # `_LEAST_CONTEXT_TOKENS` explains nothing.
@@ -108,7 +108,7 @@ async def extract_facts(runtime: Runtime, sid: str) -> int:
             if not asks_less_after(error, chat, min(shares.messages, size(batch))):
                 raise
             await runtime[ContextLimits].save_learned(chat)
-            log.info("%s is slow: limiting each request to %s tokens of messages", chat.model, chat.context.request_limit)
+            log.info("model is slow; limiting the messages of each request", model=chat.model, tokens=chat.context.request_limit)
             continue
         failed = None
         if chat.context.learn_answer(size(batch)):
@@ -182,7 +182,7 @@ async def _extract(
         )
         if not outcome.moved:
             return outcome
-        log.info("memories changed while facts of a session were compared; retrying")
+        log.info("memories changed while new facts were compared; retrying", tenant=scope.tenant, session_id=journal.ref.session_id)
     raise Conflict("the memories that new facts are compared with keep changing")
 
 
@@ -215,7 +215,7 @@ async def _facts_of(
         whole = facts_before_the_end(error.cut_off)
         if whole is None:
             raise
-        log.warning("the model's answer was truncated; storing its %d complete facts", len(whole.memories))
+        log.warning("answer of the model was truncated; storing its complete facts", model=chat.model, facts=len(whole.memories))
         refused += whole.refused
         return whole.memories
 

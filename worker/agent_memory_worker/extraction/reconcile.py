@@ -6,7 +6,6 @@ judges all other facts, and may refer only to memories in its prompt.
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from agent_memory.features.memories.commit import Add, AddEvidence, Decision, Su
 from agent_memory.features.memories.records import StoredMemory, combine_trust
 from agent_memory.features.memories.similar_memories import ExistingMemories, SimilarMemoryStore, comparable_memories
 from agent_memory.foundation.core.errors import ContextExceeded
+from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.llm.base import ChatModel
 from agent_memory.foundation.llm.threads import run_in_thread
@@ -30,7 +30,7 @@ from agent_memory.foundation.text.terms import stems
 from agent_memory.runtime import Runtime
 from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 _NOTE_TOKENS = 200
 _LEAST_NOTE_TOKENS = 16
@@ -193,7 +193,9 @@ async def _decisions(
         decision = by_number.get(number, add)
         of = [numbers[k - 1] for k in decision.of if 1 <= k <= len(numbers)]
         if decision.action != "ADD" and (not of or len(of) < len(decision.of) or not set(of) <= set(open_.near)):
-            log.warning("the model decided about facts outside its prompt; adding the new fact")
+            record = open_.candidate.record
+            subject = {"session_id": record.session_id, "memory_id": record.id, "model": chat.model}
+            log.warning("model decided about facts outside its prompt; adding the new fact", **subject)
             decision, of = add, []
         decided.append(decision.model_copy(update={"of": of}))
     return decided

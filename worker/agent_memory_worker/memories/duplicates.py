@@ -6,7 +6,6 @@ memories.
 
 from __future__ import annotations
 
-import logging
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -21,6 +20,7 @@ from agent_memory.features.memories.upkeep.idle import QUIET_SECONDS, IdleTenant
 from agent_memory.features.memories.upkeep.scan import MemoryScan, Selection, StoredMemory
 from agent_memory.foundation.api.principals import scope_of_work
 from agent_memory.foundation.core.errors import ContextExceeded, ModelAnswerInvalid, ModelUnavailable
+from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.llm.base import ChatModel
 from agent_memory.foundation.llm.threads import run_in_thread
@@ -31,7 +31,7 @@ from agent_memory.foundation.text.terms import terms
 from agent_memory.runtime import Runtime
 from agent_memory_client.models import MemoryRecord, MemoryType, MemoryTypeEnum
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 _JOB = "compact"
 _FACTS = Selection(memory_type=MemoryType(ne=MemoryTypeEnum.MESSAGE))
@@ -174,11 +174,12 @@ async def _merge_similar(runtime: Runtime, scope: Scope, page: Sequence[StoredMe
                 most = len(batch) // 2
                 continue
             # A pair that does not fit cannot be judged: both memories stay.
-            log.warning("two similar memories not compared: %s", error)
+            memory_ids = [memory.record.id for memory in unjudged[0]]
+            log.warning("two similar memories not compared", tenant=scope.tenant, memory_ids=memory_ids, model=chat.model, error=error)
             unjudged = unjudged[1:]
             continue
         except (ModelUnavailable, ModelAnswerInvalid) as error:
-            log.warning("similar memories not compared: %s", error)
+            log.warning("similar memories not compared", tenant=scope.tenant, pairs=len(batch), model=chat.model, error=error)
             # An unusable answer would be unusable again in the next pass.
             complete = isinstance(error, ModelAnswerInvalid)
             break

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -12,6 +11,7 @@ from agent_memory.features.privacy.forget.matching import requested
 from agent_memory.features.privacy.forget.requests import ForgetRequests
 from agent_memory.foundation.api.principals import scope_of_work
 from agent_memory.foundation.core.errors import AgentMemoryError
+from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.core.scope import Scope, SessionRef
 from agent_memory.foundation.llm.base import Vectors
 from agent_memory.foundation.text.languages.message_kinds import MARKS, MODEL, Kind, message_kinds
@@ -19,7 +19,7 @@ from agent_memory.foundation.text.normalization import QUESTION, is_plain, is_tu
 from agent_memory.runtime import Runtime
 from agent_memory_client.models import MemoryRecord
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 
 def kinds_of(model: str, jobs: Sequence[IndexJob], vectors: Mapping[str, Vectors]) -> dict[str, Kind]:
@@ -63,7 +63,8 @@ async def _propose(runtime: Runtime, scope: Scope, record: MemoryRecord) -> None
     try:
         await runtime[ForgetRequests].propose(scope, ref, record.extracted_from[0], requested(record.text))
     except AgentMemoryError as error:
-        log.warning("no proposal for a request to forget: %s", error)
+        subject = {"tenant": scope.tenant, "session_id": record.session_id, "memory_id": record.id}
+        log.warning("no proposal for a request to forget", **subject, error=error)
 
 
 def with_question_mark(record: MemoryRecord) -> MemoryRecord | None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Generator
 from contextlib import contextmanager
 
 from agent_memory.foundation.core.errors import AgentMemoryError
+from agent_memory.foundation.core.logs import get_logger
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 _MOST_NAMED = 20
 
@@ -23,7 +23,7 @@ class UnreadableRecords:
     def add(self, name: str) -> None:
         if name not in self._names:
             self._names[name] = None
-            log.error("unreadable record skipped; repair or delete it in Redis: %s", name)
+            log.error("unreadable record skipped", record=name, hint="repair or delete it in Redis")
 
     @contextmanager
     def passing_over(self, name: str) -> Generator[None]:
@@ -36,7 +36,7 @@ class UnreadableRecords:
         except AgentMemoryError:
             raise
         except Exception as error:
-            log.debug("%s: %s", name, error, exc_info=error)
+            log.debug("record cannot be read", record=name, error=error, exc_info=error)
             self.add(name)
 
     @property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import struct
 import zlib
 from base64 import b64encode
@@ -21,6 +20,7 @@ from agent_memory.features.sessions.prompts import PictureDescription, describe_
 from agent_memory.features.sessions.store import SessionStore
 from agent_memory.foundation.api.principals import scope_of_work
 from agent_memory.foundation.core.errors import ContextExceeded, ModelAnswerInvalid, ModelUnavailable
+from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.llm.base import ChatModel
 from agent_memory.foundation.text.pictures import pictures_of
 from agent_memory.foundation.text.statements import StatementFilter
@@ -28,7 +28,7 @@ from agent_memory.runtime import Runtime
 from agent_memory_client.models import ANSWER, MemoryRecord, MemoryTypeEnum
 from agent_memory_worker.sessions.promote import rules_of
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 _SIDE = 64  # pixels; vision models refuse much smaller pictures
 _ANSWER_TOKENS = 1000
@@ -135,7 +135,7 @@ async def _description(runtime: Runtime, chat: ChatModel, address: str, language
         if not _may_be_about_picture(error):
             if isinstance(error, ModelUnavailable):
                 raise
-            log.warning("a picture was not described: %s", error)
+            log.warning("picture was not described", model=chat.model, error=error)
             return None
         await _find_cause(runtime, chat, language)
         return None
@@ -162,10 +162,10 @@ async def _find_cause(runtime: Runtime, chat: ChatModel, language: str | None) -
                 continue  # The model answered, though uselessly, so the server accepted the request.
             if address is None:
                 raise
-            log.warning("%s does not accept pictures (%s): they are not described", chat.model, error)
+            log.warning("model does not accept pictures; they are not described", model=chat.model, error=error)
             await runtime[ContextLimits].save_blind(chat)
             return
-    log.warning("%s accepts pictures, but refused one, which was not described", chat.model)
+    log.warning("model accepts pictures, but refused one, which was not described", model=chat.model)
 
 
 def _plain_picture() -> str:

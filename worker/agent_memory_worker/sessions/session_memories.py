@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,6 +16,7 @@ from agent_memory.features.memories.write_decisions import decide, independent
 from agent_memory.features.sessions.codec import OwnMemory, decode_own
 from agent_memory.features.sessions.store import JOURNAL_CONTEXT, Journal
 from agent_memory.foundation.api.principals import scope_of_work, scope_of_writer
+from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.core.permissions import within
 from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.foundation.text.statements import StatementFilter
@@ -27,7 +27,7 @@ _STATED = ChangeOrigin("client", "stated in a session")
 _BEYOND = "the caller that put it into the session has no access to its namespace, user or agent"
 _ID_TAKEN = "its id is already used: choose another id, or omit it"
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +65,8 @@ async def store_own(runtime: Runtime, sid: str, journal: Journal, pending: Mappi
     if refused and not await _end(runtime, sid, journal, {}, {name: (pending[name], reason) for name, reason in refused.items()}):
         return False
     for name, reason in refused.items():
-        mid = runtime[MemoryStore].mid(scope_of_work(journal.tenant), name)
-        log.warning("memory %s of session %s not stored: %s", mid, sid, reason)
+        subject = {"tenant": journal.tenant, "session_id": journal.ref.session_id, "memory_id": name}
+        log.warning("memory of a session not stored", **subject, error=reason)
     return len(stored) + len(refused) == len(pending)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC
@@ -15,6 +14,7 @@ from agent_memory.features.sessions.prompts import SummaryAnswer, summarize_mess
 from agent_memory.features.sessions.service import fitting
 from agent_memory.features.sessions.store import SessionStore, outside_blocks
 from agent_memory.foundation.core.errors import ContextExceeded, ModelAnswerInvalid, ModelUnavailable
+from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.llm.base import ChatModel, is_declined
 from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.foundation.text.cleaning.context_blocks import context_blocks
@@ -27,7 +27,7 @@ from agent_memory.runtime import Runtime
 from agent_memory_worker.extraction.batches import LEAST_TOKENS, LINE_TOKENS, PromptShares, asks_less_after, less, size, within
 from agent_memory_worker.sessions.pictures import describe_pictures
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 _ATTEMPTS = 3
 _NOTHING = "(greetings only)"
@@ -69,11 +69,12 @@ async def summarize_session(runtime: Runtime, sid: str, *, plainly: bool = False
             summary = await telling
         except ContextExceeded as error:
             # The messages will never fit the model's context, so summarize without the model instead of waiting.
-            log.warning("summarizing a session without the language model: %s", error)
+            session_id = state.ref.session_id
+            log.warning("summarizing a session without the model", tenant=tenant, session_id=session_id, error=error)
             summary = await _sentence_summary(runtime, state, messages, budget)
         if await runtime[SessionStore].apply_summary(sid, state.fence, len(leaving), summary, runtime.counter.count(summary)):
             return True
-        log.info("session changed during its summary; retrying")
+        log.info("session changed during its summary; retrying", tenant=tenant, session_id=state.ref.session_id)
     return False
 
 

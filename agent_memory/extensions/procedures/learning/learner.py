@@ -6,7 +6,6 @@ The learner processes each result once. A fence detects concurrent learning for 
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -31,6 +30,7 @@ from agent_memory.features.sessions.store import SessionStore
 from agent_memory.foundation.api.principals import scope_of_work
 from agent_memory.foundation.core.errors import Conflict, ContextExceeded, ModelAnswerInvalid
 from agent_memory.foundation.core.ids import made_id
+from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.llm.base import ChatModel
@@ -41,7 +41,7 @@ from agent_memory.foundation.storage.scripts import Script, compact
 from agent_memory.foundation.text.data_fences import PromptMessage, message_lines
 from agent_memory_client.models.features.procedures import ProcedureContent, ProcedureOwner, ProcedureSource
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 # Maximum attempts. If the compared procedures change, another attempt is necessary.
 _ATTEMPTS = 5
@@ -205,8 +205,9 @@ class SessionLearner:
         assert self._limits is not None
         await self._limits.load_learned(chat)
         room = chat.room(learn_procedure([], session.marked.result, similar_procedures), LearnedProcedure) - _ANSWER_TOKENS
+        subject = {"tenant": session.scope.tenant, "session_id": session.state.ref.session_id, "model": chat.model}
         if room < _LEAST_TOKENS:
-            log.warning("session exceeds the model's context: learning without the model")
+            log.warning("session exceeds the model's context; learning without the model", **subject)
             return None
         lines = self._lines(session, min(room, _SESSION_TOKENS))
         try:
@@ -215,7 +216,7 @@ class SessionLearner:
             await self._limits.save_learned(chat)
             return None
         except ModelAnswerInvalid as error:
-            log.warning("learning from a session without the model: %s", error)
+            log.warning("learning from a session without the model", **subject, error=error)
             return None
         cleaned = {name: [clean(line, redacts=self._redacts) for line in getattr(answer, name)] for name in ("steps", "pitfalls", "tools")}
         return answer.model_copy(update={"when_to_use": clean(answer.when_to_use, redacts=self._redacts), **cleaned})

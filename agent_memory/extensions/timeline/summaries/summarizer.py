@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,10 +12,11 @@ from agent_memory.extensions.timeline.summaries.store import PeriodInputs, Summa
 from agent_memory.features.access.context_limits import ContextLimits
 from agent_memory.features.access.tenant_models import TenantModels
 from agent_memory.foundation.core.errors import ContextExceeded, ModelAnswerInvalid
+from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.llm.base import ChatModel, is_declined
 from agent_memory.foundation.llm.tokens import TokenCounter, first_fitting
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 # Maximum numbers of periods and model calls per run.
 _MOST_PERIODS, _MOST_CALLS = 256, 48
@@ -84,7 +84,7 @@ class PeriodSummarizer:
                 summarize_period(unit, period.name, lines, max_words=words), PeriodAnswer, max_tokens=_ANSWER_TOKENS
             )
         except ModelAnswerInvalid as error:
-            log.warning("model returned no summary of a %s: %s", unit, error)
+            log.warning("model returned no summary of a period", period=period.name, unit=unit, model=chat.model, error=error)
             if isinstance(error, ContextExceeded) and self._limits is not None:
                 await self._limits.save_learned(chat)
             return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
@@ -16,6 +15,7 @@ from agent_memory.features.memories.search.recency import TIEBREAK, Age, Recency
 from agent_memory.features.memories.search.rewriting import QueryRewriter
 from agent_memory.foundation.core.clock import zone_of
 from agent_memory.foundation.core.errors import BadInput, BudgetSpent, ModelAnswerInvalid, ModelUnavailable, UnsupportedRequest
+from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.llm.base import Embedder
@@ -30,7 +30,7 @@ from agent_memory.foundation.text.passages.splitting import ending
 from agent_memory.foundation.text.stemming.foreign import is_in_other_script
 from agent_memory_client.models import SearchModeEnum, SearchRequest, is_blank
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 # The depth of each list before fusion. Later pages go deeper in steps, so that pages are consistent.
 _DEPTHS = (100, 400, 1600, 6400)
@@ -233,7 +233,7 @@ class QueryBuilder:
         except BudgetSpent:
             return None, "the tenant has used up today's model tokens (LIMIT_MODEL_TOKENS_PER_DAY)"
         except (ModelUnavailable, ModelAnswerInvalid) as error:
-            log.warning("search uses words only: %s", error)
+            log.warning("search uses words only", tenant=tenant, error=error)
             return None, "the embedding model does not answer"
 
     def _bounded(self, request: SearchRequest) -> tuple[SearchRequest, list[str]]:

@@ -5,17 +5,17 @@ A search by meaning then finds more.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 
 from pydantic import BaseModel, Field
 
 from agent_memory.foundation.core.errors import BudgetSpent, ModelAnswerInvalid, ModelUnavailable
+from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.llm.base import ChatMessage, ChatModel
 from agent_memory.foundation.text.data_fences import DATA_RULE, fence
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 _ANSWER_TOKENS = 200
 # A query that is several pages long is a text to compare, not a question.
@@ -74,7 +74,7 @@ class QueryRewriter:
                 messages, RewrittenQuery, max_tokens=_ANSWER_TOKENS, timeout=seconds
             )
         except (ModelUnavailable, ModelAnswerInvalid) as error:
-            log.warning("query not rewritten: %s", error)
+            log.warning("query not rewritten", tenant=tenant, error=error)
             reason = f"no answer within {seconds:g} s" if error.data.get("reason") == "timeout" else "the language model gave no answer"
             if isinstance(error, BudgetSpent):
                 reason = "the tenant has used up today's model tokens"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -19,6 +18,7 @@ from agent_memory.features.memories.shown_memories import ShownMemory, ShownMemo
 from agent_memory.features.memories.store import MemoryStore, parse_hits
 from agent_memory.features.memories.usage.log import UsageLog
 from agent_memory.foundation.core.errors import ModelAnswerInvalid, ModelUnavailable
+from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.llm.base import Reranker
@@ -32,7 +32,7 @@ _MOST_DISTINCT = 400
 _DEEP = 5000
 
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 
 class SearchService:
@@ -171,7 +171,7 @@ class SearchService:
         try:
             scores = await self._reranker.rerank(text, list(texts.values()), timeout=self._settings.rerank_seconds)
         except (ModelUnavailable, ModelAnswerInvalid) as error:
-            log.warning("search not reranked: %s", error)
+            log.warning("search not reranked", tenant=scope.tenant, error=error)
             return replace(ranking, notices=["the reranking model gave no answer in time: ordered without it"])
         reranked = dict(zip(texts, scores, strict=True))
         first = sorted([scored for scored in ranking.scored[:most] if scored[1] in reranked], key=lambda scored: -reranked[scored[1]])

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 
 from agent_memory.foundation.core.errors import RedisUnavailable
 from agent_memory.foundation.core.feature import Follower
+from agent_memory.foundation.core.logs import get_logger
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 
 class MemoryFollowers:
@@ -24,4 +24,4 @@ class MemoryFollowers:
             try:
                 await follower.follow_memories(mids)
             except RedisUnavailable:
-                log.warning("cannot update data derived from %d memories; a worker will", len(mids), exc_info=True)
+                log.warning("derived data not updated; a worker will update it", memories=len(mids), exc_info=True)

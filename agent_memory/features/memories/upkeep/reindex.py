@@ -5,13 +5,13 @@ Searches use the new model's index immediately.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable, Mapping
 
 from redis.asyncio import Redis
 from redisvl.query import CountQuery
 from redisvl.schema import IndexSchema
 
+from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.foundation.storage.connection import read, redis_errors, write
 from agent_memory.foundation.storage.keyspace import Keys
@@ -19,7 +19,7 @@ from agent_memory.foundation.storage.outbox import Outbox
 from agent_memory.foundation.storage.search.indexes import VectorSpec, drop_index, ensure_index, former_indexes
 from agent_memory.foundation.storage.search.queries import search
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 _BATCH = 500
 # During a rolling update, old processes still search with the former model.
@@ -49,7 +49,7 @@ class Reindexer:
         names = ["vectors", self._spec.digest, "model", self._spec.model]
         await write(self._client, lambda pipe: (pipe.hdel(keys.config, "only"), pipe.hset(keys.config, items=names)))
         if count:
-            log.warning("embedding model changed to %s: embedding %d memories again", self._spec.model, count)
+            log.warning("embedding model changed; embedding memories again", model=self._spec.model, memories=count)
         return count
 
     async def drop_former_indexes(self) -> list[str]:
@@ -68,7 +68,7 @@ class Reindexer:
         if ended:
             await write(self._client, lambda pipe: pipe.hdel(keys.config, *ended))
         if over:
-            log.info("dropped indexes of the former embedding model: %s", ", ".join(over))
+            log.info("dropped indexes of the former embedding model", indexes=over)
         return over
 
     async def mark_all_memories(self) -> int:

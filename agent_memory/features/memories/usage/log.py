@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import time
 from collections.abc import Iterable
 
 from agent_memory.features.memories.usage.store import SAME_READING_SECONDS, UsageStore
 from agent_memory.foundation.core.errors import AgentMemoryError
+from agent_memory.foundation.core.logs import get_logger
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 _DELAY_SECONDS = 0.5
 _CLOSE_SECONDS = 2.0
@@ -63,7 +63,7 @@ class UsageLog:
                     await self._writer
                 await self._write_or_log()
         except TimeoutError:
-            log.warning("some reads of memories not counted: Redis is slow")
+            log.warning("reads of memories not counted in time", seconds=_CLOSE_SECONDS)
 
     async def _write_later(self) -> None:
         with contextlib.suppress(TimeoutError):
@@ -74,4 +74,4 @@ class UsageLog:
         try:
             await self.flush()
         except AgentMemoryError as error:
-            log.warning("reads of memories not counted: %s", error)
+            log.warning("reads of memories not counted", error=error)

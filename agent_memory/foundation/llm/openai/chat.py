@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import openai
 from pydantic import BaseModel
 
 from agent_memory.foundation.core.errors import ContextExceeded, ModelAnswerInvalid
+from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.llm import token_usage
 from agent_memory.foundation.llm.base import Answer, ChatMessage
@@ -24,7 +24,7 @@ from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory.foundation.text.chat_messages import MEDIA_TOKENS
 from agent_memory.foundation.text.redaction import redact
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 _REASONING = ("gpt-5", "o1", "o3", "o4")
 _THINKING_TOKENS = 4096  # reasoning counts as answer; without room for it, a short answer is cut off before it begins
@@ -223,7 +223,8 @@ class OpenAIChat:
             if refused.overflow is not None:
                 self._context.learn_refusal(refused.overflow, ours, answer=max_tokens or 0)
                 self._context.remember_refused(request)
-                log.info("%s has a smaller context than assumed: %d tokens (%s)", self._what, *astuple(self._context.limit))
+                limit, url = self._context.limit, self._server.shown_url
+                log.info("model has a smaller context than assumed", model=self._model, url=url, tokens=limit.tokens, source=limit.source)
             raise
 
     def _tokens(self, messages: Sequence[ChatMessage]) -> int:

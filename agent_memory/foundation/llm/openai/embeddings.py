@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import logging
 import re
 from collections.abc import Iterator, Sequence
 from operator import itemgetter
@@ -15,6 +14,7 @@ import numpy as np
 import openai
 
 from agent_memory.foundation.core.errors import ModelAnswerInvalid, ModelUnavailable
+from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.llm.base import Vectors
 from agent_memory.foundation.llm.catalog import embedding_dimensions
@@ -24,7 +24,7 @@ from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory.foundation.text.redaction import redact
 
-logger = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 DEFAULT_DIMENSIONS = 1536
 PROBE_TIMEOUT = 3.0
@@ -43,6 +43,7 @@ class OpenAIEmbedder:
         self._counter = counter
         self._redacts = settings.longterm.redact_secrets
         self._what = f"{self.model} at {server.shown_url}"
+        self._subject = {"model": self.model, "url": server.shown_url}
         self._limit = MAX_INPUT_TOKENS
         # Parameters to try, best first. The first ones that the server accepts stay in use. base64 has a quarter of the
         # bytes and parses faster.
@@ -82,13 +83,17 @@ class OpenAIEmbedder:
         try:
             rows = await self._ask(["dimension"], Deadline(PROBE_TIMEOUT))
             if len(rows) == 1 and len(rows[0]) > 0:
-                logger.info("%s returns %d dimensions", self._what, len(rows[0]))
+                log.info("embedding model returned its dimensions", **self._subject, dimensions=len(rows[0]))
                 return len(rows[0])
             reason = "its answer has no vector"
         except (ModelUnavailable, ModelAnswerInvalid, TypeError) as error:
             reason = str(error)
-        logger.warning(
-            "dimension of %s unknown (%s): using %d (set EMBEDDING_DIMENSIONS to change it)", self._what, reason, DEFAULT_DIMENSIONS
+        log.warning(
+            "embedding model's dimensions unknown; using the default",
+            **self._subject,
+            dimensions=DEFAULT_DIMENSIONS,
+            error=reason,
+            hint="set EMBEDDING_DIMENSIONS",
         )
         return DEFAULT_DIMENSIONS
 
@@ -146,7 +151,7 @@ class OpenAIEmbedder:
         limit = safe_limit if MIN_INPUT_TOKENS <= safe_limit < limit else limit // 2
         if limit < MIN_INPUT_TOKENS:
             return False
-        logger.info("%s accepts shorter texts than assumed: truncating at %d tokens", self._what, limit)
+        log.info("embedding model accepts shorter texts than assumed; truncating them", **self._subject, tokens=limit)
         self._limit = limit
         return True
 

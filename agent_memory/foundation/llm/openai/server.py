@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import email.utils
 import json
-import logging
 import math
 import re
 import time
@@ -21,13 +20,14 @@ import openai
 from pydantic import SecretStr
 
 from agent_memory.foundation.core.errors import AgentMemoryError, ContextExceeded, ModelAnswerInvalid, ModelUnavailable, StartupError
+from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.core.settings import ModelSettings
 from agent_memory.foundation.llm.context_refusals import ContextOverflow, overflow
 from agent_memory.foundation.llm.model_context import ModelContext
 from agent_memory.foundation.llm.openai.circuit_breaker import Breaker
 from agent_memory.foundation.llm.openai.streaming import Streaming
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 OPENAI_URL = "https://api.openai.com/v1"
 NO_KEY = "not-needed"
@@ -166,7 +166,7 @@ class ModelServer:
                 answer = await self._client.get(url, cast_to=httpx2.Response)
             return json.loads(answer.content) if len(answer.content) <= _MOST_ANSWER_BYTES else None
         except Exception as error:  # noqa: BLE001 - any failure means that the server gave no information
-            log.debug("%s does not describe its models (%s)", self.shown_url, type(error).__name__)
+            log.debug("model server does not describe its models", url=self.shown_url, error_type=type(error).__name__)
             return None
 
     async def close(self) -> None:

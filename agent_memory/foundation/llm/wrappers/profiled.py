@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Sequence
 
 import numpy as np
 
 from agent_memory.foundation.core.errors import ModelUnavailable
+from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.llm.base import TextRole, Vectors
 from agent_memory.foundation.llm.profiles import ModelProfile, centered, probe_sentences, shipped_mean
 from agent_memory.foundation.llm.wrappers.base import EmbedderWrapper
 from agent_memory.foundation.llm.wrappers.caching import CachingEmbedder
 from agent_memory.foundation.storage.embedding_means import EmbeddingMeans
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 
 class ProfiledEmbedder(EmbedderWrapper):
@@ -73,5 +73,6 @@ class ProfiledEmbedder(EmbedderWrapper):
             return stored_mean
         rows = await self._inner.embed([self._profile.prepared(text, "document") for text in probe_sentences()])
         mean = rows.mean(axis=0, dtype=np.float32)
-        log.info("%s: unrelated texts have a mean cosine of %.2f; subtracting it from all vectors", self.model, float(mean @ mean))
+        cosine = round(float(mean @ mean), 2)
+        log.info("unrelated texts have similar vectors; subtracting their mean from all vectors", model=self.model, mean_cosine=cosine)
         return mean if self._store is None else await self._store.keep_mean(mean)

@@ -6,7 +6,6 @@ Each embedding model has its own vector index.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Collection
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -20,10 +19,11 @@ from redisvl.index import AsyncSearchIndex
 from redisvl.schema import IndexSchema
 
 from agent_memory.foundation.core.errors import StartupError
+from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.storage.connection import redis_errors, translate_error
 from agent_memory.foundation.storage.keyspace import Keys
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 SCHEMA_VERSION = 5
 BUILT = "built"
@@ -242,7 +242,7 @@ async def _complete_alone(client: Redis, name: str) -> None:
             await asyncio.wait({waiting}, timeout=_PAUSE_MS / 2000)
         await client.execute_command("CLIENT", "UNPAUSE")
     except NoPermissionError:
-        log.info("this Redis user has no permission to pause writes while the search index %s is built", name)
+        log.info("this Redis user has no permission to pause writes while a search index is built", index=name)
     finally:
         if not waiting.done():
             await asyncio.wait({waiting})
@@ -267,7 +267,7 @@ async def drop_index(client: Redis, name: str) -> None:
         try:
             await client.execute_command("FT.DROPINDEX", name)
         except ResponseError as error:
-            log.info("the index %s was dropped by another process: %s", name, error)
+            log.info("search index was dropped by another process", index=name, error=error)
 
 
 async def has_index(client: Redis, name: str) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
 import re
 from time import perf_counter
@@ -13,11 +12,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from agent_memory.foundation.api.errors import CLIENT_GONE, UNMATCHED, internal_error, render, template_of
 from agent_memory.foundation.api.responses import CONTENT_POLICY, DEADLINE, HAS_REQUEST_ID
 from agent_memory.foundation.core.errors import Unavailable
-from agent_memory.foundation.core.logs import log_request
+from agent_memory.foundation.core.logs import get_logger, log_request
 from agent_memory.foundation.core.metrics import observe_request
 from agent_memory.interfaces.http.document.pages import PATHS
 
-log = logging.getLogger(__name__)
+log = get_logger(__name__)
 
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}\Z")
 _METHODS = frozenset({"GET", "PUT", "POST", "PATCH", "DELETE", "HEAD", "OPTIONS"})
@@ -60,10 +59,11 @@ class RequestMiddleware:
                 await self._app(scope, receive, send_with_headers)
         except Exception as error:  # keep the connection usable and hide internals from the caller; see the log
             late = isinstance(error, TimeoutError) and deadline.expired()
+            subject = {"method": scope["method"], "path": template_of(scope), "request_id": request_id.decode()}
             if late:
-                log.warning("%s %s exceeded its deadline of %g s", scope["method"], template_of(scope), self._timeout)
+                log.warning("request exceeded its deadline", **subject, seconds=self._timeout)
             else:
-                log.exception("%s %s failed, request %s", scope["method"], template_of(scope), request_id.decode())
+                log.exception("request failed", **subject)
             if status:
                 raise  # half an answer was sent: the server must cut the connection
             answer = render(Unavailable(f"the request took longer than {self._timeout:g} s: try again")) if late else internal_error()

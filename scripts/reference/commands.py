@@ -1,0 +1,26 @@
+"""Return the reference of the command line as Markdown: the output of typer's own generator."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+_TITLE = "# Commands and options"
+_INTRODUCTION = "For people who look up an option. [Command line](clients/cli.md) has examples and the exit codes."
+
+
+def page() -> str:
+    """Return the page."""
+    command = [sys.executable, "-m", "typer", "agent_memory.interfaces.cli.app", "utils", "docs", "--name", "agent-memory"]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    _, _, rest = text.partition("\n")
+    # Lists of commands repeat the page's menu, and shorten each description.
+    rest = re.sub(r"\*\*Commands\*\*:\n\n(?:\* .*\n)+\n?", "", rest)
+    # "[env: PORT]" is not a link.
+    rest = re.sub(r"\[(env: \w+)\]", r"(`\1`)", rest)
+    return f"{_TITLE}\n\n{_INTRODUCTION}\n{rest}"
+
+
+if __name__ == "__main__":
+    print(page())

@@ -1,0 +1,49 @@
+"""A log line is a constant event with fields, so that a JSON log can be filtered."""
+
+from __future__ import annotations
+
+import ast
+import logging
+from collections.abc import Iterator
+
+from tests.docs.test_names import ROOT, files
+
+_METHODS = {"debug", "info", "warning", "error", "exception", "critical", "log"}
+# Names of record attributes and arguments, and keys that a log line has anyway.
+_RESERVED = {*vars(logging.makeLogRecord({})), "message", "asctime", "extra", "event", "level", "logger", "timestamp", "exception", "stack"}
+_RESERVED -= {"exc_info", "stack_info"}
+_CONFIGURATION = ROOT / "agent_memory" / "foundation" / "core" / "logs.py"
+
+
+def problems(source: str) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(ast.parse(source)):
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+            continue
+        owner, method = ast.unparse(node.func.value), node.func.attr
+        if method == "getLogger":
+            yield node.lineno, "use get_logger of foundation/core/logs.py"
+        if method not in _METHODS or owner.rpartition(".")[2].strip("_") not in ("log", "logger", "logging"):
+            continue
+        event = node.args[1:] if method == "log" else node.args
+        if [type(getattr(each, "value", None)) for each in event] != [str] or "%" in ast.unparse(event[0]):
+            yield node.lineno, "pass one constant text without placeholders, and values as keyword arguments"
+        if taken := _RESERVED & {keyword.arg for keyword in node.keywords}:
+            yield node.lineno, f"rename the fields {taken}"
+
+
+def test_log_calls_have_a_constant_event_and_fields() -> None:
+    paths = [path for path in files("agent_memory", "worker") if path.suffix == ".py" and path != _CONFIGURATION]
+    assert [f"{path}:{line}: {problem}" for path in paths for line, problem in problems(path.read_text("utf-8"))] == []
+
+
+def test_calls_with_values_in_the_event_are_found() -> None:
+    for call in (
+        'log.info(f"{x} failed")',
+        'log.info("%s failed", x)',
+        "log.log(10, x)",
+        'log.error("no", name=x)',
+        "logging.getLogger(x)",
+    ):
+        assert [*problems(call)], call
+    for call in ('log.info("failed", error=x, exc_info=True)', 'log.log(10, "failed", **x)', "math.log(x)"):
+        assert not [*problems(call)], call
