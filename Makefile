@@ -1,29 +1,33 @@
-# What a person types. Python 3.11 and make are all that is needed; everything is installed into .venv from a pinned lock.
-# ARGS goes to the command that is run: make serve ARGS="--port 8100", make test ARGS="tests/foundation -k settings".
-# What is run rarely stands in scripts/: tests.sh (other products' clients, TypeScript, coverage), format.sh, lock.sh, node_packages.sh, clean.sh.
+# Commands for users and contributors. You need only Python 3.11 and make: the targets install everything else into .venv from a pinned lock.
+# Each target passes ARGS to its command: make serve ARGS="--port 8100", make test ARGS="tests/foundation -k settings".
+# Rarely used commands are in scripts/: tests.sh (other products' clients, TypeScript, coverage), format.sh, lock.sh, node_packages.sh, clean.sh.
 ARGS ?=
 export PYTHON ?=
 SHELL := /bin/sh
-# Compiled modules are kept beside their sources, also where containers are told not to: tests start many processes, and collect for long.
+# Let Python store compiled modules, even if the container's environment forbids it: without them, the many processes of the tests start slowly.
 unexport PYTHONDONTWRITEBYTECODE
-# Three processes for two cores, each with a Redis of its own: tests of processes and faults wait for much of their time. A file's tests stay
-# together, so that what they share is started once.
-# In the order of their names: the files with few but long tests do not come last, when one process would wait for the other.
+# Three processes, each with its own Redis, keep two cores busy, because tests of processes and faults mostly wait. The tests of a file run in one
+# process, so that they start their fixtures once. Files run in the order of their names (--no-loadscope-reorder): sorted by number of tests,
+# the files with few but long tests would come last, and keep one process busy alone.
 JOBS ?= 3
 PYTEST := .venv/bin/python -m pytest -n $(JOBS) --dist loadfile
 
 .PHONY: help setup dev serve test quick check docs eval test-console test-models test-integrations release-check
 
 help:
-	@echo "make serve   the memory server with its own Redis, on http://127.0.0.1:8000"
-	@echo "make setup   only the set-up, into .venv; then .venv/bin/agent-memory --help      make dev   with what tests and checks need"
-	@echo "make test    all tests          make quick   those of two minutes"
-	@echo "make test-console   the console in a real Chromium"
-	@echo "make test-models   those beside a real, weak language model, which make test leaves out"
-	@echo "make test-integrations   adapters and compatible APIs, beside the real frameworks and clients"
-	@echo "make eval    recall and prompts on question sets, beside plain baselines, against floors"
-	@echo "make check   style, types, import rules, spelling, prose, documentation     scripts/format.sh   formats the code"
-	@echo "make docs    the site, into site/          make release-check   builds all packages, installs and runs each"
+	@echo "make serve               Install and start the memory server with its own Redis, on http://127.0.0.1:8000."
+	@echo "make setup               Install the server into .venv. Then run .venv/bin/agent-memory --help."
+	@echo "make dev                 Also install the packages for tests and checks."
+	@echo "make test                Run all tests that need no model, browser or framework."
+	@echo "make quick               Run the tests that need no Redis, and tests/fundamentals. Takes two minutes."
+	@echo "make test-console        Test the console in Chromium."
+	@echo "make test-models         Test extraction with a small real language model."
+	@echo "make test-integrations   Test adapters and compatible APIs with the real frameworks and clients."
+	@echo "make eval                Measure recall and prompts on question sets. EVAL_DATA names the sets."
+	@echo "make check               Check style, types, imports, sizes, spelling, prose and documentation."
+	@echo "make docs                Build the documentation into site/."
+	@echo "make release-check       Build all packages, install each and run it."
+	@echo "scripts/format.sh        Format the code."
 
 setup:
 	@scripts/venv.sh run
@@ -38,21 +42,20 @@ serve: setup
 test: dev
 	$(PYTEST) --no-loadscope-reorder -m "not real_model and not browser" $(ARGS) || scripts/tests.sh again
 
-# What needs no Redis, and what a user relies on first: tests/README.md says when which tests are run.
+# Tests that need no Redis, and tests/fundamentals. tests/README.md explains when to run which tests.
 quick: dev
 	$(PYTEST) --no-loadscope-reorder -m quick $(ARGS)
 
-# The console in a real Chromium, which is installed when it is missing and we may.
+# Installs Chromium if it is missing, which requires root.
 test-console: dev
 	@scripts/console/chromium.sh
 	.venv/bin/python -m pytest -n 2 --dist loadfile tests/console $(ARGS)
 
-# Beside a real, weak language model, which takes all cores: one process after the other.
+# The small language model uses all cores, so these tests run in one process.
 test-models: dev
 	.venv/bin/python -m pytest -m real_model tests/features/extraction/test_small_model.py tests/evaluation/test_weak_model_scenarios.py $(ARGS)
 
-# The adapters of our client, beside the real frameworks in environments of their own, against a server that is started for them:
-# first LangGraph, LangChain, the OpenAI Agents SDK, and the clients of Supermemory and Mem0; then frameworks whose versions clash with those.
+# Each group of frameworks has its own environment, because their packages need conflicting versions.
 test-integrations: dev
 	@scripts/tests.sh frameworks $(ARGS)
 	@scripts/tests.sh compat $(ARGS)
@@ -60,7 +63,7 @@ test-integrations: dev
 	@scripts/tests.sh frameworks-3 $(ARGS)
 	@scripts/tests.sh typescript $(ARGS)
 
-# A link that leads nowhere, or a page outside the menu, is an error. The variable: no advertisement among the output.
+# Broken links and pages outside the menu are errors. The variable turns off an advertisement in the output.
 docs: dev
 	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict --quiet $(ARGS)
 
@@ -78,7 +81,7 @@ check: dev
 release-check: dev
 	@scripts/release/check.sh
 
-# A file or a folder of question sets: make eval EVAL_DATA=/path/to/sets ARGS="--sets NAME --questions 100"
+# EVAL_DATA is a file or folder of question sets: make eval EVAL_DATA=/path/to/sets ARGS="--sets NAME --questions 100"
 EVAL_DATA ?= ../shared/data
 eval: dev
 	@.venv/bin/agent-memory-eval recall $(EVAL_DATA) $(ARGS)

@@ -1,8 +1,8 @@
 """Run the server on a Redis Cluster of loopback processes, and check that every read is complete.
 
 Tenants are in buckets, buckets on nodes. `python -m benchmarks cluster` counts missing data and data of other tenants,
-before and after a bucket moves to another node. With `--replicas 1` it counts again after a node is killed and its
-replica has taken over.
+before and after a bucket moves to another node. With `--replicas 1`, it kills a node, and counts again after the node's
+replica serves its data.
 """
 
 from __future__ import annotations
@@ -63,24 +63,24 @@ class ReadTally:
     reads: int = 0
     whole: int = 0
     missing: int = 0
-    strangers: int = 0
+    foreign: int = 0
     refused: int = 0
 
-    def count_answer(self, got: Sequence[str], expected: set[str]) -> None:
+    def count_answer(self, ids: Sequence[str], expected: set[str]) -> None:
         """Count an answer: compare its ids with the expected ones."""
         self.reads += 1
-        lacking, strange = expected - set(got), set(got) - expected
-        self.missing += len(lacking)
-        self.strangers += len(strange)
-        self.whole += not lacking and not strange and len(got) == len(expected)
+        missing, foreign = expected - set(ids), set(ids) - expected
+        self.missing += len(missing)
+        self.foreign += len(foreign)
+        self.whole += not missing and not foreign and len(ids) == len(expected)
 
     def summary(self) -> dict[str, Any]:
         return {
             "reads": self.reads,
             "complete": self.whole,
             "missing": self.missing,
-            "of other tenants": self.strangers,
-            "503 and asked again": self.refused,
+            "of other tenants": self.foreign,
+            "503, then repeated": self.refused,
         }
 
 
@@ -131,7 +131,7 @@ def table(result: dict[str, Any]) -> str:
     moved = result["moved"]
     lines += ["", f"Bucket {moved['bucket']} moved from node {moved['from']} to {moved['to']}: {moved['keys']} keys; {moved['note']}.", ""]
     if killed := result.get("killed"):
-        lines += [f"Node {killed['node']} was killed: {killed['note']}.", ""]
+        lines += [f"Killed node {killed['node']}: {killed['note']}.", ""]
     for title, reads in result["reads"].items():
         lines.append(f"{title}: " + ", ".join(f"{key} {value}" for key, value in reads.items()))
     return "\n".join(lines)
@@ -188,7 +188,7 @@ async def _each(clients: Sequence[httpx.AsyncClient], work: Callable[[int, httpx
 
 
 async def _ask(client: httpx.AsyncClient, tally: ReadTally, method: str, path: str, body: Any = None) -> Any:
-    """Return an answer. Retry a 503 after the time that it names, like a client. Raises for any other refusal."""
+    """Return an answer. Retry a 503 after the time that it names, like a client. Raise for any other error."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while True:
         answer = await client.request(method, path, json=body)
@@ -216,7 +216,7 @@ async def _write(client: httpx.AsyncClient, tenant: int, plan: Plan) -> None:
 
 
 async def _write_again(client: httpx.AsyncClient, tenant: int, time_of: int) -> None:
-    """Change a memory, so that a worker must make its vector anew on the bucket's current node."""
+    """Change a memory, so that a worker computes its vector again on the bucket's current node."""
     await _ask(client, ReadTally(), "PATCH", f"/v1/long-term-memory/t{tenant}-m0", {"text": corpus.fact(time_of, tenant)})
 
 
@@ -227,7 +227,7 @@ async def _settled(operator: httpx.AsyncClient) -> None:
         if work and not any(kind["pending"] for kind in work.values()):
             return
         await asyncio.sleep(0.2)
-    raise RuntimeError("the workers do not come to rest")
+    raise RuntimeError("background work does not end")
 
 
 async def _read_all(clients: Sequence[httpx.AsyncClient], plan: Plan) -> dict[str, Any]:
@@ -239,13 +239,13 @@ async def _read_all(clients: Sequence[httpx.AsyncClient], plan: Plan) -> dict[st
 async def _read(client: httpx.AsyncClient, tenant: int, plan: Plan, tally: ReadTally) -> None:
     """Read all data of a tenant: all memories by words and filters, some by meaning, and its sessions with messages."""
     ids = plan.memory_ids(tenant)
-    got: list[str] = []
-    while page := await _search(client, tally, {"text": "", "user_id": {"eq": "ada"}, "memory_type": {"eq": "semantic"}}, len(got)):
-        got += page
-    tally.count_answer(got, ids)
+    memory_ids: list[str] = []
+    while page := await _search(client, tally, {"text": "", "user_id": {"eq": "ada"}, "memory_type": {"eq": "semantic"}}, len(memory_ids)):
+        memory_ids += page
+    tally.count_answer(memory_ids, ids)
     for number in range(1, 1 + min(_SEARCHES, plan.memories - 1)):
         best = await _search(client, tally, {"text": corpus.fact(0, number), "memory_type": {"eq": "semantic"}, "search_mode": "hybrid"}, 0)
-        tally.strangers += len(set(best) - ids)
+        tally.foreign += len(set(best) - ids)
         tally.count_answer(best[:1], {f"t{tenant}-m{number}"})
     listed = await _ask(client, tally, "GET", f"/v1/working-memory/?limit={_PAGE}&user_id=ada")
     tally.count_answer(listed["sessions"], plan.session_ids(tenant))
@@ -306,20 +306,20 @@ async def _move(cluster: Cluster, plan: Plan, clients: Sequence[httpx.AsyncClien
     reader = next(number for number in range(plan.tenants) if bucket_of(f"tenant-{number}", plan.buckets) == bucket)
     tally, over = ReadTally(), asyncio.Event()
 
-    async def go_on_reading() -> None:
+    async def keep_reading() -> None:
         while not over.is_set():
             await _read(clients[reader], reader, plan, tally)
 
-    reading = asyncio.create_task(go_on_reading())
-    say(f"bucket {bucket} moves from node {source} to node {target}")
+    reading = asyncio.create_task(keep_reading())
+    say(f"move bucket {bucket} from node {source} to node {target}")
     began = time.perf_counter()
     await cluster.move_slot(_slot(bucket), source=source, target=target)
     took = time.perf_counter() - began
     over.set()
     await reading
     note = (
-        f"{took:.1f} s; meanwhile and until the server had followed, a tenant of it made {tally.reads} reads, {tally.whole} complete; "
-        f"503 came {tally.refused} times in between"
+        f"{took:.1f} s; until the server followed the move, a tenant of the bucket made {tally.reads} reads, {tally.whole} complete; "
+        f"{tally.refused} answers were 503"
     )
     return {"bucket": bucket, "from": source, "to": target, "keys": keys, "reads": tally.summary(), "note": note}
 
@@ -328,7 +328,7 @@ async def _kill(cluster: Cluster, plan: Plan, clients: Sequence[httpx.AsyncClien
     """Kill the process of the last node, and read the data of a tenant there until it is served again."""
     number = plan.nodes - 1
     reader = next(one for one in range(plan.tenants) if bucket_of(f"tenant-{one}", plan.buckets) in _buckets_of(number, plan))
-    say(f"node {number} is killed")
+    say(f"kill node {number}")
     process = cluster.nodes[number].process
     process.kill()
     process.wait()
@@ -336,7 +336,7 @@ async def _kill(cluster: Cluster, plan: Plan, clients: Sequence[httpx.AsyncClien
     await _read(clients[reader], reader, plan, tally)
     took = time.perf_counter() - began
     note = (
-        f"{took:.1f} s later a tenant of it had made {tally.reads} reads, {tally.whole} complete; "
-        f"503 came {tally.refused} times before them"
+        f"after {took:.1f} s, a tenant of the node had made {tally.reads} reads, {tally.whole} complete; "
+        f"{tally.refused} answers before were 503"
     )
     return {"node": number, "reads": tally.summary(), "note": note}

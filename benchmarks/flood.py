@@ -1,15 +1,16 @@
-"""Check that a tenant that asks for far too much does not slow down the others: `python -m benchmarks.flood`.
+"""Check that a tenant with far too many requests does not slow down the others: `python -m benchmarks.flood`.
 
-There are two tenants with keys of their own. The quiet one appends and searches at a steady rate, in short slices:
+There are two tenants with their own API keys. The quiet one appends and searches at a steady rate, in short slices:
 alone, and while the loud one floods the server. The flood is many times the quiet tenant's rate. It searches for
 everything, writes sessions and messages that are far too long, and leaves background work waiting.
 
 Each round has a slice of both kinds, with the same requests at the same intervals. Their order changes from round to
 round, so that a change in the machine's speed affects both. Before each slice, all waiting work is done.
 
-The command prints the figures of both tenants and whether the promise holds: the quiet tenant's 95th percentile is
-within 1.5 times of its value alone, each of its answers is a 200, the flood was sent in full, and each refusal of it
-names a time to retry.
+The command prints the figures of both tenants, and whether these criteria hold:
+
+- The quiet tenant's 95th percentile is within 1.5 times of its value alone, and all its answers are 200.
+- The whole flood was sent, and each refusal of it names a time to retry.
 
 The flood comes from its own process, which runs only on idle cores, as if it came from another machine: the cost of
 sending it is not the server's.
@@ -138,7 +139,7 @@ async def flood(rounds: int, seconds: float, folder: Path) -> dict[str, Any]:
             for number in range(rounds):
                 answered = {side: {kind: len(drivers[side].tallies[kind].due[200]) for kind in _RATES} for side in _SIDES}
                 for side in _SIDES if number % 2 == 0 else _SIDES[::-1]:
-                    await _worked_off(base, operator)
+                    await _wait_for_work(base, operator)
                     quiet.driver = drivers[side]
                     async with _flooding(sender, seconds, number, loud if side != "alone" else None):
                         meter.start()
@@ -150,7 +151,7 @@ async def flood(rounds: int, seconds: float, folder: Path) -> dict[str, Any]:
                     alone, beside = (percentile(drivers[side].tallies[kind].due[200][answered[side][kind] :], 0.95) for side in _SIDES)
                     ratios.append(round(beside / alone, 2))
         result: dict[str, Any] = {
-            "asked": {"rounds": rounds, "seconds": seconds, "quiet": _RATES, "loud": _FLOOD, "loud may per minute": _PER_MINUTE}
+            "options": {"rounds": rounds, "seconds": seconds, "quiet": _RATES, "loud": _FLOOD, "loud may per minute": _PER_MINUTE}
         }
         for side in _SIDES:
             result[side] = {kind: drivers[side].tallies[kind].figures() for kind in _RATES}
@@ -160,7 +161,7 @@ async def flood(rounds: int, seconds: float, folder: Path) -> dict[str, Any]:
         return result
 
 
-async def _worked_off(base: str, operator: str) -> None:
+async def _wait_for_work(base: str, operator: str) -> None:
     """Wait until no background work is pending. What the flood has left must not slow down the slice alone."""
     connection = await connect(base)
     while True:
@@ -210,18 +211,18 @@ async def _flooding(sender: asyncio.subprocess.Process, seconds: float, number: 
         into[kind].add(tally)
 
 
-async def _be_the_flood(given: dict[str, Any]) -> None:
+async def _be_the_flood(target: dict[str, Any]) -> None:
     """Run the flood's process.
 
     Report that it is ready. For each line on stdin, report the start, send, and report results.
     """
     _give_way()
     garbage_collection.settle()
-    loud = Tenant(Driver([given["base"]]), given["key"])
+    loud = Tenant(Driver([target["base"]]), target["key"])
     print("ready", flush=True)
     while line := await asyncio.to_thread(sys.stdin.readline):
         turn = json.loads(line)
-        loud.driver = Driver([given["base"]])
+        loud.driver = Driver([target["base"]])
         print("begun", flush=True)
         await _steadily(loud, turn["seconds"], _FLOOD, turn=turn["number"])
         print(json.dumps({kind: vars(tally) for kind, tally in loud.driver.tallies.items()}), flush=True)
@@ -262,15 +263,19 @@ def verdicts(result: dict[str, Any]) -> list[Verdict]:
         )
     refused = sum(one["answers"].get(status, 0) for one in result["flood"].values() for status in REFUSED)
     untimed = sum(one["refusals without Retry-After"] for one in result["flood"].values())
-    sent, due = sum(sum(one["answers"].values()) for one in result["flood"].values()), _due(result["asked"])
-    judged.append(Verdict("the flood came in full", f"{sent} answers of {due} asked for", sent >= due * _IN_FULL))
+    sent, due = sum(sum(one["answers"].values()) for one in result["flood"].values()), _due(result["options"])
+    judged.append(Verdict("the whole flood was sent", f"{sent} answers to {due} planned requests", sent >= due * _IN_FULL))
     errors = sum(
         count for one in result["flood"].values() for status, count in one["answers"].items() if status >= 500 and status not in REFUSED
     )
     judged.append(
-        Verdict("the flood is refused, each time with Retry-After", f"{refused} refused, {untimed} without", refused > 0 and untimed == 0)
+        Verdict(
+            "the server refuses the flood, each time with Retry-After",
+            f"{refused} refused, {untimed} without",
+            refused > 0 and untimed == 0,
+        )
     )
-    judged.append(Verdict("nothing of the flood is an error of ours", f"{errors} are", errors == 0))
+    judged.append(Verdict("no request of the flood causes a server error", f"{errors} errors", errors == 0))
     return judged
 
 
@@ -282,8 +287,8 @@ def _due(plan: dict[str, Any]) -> int:
 def main() -> int:
     """Read the arguments, run, and print the figures as JSON and the verdicts. Return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.flood", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=_ROUNDS, help="slices alone, and as many beside the flood")
-    parser.add_argument("--seconds", type=float, default=_SLICE_SECONDS, help="of each slice")
+    parser.add_argument("--rounds", type=int, default=_ROUNDS, help="number of rounds, each with a slice alone and one during the flood")
+    parser.add_argument("--seconds", type=float, default=_SLICE_SECONDS, help="length of each slice")
     parser.add_argument("--as-flood", default=None, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.as_flood:

@@ -1,10 +1,10 @@
-"""Load a server for minutes, or with twice what it can serve: `python -m benchmarks.load sustained|overload`.
+"""Load a server for minutes, or with twice its capacity: `python -m benchmarks.load sustained|overload`.
 
 The command prints the figures, and for each criterion of rows L1 and L2 in docs/guarantees.md whether it holds. The
 exit code is 1 if one does not.
 
 The load is open: requests are sent on time whether or not earlier ones were answered. A request's latency counts from
-the time at which it was due. Queries are asked once before, so that their embeddings come from the cache and only the
+the time at which it was due. Each query is sent once beforehand, so that its embedding comes from the cache and only the
 search is measured.
 """
 
@@ -45,7 +45,7 @@ _IDLE_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
-class Given:
+class Options:
     """The options of a run. Rates are per second."""
 
     seconds: float
@@ -94,9 +94,9 @@ class Tally:
         self.statuses.update({int(status): count for status, count in other["statuses"].items()})
         self.broken.update(other["broken"])
         self.without_time += other["without_time"]
-        for mine, theirs in ((self.due, other["due"]), (self.sent, other["sent"])):
-            for status, seconds in theirs.items():
-                mine[int(status)] += seconds
+        for own_seconds, other_seconds in ((self.due, other["due"]), (self.sent, other["sent"])):
+            for status, seconds in other_seconds.items():
+                own_seconds[int(status)] += seconds
 
     def figures(self) -> dict[str, Any]:
         """Return the figures for the report. Times are in ms."""
@@ -135,10 +135,10 @@ class Driver:
 
     async def connection(self) -> Answering:
         while self._idle:
-            one, since = self._idle.pop()
-            if not one.lost and time.perf_counter() - since < _IDLE_SECONDS:
-                return one
-            one.close()
+            connection, since = self._idle.pop()
+            if not connection.lost and time.perf_counter() - since < _IDLE_SECONDS:
+                return connection
+            connection.close()
         self._opened += 1
         return await _connect(self._bases[self._opened % len(self._bases)])
 
@@ -278,22 +278,22 @@ def _alive(stack: Stack) -> bool:
     return all(Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] not in "ZX" for pids in stack.pids.values() for pid in pids)
 
 
-async def sustained(given: Given, folder: Path) -> dict[str, Any]:
+async def sustained(options: Options, folder: Path) -> dict[str, Any]:
     """Run L1: send at the given rates for the given time."""
-    async with running(folder, apis=given.apis, workers=given.workers) as stack:
-        filled = await preload(stack.redis_url, stack.environment, 0, given.memories)
-        print(f"{given.memories} memories preloaded in {filled.seconds:.0f} s", file=sys.stderr, flush=True)
+    async with running(folder, apis=options.apis, workers=options.workers) as stack:
+        filled = await preload(stack.redis_url, stack.environment, 0, options.memories)
+        print(f"{options.memories} memories preloaded in {filled.seconds:.0f} s", file=sys.stderr, flush=True)
         driver = Driver(stack.apis)
-        talk = Talk(driver, given.memories)
+        talk = Talk(driver, options.memories)
         await talk.warm()
         garbage_collection.settle()  # pauses of the senders must not count as the server's
         samples: dict[str, list[int]] = defaultdict(list)
         meter = Meter(stack.pids)
         meter.start()
         children = children_seconds(stack.pids["redis"][0])
-        watching = asyncio.create_task(_watched(stack, samples, given.seconds))
+        watching = asyncio.create_task(_watched(stack, samples, options.seconds))
         await asyncio.gather(
-            driver.steadily(given.appends, given.seconds, talk.append), driver.steadily(given.searches, given.seconds, talk.search)
+            driver.steadily(options.appends, options.seconds, talk.append), driver.steadily(options.searches, options.seconds, talk.search)
         )
         await driver.answered()
         watching.cancel()
@@ -301,7 +301,7 @@ async def sustained(given: Given, folder: Path) -> dict[str, Any]:
         children = children_seconds(stack.pids["redis"][0]) - children
         drained = await _until_drained(stack)
         return {
-            "asked": vars(given),
+            "options": vars(options),
             "append": driver.tallies["append"].figures(),
             "search": driver.tallies["search"].figures(),
             "lost": await talk.lost(),
@@ -314,24 +314,24 @@ async def sustained(given: Given, folder: Path) -> dict[str, Any]:
         }
 
 
-async def overload(given: Given, folder: Path) -> dict[str, Any]:
+async def overload(options: Options, folder: Path) -> dict[str, Any]:
     """Run L2: measure how much the server can serve, then send twice as much."""
-    async with running(folder, apis=given.apis, workers=given.workers) as stack:
-        await preload(stack.redis_url, stack.environment, 0, given.memories)
+    async with running(folder, apis=options.apis, workers=options.workers) as stack:
+        await preload(stack.redis_url, stack.environment, 0, options.memories)
         driver = Driver(stack.apis)
-        talk = Talk(driver, given.memories)
+        talk = Talk(driver, options.memories)
         await talk.warm()
-        capacity = await _capacity(talk, min(given.seconds, 5.0))
+        capacity = await _capacity(talk, min(options.seconds, 5.0))
         driver = talk.driver = Driver(stack.apis)
         garbage_collection.settle()  # pauses of the senders must not count as the server's
         print(f"capacity {capacity:.0f} requests/s", file=sys.stderr, flush=True)
         await asyncio.gather(
-            driver.steadily(capacity * 1.6, given.seconds, talk.append), driver.steadily(capacity * 0.4, given.seconds, talk.search)
+            driver.steadily(capacity * 1.6, options.seconds, talk.append), driver.steadily(capacity * 0.4, options.seconds, talk.search)
         )
         await driver.answered()
         drained = await _until_drained(stack)
         return {
-            "asked": vars(given),
+            "options": vars(options),
             "capacity_per_second": round(capacity),
             "offered_per_second": round(2 * capacity),
             "most under way": driver.most_under_way,
@@ -362,24 +362,24 @@ def main() -> int:
     """Read the arguments, run, and print the figures as JSON and the verdicts. Return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.load", description=__doc__)
     parser.add_argument("what", choices=["sustained", "overload"])
-    parser.add_argument("--seconds", type=float, default=None, help="600, or 20 of overload")
-    parser.add_argument("--memories", type=int, default=100_000, help="in the store before")
-    parser.add_argument("--appends", type=float, default=200.0, help="per second, of sustained")
-    parser.add_argument("--searches", type=float, default=50.0, help="per second, of sustained")
+    parser.add_argument("--seconds", type=float, default=None, help="length of the run (default: 600, or 20 for overload)")
+    parser.add_argument("--memories", type=int, default=100_000, help="memories in the store at the start")
+    parser.add_argument("--appends", type=float, default=200.0, help="appends per second, for sustained")
+    parser.add_argument("--searches", type=float, default=50.0, help="searches per second, for sustained")
     parser.add_argument("--apis", type=int, default=1)
     parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--out", type=Path, default=None, help="also write the figures here")
-    options = parser.parse_args()
-    act, judge = (sustained, of_sustained) if options.what == "sustained" else (overload, of_overload)
-    seconds = options.seconds or (600.0 if act is sustained else 20.0)
-    given = Given(seconds, options.memories, options.appends, options.searches, options.apis, options.workers)
+    parser.add_argument("--out", type=Path, default=None, help="file to which the figures are written, too")
+    arguments = parser.parse_args()
+    act, judge = (sustained, of_sustained) if arguments.what == "sustained" else (overload, of_overload)
+    seconds = arguments.seconds or (600.0 if act is sustained else 20.0)
+    options = Options(seconds, arguments.memories, arguments.appends, arguments.searches, arguments.apis, arguments.workers)
     with tempfile.TemporaryDirectory(prefix="load-") as folder:
-        result = uvloop.run(act(given, Path(folder)))
+        result = uvloop.run(act(options, Path(folder)))
     text = json.dumps(result, indent=1)
     verdicts = judge(result)
     print(text, *verdicts, sep="\n")
-    if options.out:
-        options.out.write_text(text + "\n")
+    if arguments.out:
+        arguments.out.write_text(text + "\n")
     return 0 if all(verdict.holds for verdict in verdicts) else 1
 
 

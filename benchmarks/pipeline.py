@@ -1,4 +1,4 @@
-"""Measure the way from a message to its memory.
+"""Measure how fast messages become memories.
 
 How long after an append does a search by meaning find the message, and how many tasks do workers finish?
 """
@@ -133,7 +133,7 @@ async def _backlog(stack: Stack) -> float:
         await connection.expect(request("POST", f"/v1/working-memory/w-{n}/messages", json.dumps(body).encode()))
     while int(_total(await client.execute_command("FT.SEARCH", index, "*", "LIMIT", 0, 0))) < _BACKLOG:
         if time.perf_counter() - began > _PATIENCE_SECONDS:
-            raise RuntimeError("the backlog was not worked off")
+            raise RuntimeError("the workers did not finish the backlog")
         await asyncio.sleep(0.02)
     connection.close()
     await client.aclose()

@@ -1,8 +1,9 @@
 """Measure the proxy for calls to language models: `python -m benchmarks.proxy`.
 
-First, the same calls go to a model server directly, through the proxy without memory, and with it, in turns. Beside them
-stands the recall alone. Then many streams run at a time, and end together: each event has the time at which the model server sent it, so
-the command can print the delay of events. It checks that each byte arrived, and that everything is stored once.
+First, it sends the same calls in turn to a model server directly, through the proxy without memory, and through the proxy
+with memory. It also measures the recall alone. Then it runs many streams at a time, which end together. Each event contains
+the time at which the model server sent it, so the command can print the delay of events. It checks that each byte arrived, and
+that everything is stored once.
 """
 
 from __future__ import annotations
@@ -32,16 +33,16 @@ from benchmarks.setup.stack import Process, Stack, child_environment, free_port,
 
 _HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: %s\r\nTransfer-Encoding: chunked\r\n\r\n"
 _SENT = re.compile(rb'"content": "([0-9.]+) "')
-_DIGEST = b'data: {"digest": "'  # of all events before it
+_DIGEST = b'data: {"digest": "'  # a digest of all events before it
 _FAILED = b": x-memory-stored: failed\n"
 _QUESTIONS = 40
 _USERS = 200
 
 
 class _Model(asyncio.Protocol):
-    """A model server whose answers are the times at which it sends their words.
+    """A model server. The words of its answers are the times at which it sends them.
 
-    A stream (`stream`: how many there will be) sends its last word when all have begun.
+    A stream sends its last word only when all streams have begun. `stream` in a request is the number of streams.
     """
 
     begun: ClassVar[list[_Model]] = []
@@ -105,22 +106,22 @@ def _call(path: str, body: object, **headers: str) -> bytes:
 async def measure_latency(stack: Stack, model: str, requests: int) -> None:
     """Print latencies and CPU times of calls with the same questions, in turns."""
     api, direct = await connect(stack.apis[0]), await connect(model)
-    asked = [{"role": "user", "content": f"Which nuts is person {number} allergic to?"} for number in range(_QUESTIONS)]
+    questions = [{"role": "user", "content": f"Which nuts is person {number} allergic to?"} for number in range(_QUESTIONS)]
 
     def proxied(mode: str) -> Callable[[int], Awaitable[bytes]]:
         def call(number: int) -> Awaitable[bytes]:
-            messages = [asked[number % _QUESTIONS]]
+            messages = [questions[number % _QUESTIONS]]
             headers = {"X_Memory_User": "ada", "X_Memory_Session": f"{mode}-{number}", "X_Memory": mode, "Authorization": "Bearer k"}
             return api.expect(_call("/proxy/v1/chat/completions", {"model": "m", "messages": messages}, **headers))
 
         return call
 
     def recall(number: int) -> Awaitable[bytes]:
-        body = {"query": asked[number % _QUESTIONS]["content"], "user_id": "ada", "long_term_search": True, "format": "anthropic"}
+        body = {"query": questions[number % _QUESTIONS]["content"], "user_id": "ada", "long_term_search": True, "format": "anthropic"}
         return api.expect(_call("/v1/memory/prompt", body))
 
     def plain(number: int) -> Awaitable[bytes]:
-        return direct.expect(_call("/v1/chat/completions", {"model": "m", "messages": [asked[number % _QUESTIONS]]}))
+        return direct.expect(_call("/v1/chat/completions", {"model": "m", "messages": [questions[number % _QUESTIONS]]}))
 
     kinds = {
         "direct": plain,
@@ -144,7 +145,7 @@ async def measure_latency(stack: Stack, model: str, requests: int) -> None:
         print(f"{name:14} p50 {p50:6.2f} ms   p95 {p95:6.2f} ms   CPU of the API {1000 * cpu[name] / requests:5.2f} ms")
     p50s = {name: 1000 * percentile(times, 0.5) for name, times in seconds.items()}
     for mode in ("read", "on"):
-        print(f"added beside recall and the model, {mode}: p50 {p50s[f'proxy, {mode}'] - p50s['recall alone'] - p50s['direct']:.2f} ms")
+        print(f"added to recall and the model, {mode}: p50 {p50s[f'proxy, {mode}'] - p50s['recall alone'] - p50s['direct']:.2f} ms")
 
 
 class _Talk(asyncio.Protocol):
@@ -199,7 +200,7 @@ class _Talk(asyncio.Protocol):
 async def measure_streams(stack: Stack, streams: int, words: int, pause: float, *, per_second: float, history: int, kill: bool) -> None:
     """Print the delays of events while this many streams run at a time, and whether everything is stored, once.
 
-    With `kill`, the API that has all streams is killed when half of them have ended, and another API is asked afterwards.
+    With `kill`, kill the API that has all streams when half of them have ended, and then check the sessions on another API.
     """
     pid = stack.pids["api"][0]
     delays: list[float] = []
@@ -211,8 +212,8 @@ async def measure_streams(stack: Stack, streams: int, words: int, pause: float, 
 
     async def talk(number: int) -> None:
         await asyncio.sleep(number / per_second)
-        said = [{"role": "user", "content": "x" * history}, {"role": "assistant", "content": "Yes."}] if history else []
-        messages = [*said, {"role": "user", "content": _question(number)}]
+        earlier = [{"role": "user", "content": "x" * history}, {"role": "assistant", "content": "Yes."}] if history else []
+        messages = [*earlier, {"role": "user", "content": _question(number)}]
         body = {"model": "m", "stream": streams, "words": words, "pause": pause, "messages": messages}
         call = _call("/proxy/v1/chat/completions", body, X_Memory_User=_user(number), X_Memory_Session=f"s{number}")
         while True:
@@ -226,7 +227,7 @@ async def measure_streams(stack: Stack, streams: int, words: int, pause: float, 
             await made.closed
             if made.status == 200 or killed.done():
                 break
-            # The SDKs of model providers try again, too.
+            # Retry like the SDKs of model providers.
             refusals[f"{made.status} {made.headers.get(b'retry-after', b'').decode()} {made.body[:120].decode()}"] += 1
             await asyncio.sleep(1)
 
@@ -248,9 +249,9 @@ async def measure_streams(stack: Stack, streams: int, words: int, pause: float, 
     watcher.cancel()
     took = time.monotonic() - begun
     p50, p95, p99 = (1000 * percentile(delays, share) for share in (0.5, 0.95, 0.99))
-    print(f"refused and tried again: {dict(refusals)}")
+    print(f"refused and retried: {dict(refusals)}")
     whole = {number for number, talk in talks.items() if talk.is_whole(words)}
-    print(f"streams: {streams} in {took:.0f} s, at a time {most}, whole {len(whole)}; {len(delays) / took:.0f} events/s")
+    print(f"streams: {streams} in {took:.0f} s, at most {most} at a time, complete {len(whole)}; {len(delays) / took:.0f} events/s")
     print(f"delay of an event: p50 {p50:.1f} ms, p95 {p95:.1f} ms, p99 {p99:.1f} ms; load {os.getloadavg()[0]:.1f}")
     print(_warnings(stack.folder / "api-0.log"))
     print(f"memory of the API: before {before / 2**20:.0f} MiB, at most {peak / 2**20:.0f} MiB")
@@ -260,22 +261,22 @@ async def measure_streams(stack: Stack, streams: int, words: int, pause: float, 
 
 
 def _warnings(log: Path) -> str:
-    """Return how often the log has which messages, without their numbers."""
+    """Return the five most frequent messages of the log, without their numbers."""
     lines = Counter(re.sub(r"[0-9a-f]*\d[0-9a-f.:+-]*", "#", line) for line in log.read_text("utf-8", "replace").splitlines())
     return "log: " + "\n".join(f"{count} × {line[:300]}" for line, count in lines.most_common(5))
 
 
 async def _check_sessions(url: str, talks: Mapping[int, _Talk], whole: Set[int]) -> None:
-    """Print how many questions and answers are stored once, and how many are lost though their caller was told otherwise."""
+    """Print how many questions and answers are stored once, and how many are lost although the proxy reported them as stored."""
     api, stored, lost, twice = await connect(url), 0, 0, 0
     for number, talk in talks.items():
         status, answer = await api.send(request("GET", f"/v1/working-memory/s{number}?user_id={_user(number)}"))
-        said = [message["content"] for message in json.loads(answer)["messages"]] if status == 200 else []
-        stored += said == [_question(number), talk.text()]
-        twice += len(said) > 2
-        is_told = _FAILED in talk.body or talk.headers.get(b"x-memory-stored") != b"yes"
-        lost += not is_told and (said[:1] != [_question(number)] or (number in whole and said[1:] != [talk.text()]))
-    print(f"stored in full, once: {stored}; acknowledged and lost: {lost}; stored twice: {twice}")
+        contents = [message["content"] for message in json.loads(answer)["messages"]] if status == 200 else []
+        stored += contents == [_question(number), talk.text()]
+        twice += len(contents) > 2
+        failure_reported = _FAILED in talk.body or talk.headers.get(b"x-memory-stored") != b"yes"
+        lost += not failure_reported and (contents[:1] != [_question(number)] or (number in whole and contents[1:] != [talk.text()]))
+    print(f"stored completely, once: {stored}; acknowledged and lost: {lost}; stored twice: {twice}")
 
 
 def _question(number: int) -> str:

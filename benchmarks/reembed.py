@@ -1,9 +1,9 @@
 """Change the embedding model of a used store, with kills: `python -m benchmarks.reembed --memories 50000`.
 
 Two API processes and two workers run. Callers search, measure recall, write, edit and delete during the whole change,
-which is paused once. In turn, each process is killed with SIGKILL and started again. A request to a killed process goes
+which the benchmark pauses once. It kills one process after the other with SIGKILL, and starts it again. A request to a killed process goes
 to the other one; every other failure counts. The command prints the progress, the latencies of each phase, the
-failures, the least recall, and the memories that are lost or have not exactly one vector.
+failures, the lowest recall, and the memories that are lost or do not have exactly one vector.
 """
 
 from __future__ import annotations
@@ -104,8 +104,8 @@ class Callers:
             try:
                 answer = await api.http.request(method, path, **more)
             except httpx.HTTPError as error:
-                known = api.kills != kills
-                self.counts["sent again after a kill" if known else f"{kind} failed: {error!r}"] += 1
+                was_killed = api.kills != kills
+                self.counts["sent again after a kill" if was_killed else f"{kind} failed: {error!r}"] += 1
                 continue
             self.seconds[phase, kind].append(time.monotonic() - began)
             fine = answer.status_code in (200, 202)
@@ -114,13 +114,13 @@ class Callers:
 
     async def measure(self) -> float:
         """Return the share of questions whose memory is among the first five by meaning."""
-        found = 0
+        matches = 0
         for number in range(_QUESTIONS):
             owner, place = 2 * (number * 7 % (self._users // 2)) + 1, number * 13 % PER_USER
             body = {"text": corpus.question(owner, place), "search_mode": "semantic", "limit": 5, "user_id": {"eq": corpus.user(owner)}}
             answer = (await self.send("recall", "POST", "/v1/long-term-memory/search", json=body)).json()
-            found += corpus.fact(owner, place) in [memory["text"] for memory in answer.get("memories", ())]
-        return found / _QUESTIONS
+            matches += corpus.fact(owner, place) in [memory["text"] for memory in answer.get("memories", ())]
+        return matches / _QUESTIONS
 
     async def search(self) -> None:
         for number in itertools.count():
@@ -148,10 +148,10 @@ class Callers:
                 self.deleted.add(name)
             await asyncio.sleep(0.1)
 
-    async def reembed(self, what: str = "", **body: Any) -> httpx.Response:
+    async def reembed(self, action: str = "", **body: Any) -> httpx.Response:
         """Change the model, or read the state without arguments."""
-        method = "POST" if what or body else "GET"
-        return await self.send("reembed", method, f"/v1/reembed/{what}".rstrip("/"), **({"json": body} if body else {}))
+        method = "POST" if action or body else "GET"
+        return await self.send("reembed", method, f"/v1/reembed/{action}".rstrip("/"), **({"json": body} if body else {}))
 
     async def reach(self, phase: str, done: int = 0) -> None:
         last = ""
@@ -207,7 +207,7 @@ async def _rest(callers: Callers) -> None:
 async def _stored(url: str, callers: Callers, memories: int) -> tuple[dict[str, int], int]:
     """Count documents by their number of vectors, and vectors of each model. A former version may have none.
 
-    Also return how many memories are lost, or exist although they were deleted or erased.
+    Also return how many memories are lost, or still exist after a delete or erasure.
     """
     client, keys = redis.asyncio.Redis.from_url(url), Keys("am")
     counts: Counter[str] = Counter()
@@ -218,18 +218,18 @@ async def _stored(url: str, callers: Callers, memories: int) -> tuple[dict[str, 
             counts.update([f"{prefix[-2]} with {len(vectors)} vectors", *vectors])
     present = {key.decode() async for key in client.scan_iter(match=f"{keys.memory_prefix}*", count=1000)}
     await client.aclose()
-    kept = {f"bench-{number:08d}" for number in range(PER_USER, memories)} | callers.written - callers.deleting
-    gone = {f"bench-{number:08d}" for number in range(PER_USER)} | callers.deleted
+    expected = {f"bench-{number:08d}" for number in range(PER_USER, memories)} | callers.written - callers.deleting
+    deleted = {f"bench-{number:08d}" for number in range(PER_USER)} | callers.deleted
     counts["m"] = len(present)
-    kept_keys, gone_keys = ({keys.memory(keys.mid("default", name)) for name in names} for names in (kept, gone))
-    return dict(counts), len(kept_keys - present) + len(gone_keys & present)
+    expected_keys, deleted_keys = ({keys.memory(keys.mid("default", name)) for name in names} for names in (expected, deleted))
+    return dict(counts), len(expected_keys - present) + len(deleted_keys & present)
 
 
 def _report(callers: Callers) -> None:
     for (phase, kind), seconds in sorted(callers.seconds.items()):
         if kind in ("search", "recall", "write", "edit", "delete"):
             p50, p99 = np.percentile(seconds, [50, 99]) * 1000
-            print(f"{phase:8} {kind:7} {len(seconds):6} requests, p50 {p50:5.0f} ms, p99 {p99:5.0f} ms, most {max(seconds) * 1000:5.0f} ms")
+            print(f"{phase:8} {kind:7} {len(seconds):6} requests, p50 {p50:5.0f} ms, p99 {p99:5.0f} ms, max {max(seconds) * 1000:5.0f} ms")
 
 
 async def _run(memories: int, folder: Path) -> int:
@@ -250,7 +250,7 @@ async def _run(memories: int, folder: Path) -> int:
             ends = [end for end in await asyncio.gather(*tasks, return_exceptions=True) if not isinstance(end, asyncio.CancelledError)]
             print(f"callers that ended: {ends}", flush=True)
             await changing
-            print(f"over after {time.monotonic() - began:.0f} s; kills: { ({member.name: member.kills for member in members}) }")
+            print(f"finished after {time.monotonic() - began:.0f} s; kills: { ({member.name: member.kills for member in members}) }")
             await asyncio.gather(*(member.start() for member in members if member.down))
             await _rest(callers)
             after = await callers.measure()
@@ -261,7 +261,7 @@ async def _run(memories: int, folder: Path) -> int:
                 await member.end()
     failures = {name: count for name, count in callers.counts.items() if "failed" in name and count}
     print(json.dumps({"requests": {name: count for name, count in callers.counts.items() if "failed" not in name}, "stored": stored}))
-    print(f"recall before {before}, least of {len(callers.recall)} {min(callers.recall)}, after {after}")
+    print(f"recall before {before}, lowest of {len(callers.recall)} {min(callers.recall)}, after {after}")
     print(f"errors {sum(failures.values())} {failures or ''}, lost or not deleted {lost}")
     single = stored["v with 1 vectors"] == stored["m"] and not stored.keys() & {f"{kind} with 2 vectors" for kind in ("v", "h")}
     return 0 if single and not failures and not lost and not ends and min(callers.recall) >= before <= after else 1

@@ -46,11 +46,11 @@ class Plan:
     turns: int = 400
     parts: frozenset[str] = PARTS
     minutes: float = 30.0
-    """After this many minutes, start nothing new and report what was left out."""
+    """After this many minutes, start nothing new, and report the skipped parts."""
 
 
 async def run(plan: Plan, say: Say) -> dict[str, Any]:
-    """Run everything. `report` shows the result, and `compare` reads it. Its `failures` list what failed."""
+    """Run everything. `report` shows the result, and `compare` reads it. Its `failures` list the failed parts."""
     folder = Path(tempfile.mkdtemp(prefix="agent-memory-bench-"))
     tries = Attempts(say, plan.minutes * 60)
     result: dict[str, Any] = {"operations": [], "limits": [], "stores": [], "failures": tries.failures}

@@ -130,7 +130,7 @@ class Scenarios:
         return request("POST", "/v1/memory/prompt", _body(body))
 
     def chat(self, sessions: Iterable[int], turns: int) -> list[list[tuple[bytes, bytes]]]:
-        """Return conversations, each a list of turns. A turn is a prompt, and the append of what was said."""
+        """Return conversations, each a list of turns. A turn is a prompt, and the append of its messages."""
         conversations: list[list[tuple[bytes, bytes]]] = []
         for number in sessions:
             session, user, owner = f"{self._run}-chat-{number}", _speaker(number), number * 7919 % self._users

@@ -1,4 +1,4 @@
-"""Measure what the programs cost before they work: start-up, import and installed size."""
+"""Measure the start-up time, import time and installed size of the programs."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def _filled(folder: Path, checkout: Path, memories: int) -> Any:
 
 
 async def _fill(base: str, memories: int) -> None:
-    """Create the memories over HTTP, whatever the way a version stores them, and wait until they are embedded."""
+    """Create the memories over HTTP, which works for every version, and wait until they are embedded."""
     connection = await connect(base)
     for first in range(0, memories, _CREATED_AT_ONCE):
         batch = [memory(number).model_dump(mode="json", exclude_unset=True) for number in range(first, first + _CREATED_AT_ONCE)]
@@ -151,7 +151,7 @@ def upper_bound(values: Sequence[float], confidence: float = 0.95) -> float:
 
 
 def markdown(rows: Sequence[dict[str, Any]], before: str = "before", after: str = "after") -> str:
-    """Return the rows as a table. Its head names what is compared."""
+    """Return the rows as a table, whose head names both sides."""
     head = [
         "operation",
         "at one time",

@@ -1,10 +1,10 @@
-"""A terminal chat that remembers you. The memory server keeps the conversation, any OpenAI-compatible server answers.
+"""A terminal chat that remembers you. The memory server stores the conversation, and any OpenAI-compatible server answers.
 
     pip install ./client openai rich
     python examples/chat.py --user ada
 
-OPENAI_API_KEY or OPENAI_BASE_URL names the model's server, CHAT_MODEL the model. Without them, or while the model does not answer, the chat
-shows the memories that the model would get.
+OPENAI_API_KEY or OPENAI_BASE_URL names the model's server, and CHAT_MODEL names the model. Without a model, or if it does not answer, the
+chat shows the memories that the model would get.
 
 Ctrl-D ends the chat. The next start is a new session, which recalls what you said in this one.
 """
@@ -46,8 +46,8 @@ async def chat(options: argparse.Namespace) -> None:
             answer = None if model is None else await ask(model, options.model, prompt.to_openai())
             if answer is None:
                 earlier = [record.text for record in prompt.long_term_memories or []]
-                here = [message["content"] for message in prompt.to_openai()[:-1] if message["role"] != "system"]
-                CONSOLE.print(recalled(earlier, here), style="green", markup=False)
+                current = [message["content"] for message in prompt.to_openai()[:-1] if message["role"] != "system"]
+                CONSOLE.print(recalled(earlier, current), style="green", markup=False)
             else:
                 CONSOLE.print(answer, style="green", markup=False)
             messages = [{"role": "user", "content": text}]
@@ -81,9 +81,9 @@ async def ask(model: AsyncOpenAI, name: str, messages: list[dict[str, str]]) -> 
     return answer
 
 
-def recalled(earlier: Sequence[str], here: Sequence[str]) -> str:
+def recalled(earlier: Sequence[str], current: Sequence[str]) -> str:
     """Return what the model would get: memories of earlier sessions, and messages of this one."""
-    parts = [("From earlier conversations:", earlier), ("From this conversation:", here)]
+    parts = [("From earlier conversations:", earlier), ("From this conversation:", current)]
     lines = [line for title, texts in parts if texts for line in (title, *(f"- {text}" for text in texts))]
     return "\n".join(lines) or "(nothing was said yet; it is remembered from now on)"
 
@@ -102,7 +102,7 @@ def main() -> None:
     """Read the command line and chat."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--url", "--base-url", dest="base_url", default="http://127.0.0.1:8000", help="the memory server")
-    parser.add_argument("--user", default="me", help="who is talking")
+    parser.add_argument("--user", default="me", help="user id")
     parser.add_argument("--session", help="continue the session with this name (default: a new one)")
     parser.add_argument("--model", default=os.environ.get("CHAT_MODEL", "gpt-5-mini"))
     try:

@@ -3,8 +3,8 @@
     pip install './client[langgraph]' langchain-openai
     python examples/langgraph_chat.py --user ada          (OPENAI_API_KEY or OPENAI_BASE_URL name the model's server)
 
-Talk, leave with Ctrl-D, start again: the thread is new, the facts are there. Without a model every line is kept as it was said, and
-instead of an answer you see what is recalled.
+Talk, leave with Ctrl-D, and start again: the new thread recalls the facts. Without a model, the program stores every line unchanged, and
+prints the recalled facts instead of an answer.
 """
 
 from __future__ import annotations
@@ -37,16 +37,18 @@ def build(store: BaseStore, model: ChatOpenAI | None) -> CompiledStateGraph:
     """Return the graph: recall the nearest facts, answer with them, store new facts."""
 
     def answer(state: MessagesState) -> MessagesState:
-        said = str(state["messages"][-1].content)
-        facts = [item.value["text"] for item in store.search(FACTS, query=said, limit=3)]
-        known = "What you know of the user:\n" + "\n".join(f"- {fact}" for fact in facts) if facts else "You know nothing of the user yet."
+        question = str(state["messages"][-1].content)
+        facts = [item.value["text"] for item in store.search(FACTS, query=question, limit=3)]
+        facts_text = (
+            "What you know of the user:\n" + "\n".join(f"- {fact}" for fact in facts) if facts else "You know nothing of the user yet."
+        )
         if model is None:
-            return {"messages": [AIMessage(known)]}
-        return {"messages": [model.invoke([SystemMessage(f"You are a friendly assistant. {known}"), *state["messages"]])]}
+            return {"messages": [AIMessage(facts_text)]}
+        return {"messages": [model.invoke([SystemMessage(f"You are a friendly assistant. {facts_text}"), *state["messages"]])]}
 
-    def keep(state: MessagesState) -> MessagesState:
-        said = next(str(message.content) for message in reversed(state["messages"]) if isinstance(message, HumanMessage))
-        lines = [said] if model is None else str(model.invoke([SystemMessage(EXTRACT), HumanMessage(said)]).content).splitlines()
+    def store_facts(state: MessagesState) -> MessagesState:
+        text = next(str(message.content) for message in reversed(state["messages"]) if isinstance(message, HumanMessage))
+        lines = [text] if model is None else str(model.invoke([SystemMessage(EXTRACT), HumanMessage(text)]).content).splitlines()
         for fact in (line.strip(" -") for line in lines):
             if fact and fact != "NONE" and not store.search(FACTS, filter={"text": fact}, limit=1):
                 store.put(FACTS, str(uuid4()), {"text": fact})
@@ -54,34 +56,34 @@ def build(store: BaseStore, model: ChatOpenAI | None) -> CompiledStateGraph:
 
     graph = StateGraph(MessagesState)
     graph.add_node("answer", answer)
-    graph.add_node("keep", keep)
+    graph.add_node("store_facts", store_facts)
     graph.add_edge(START, "answer")
-    graph.add_edge("answer", "keep")
-    graph.add_edge("keep", END)
+    graph.add_edge("answer", "store_facts")
+    graph.add_edge("store_facts", END)
     return graph.compile(checkpointer=InMemorySaver(), store=store)
 
 
 def chat(graph: CompiledStateGraph, lines: Callable[[], str | None]) -> None:
     """Answer each line, in one thread."""
     config = {"configurable": {"thread_id": str(uuid4())}}
-    while (said := lines()) is not None:
-        print(graph.invoke({"messages": [HumanMessage(said)]}, config)["messages"][-1].content, flush=True)
+    while (text := lines()) is not None:
+        print(graph.invoke({"messages": [HumanMessage(text)]}, config)["messages"][-1].content, flush=True)
 
 
 def line() -> str | None:
     """Return the next line that is not blank, or None at the end of the input."""
     try:
-        while not (said := input("> " if sys.stdin.isatty() else "").strip()):
+        while not (text := input("> " if sys.stdin.isatty() else "").strip()):
             pass
     except EOFError:
         return None
-    return said
+    return text
 
 
 def main() -> None:
     """Read the command line and chat."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--user", default="ada", help="whose facts (ada)")
+    parser.add_argument("--user", default="ada", help="user id (ada)")
     parser.add_argument(
         "--url", "--base-url", dest="base_url", default="http://127.0.0.1:8000", help="the memory server (http://127.0.0.1:8000)"
     )

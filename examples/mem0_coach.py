@@ -4,8 +4,8 @@
     pip install mem0ai openai
     python examples/mem0_coach.py --url http://127.0.0.1:8000      (OPENAI_API_KEY or OPENAI_BASE_URL name the model's server)
 
-Talk, leave with Ctrl-D, start again: the coach knows your goal and what hurts, and keeps its own style apart from your facts. Small talk
-becomes no memory. Without a model you see what the coach would be given.
+Talk, leave with Ctrl-D, and start again: the coach remembers your goals and injuries. It stores its own style apart from your facts, and
+ignores small talk. Without a model, the program prints the coach's system prompt.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ STYLE = "Short answers, one workout at a time"
 
 def memories(client: MemoryClient, query: str, **entity: str) -> list[str]:
     """Return the memories of a user or an agent that match a question, best first."""
-    found = client.search(query, filters={"AND": [entity]}, top_k=5)
-    return [memory["memory"] for memory in (found["results"] if isinstance(found, dict) else found)]
+    answer = client.search(query, filters={"AND": [entity]}, top_k=5)
+    return [memory["memory"] for memory in (answer["results"] if isinstance(answer, dict) else answer)]
 
 
-def prompt_of(client: MemoryClient, runner: str, said: str) -> str:
+def prompt_of(client: MemoryClient, runner: str, text: str) -> str:
     """Return the system prompt: how the coach speaks, and facts about the runner."""
     sections = {
         "How you speak": memories(client, "style of the coach", agent_id="coach"),
-        "The runner": memories(client, said, user_id=runner),
+        "The runner": memories(client, text, user_id=runner),
     }
     return "\n".join(f"{title}:\n" + "\n".join(f"- {line}" for line in lines) for title, lines in sections.items() if lines)
 
@@ -42,25 +42,27 @@ def main() -> None:
     """Answer lines from the keyboard until the input ends."""
     parser = argparse.ArgumentParser(description="A running coach that remembers")
     parser.add_argument("--url", "--host", dest="host", default="http://127.0.0.1:8000", help="the memory server")
-    parser.add_argument("--key", default="local", help="a token of the server")
-    parser.add_argument("--user", "--runner", dest="runner", default="me", help="whose memory it is")
+    parser.add_argument("--key", default="local", help="an API key of the server")
+    parser.add_argument("--user", "--runner", dest="runner", default="me", help="user id")
     options = parser.parse_args()
     client = MemoryClient(api_key=options.key, host=options.host)
     model = OpenAI() if os.environ.get("OPENAI_API_KEY") or os.environ.get("OPENAI_BASE_URL") else None
     if not memories(client, "style of the coach", agent_id="coach"):
         client.add([{"role": "user", "content": STYLE}], agent_id="coach", infer=False)
     for line in sys.stdin:
-        said = line.strip()
-        known = prompt_of(client, options.runner, said)
+        text = line.strip()
+        facts = prompt_of(client, options.runner, text)
         if model is None:
-            answer = known
+            answer = facts
         else:
-            told = [{"role": "system", "content": f"You are a running coach.\n{known}"}, {"role": "user", "content": said}]
+            messages = [{"role": "system", "content": f"You are a running coach.\n{facts}"}, {"role": "user", "content": text}]
             answer = (
-                model.chat.completions.create(model=os.environ.get("OPENAI_MODEL", "gpt-4o-mini"), messages=told).choices[0].message.content
+                model.chat.completions.create(model=os.environ.get("OPENAI_MODEL", "gpt-4o-mini"), messages=messages)
+                .choices[0]
+                .message.content
             )
         print(answer)
-        client.add([{"role": "user", "content": said}], user_id=options.runner)
+        client.add([{"role": "user", "content": text}], user_id=options.runner)
 
 
 if __name__ == "__main__":

@@ -3,8 +3,8 @@
     pip install ./client openai rich
     python examples/memgpt.py --user ada       (OPENAI_API_KEY or OPENAI_BASE_URL name the model's server, CHAT_MODEL the model)
 
-Memory blocks hold what must always be in mind: each prompt shows them, and the agent edits them. The rest goes to its archive. The
-model's text is its thought, printed dim. It speaks by calling `send_message`. A call that asks for a heartbeat, or fails, gives the agent
+Each prompt shows the agent's memory blocks, and the agent edits them. Everything else goes to its archive. The model's text is a thought,
+printed dim. It speaks by calling `send_message`. A call that asks for a heartbeat, or fails, gives the agent
 another step before the user's next line. `agent-memory export` and `import` move the agent's whole memory.
 
 Without a model, or while it does not answer, the program prints what the agent's prompt would contain.
@@ -29,7 +29,7 @@ except ImportError as missing:
     raise SystemExit(f"{missing.name} is missing: pip install ./client openai rich") from None
 
 MOST_STEPS = 8
-BLOCKS = {"human": "What must always be known of the user.", "persona": "Who the agent is, and how it speaks."}
+BLOCKS = {"human": "Lasting facts about the user.", "persona": "Who the agent is, and how it speaks."}
 PERSONA = "I am a companion who remembers. I am brief and warm."
 TOOLS = (
     *("core_memory_append", "core_memory_replace", "archival_memory_insert", "archival_memory_search"),
@@ -70,34 +70,34 @@ class Agent:
 
     def make_blocks(self, limit: int = 2000) -> None:
         """Create the blocks that do not exist yet."""
-        known = {block.label for block in self.memory.blocks.list(user_id=self.user, agent_id=self.name).blocks}
+        labels = {block.label for block in self.memory.blocks.list(user_id=self.user, agent_id=self.name).blocks}
         for label, description in BLOCKS.items():
-            if label not in known:
+            if label not in labels:
                 value = PERSONA if label == "persona" else ""
                 self.memory.blocks.put(label, value, description=description, limit=limit, user_id=self.user, agent_id=self.name)
 
-    def answer(self, said: str) -> list[str]:
+    def answer(self, line: str) -> list[str]:
         """Return the agent's answer to a line of the user."""
-        prompt = self.memory.prompts.render(said, self.session, user_id=self.user, agent_id=self.name, format="openai").to_openai()
+        prompt = self.memory.prompts.render(line, self.session, user_id=self.user, agent_id=self.name, format="openai").to_openai()
         spoken: list[str] | None = None
         if self.model is not None:
             try:
                 spoken = self.speak(self.model, [{"role": "system", "content": INSTRUCTIONS}, *prompt])
             except OpenAIError as error:
-                self.say(f"The model does not answer ({error}). This is what it would have in mind:")
+                self.say(f"The model does not answer ({error}). The model would get this prompt:")
         if spoken is None:
-            self.say(self.in_mind(said, [message["content"] for message in prompt if message["role"] == "system"]))
-        for line in spoken or ():
-            self.say(line)
-        turns = [{"role": "user", "content": said}, *({"role": "assistant", "content": line} for line in spoken or ())]
+            self.say(self.in_mind(line, [message["content"] for message in prompt if message["role"] == "system"]))
+        for message in spoken or ():
+            self.say(message)
+        turns = [{"role": "user", "content": line}, *({"role": "assistant", "content": message} for message in spoken or ())]
         self.memory.sessions.append(self.session, turns, user_id=self.user, agent_id=self.name)
         return spoken or []
 
-    def in_mind(self, said: str, core: Sequence[str]) -> str:
+    def in_mind(self, line: str, core: Sequence[str]) -> str:
         """Return the core memory, and earlier messages that match the line."""
-        found = self.memory.memories.search(said, user_id={"eq": self.user}, limit=3).memories
+        memories = self.memory.memories.search(line, user_id={"eq": self.user}, limit=3).memories
         return "\n\n".join(
-            [*core, "\n".join(["Said before:", *(f"- {memory.text}" for memory in found)]) if found else "Nothing was said yet."]
+            [*core, "\n".join(["Said before:", *(f"- {memory.text}" for memory in memories)]) if memories else "Nothing was said yet."]
         )
 
     def speak(self, model: OpenAI, messages: list[Any]) -> list[str]:
@@ -151,7 +151,7 @@ def main() -> None:
     """Read the command line and talk."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--url", "--base-url", dest="base_url", default="http://127.0.0.1:8000", help="the memory server")
-    parser.add_argument("--user", default="me", help="who is talking")
+    parser.add_argument("--user", default="me", help="user id")
     parser.add_argument("--agent", default="companion", help="the agent's name")
     parser.add_argument("--model", default=os.environ.get("CHAT_MODEL", "gpt-5-mini"))
     options = parser.parse_args()

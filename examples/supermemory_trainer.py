@@ -5,8 +5,8 @@
     export SUPERMEMORY_BASE_URL=http://127.0.0.1:8000 SUPERMEMORY_API_KEY=local
     python examples/supermemory_trainer.py          (OPENAI_API_KEY or OPENAI_BASE_URL name the model's server)
 
-Tell what you trained, leave with Ctrl-D, start again and ask "What should I do for my workout today?". The conversation, too, lives in
-the memory server, as a session of the Agents SDK. Without a model every line is logged, and you see what the agent would be given.
+Describe a workout, leave with Ctrl-D, start again, and ask "What should I do for my workout today?". The memory server also stores the
+conversation, as a session of the Agents SDK. Without a model, the program logs every line, and prints the facts for the agent.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ def log_workout(memory: Supermemory, athlete: str, text: str) -> str:
 
 def suggest_next_session(memory: Supermemory, athlete: str, question: str) -> str:
     """Return stable facts, recent facts, and facts that match the question, as text for the model."""
-    known = memory.profile(container_tag=athlete, q=question)
-    results = known.search_results.results if known.search_results else []
+    profile = memory.profile(container_tag=athlete, q=question)
+    results = profile.search_results.results if profile.search_results else []
     sections = {
-        "Stable": known.profile.static,
-        "Recent": known.profile.dynamic,
+        "Stable": profile.profile.static,
+        "Recent": profile.profile.dynamic,
         "Fits the question": [result["memory"] for result in results if isinstance(result, dict)],
     }
     return "\n".join(f"{title}:\n" + "\n".join(f"- {line}" for line in lines) for title, lines in sections.items() if lines)
@@ -71,18 +71,18 @@ async def talk(athlete: str) -> None:
     async with MemoryClient(config) as client:
         session = AgentMemorySession(f"trainer-{athlete}", client, user_id=athlete)
         for line in sys.stdin:
-            said = line.strip()
+            text = line.strip()
             if has_model:
                 model = OpenAIChatCompletionsModel(os.environ.get("OPENAI_MODEL", "gpt-4o-mini"), AsyncOpenAI())
                 agent = Agent(name="trainer", instructions=INSTRUCTIONS, tools=tools_of(memory, athlete), model=model)
-                print((await Runner.run(agent, said, session=session)).final_output)
-            elif said.endswith("?"):
-                print(suggest_next_session(memory, athlete, said) or "Nothing is known yet.")
+                print((await Runner.run(agent, text, session=session)).final_output)
+            elif text.endswith("?"):
+                print(suggest_next_session(memory, athlete, text) or "Nothing is known yet.")
             else:
-                print(log_workout(memory, athlete, said))
+                print(log_workout(memory, athlete, text))
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="A personal trainer that remembers")
-    parser.add_argument("--user", "--athlete", dest="athlete", default="me", help="whose memory it is")
+    parser.add_argument("--user", "--athlete", dest="athlete", default="me", help="user id")
     asyncio.run(talk(parser.parse_args().athlete))

@@ -1,4 +1,4 @@
-"""The reference of the HTTP API as a page of Markdown, made of the application's own OpenAPI document."""
+"""Generate the reference of the HTTP API as a Markdown page, from the application's OpenAPI document."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from agent_memory.interfaces.http.app import create_app
 Schema = dict[str, Any]
 _SUCCESS = re.compile(r"2\d\d")
 _SHOWN = 90
-"""Enumerations, defaults and examples longer than so many characters are cut."""
+"""Cut enumerations, defaults and examples after this many characters."""
 
 
 def reference() -> str:
-    """The page."""
+    """Return the page."""
     document = create_app(load_settings()).openapi()
     return "\n".join(_page(document))
 
@@ -82,7 +82,7 @@ def _body(name: str, schema: Schema) -> Iterator[str]:
 
 
 def _type(schema: Schema) -> str:
-    """What a value may be, in words, with links to the bodies that it may be."""
+    """Return a schema's type in words, with links to the bodies that it names."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return f"[{name}](#{name.lower()})"
@@ -115,7 +115,7 @@ def _cell(text: str) -> str:
 
 
 def _prose(text: str) -> str:
-    """Text of the document as Markdown: what looks like a tag is no HTML."""
+    """Return text as Markdown, with tags escaped so that they are not HTML."""
     return re.sub(r"<(?=[A-Za-z/])(?![^`\n]*`)", "&lt;", text).strip()
 
 

@@ -1,4 +1,4 @@
-"""Build foundation/llm/data/means.npz: the mean vectors of known local models whose vectors share much, from the probe sentences."""
+"""Build foundation/llm/data/means.npz: the mean vector of the probe sentences for each local model that needs one."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Builds agent_memory/foundation/llm/data/cl100k_base.tiktoken.xz from the npm package js-tiktoken (MIT), and checks the official digest.
+"""Build agent_memory/foundation/llm/data/cl100k_base.tiktoken.xz from the npm package js-tiktoken (MIT), and check the official digest.
 
     npm pack js-tiktoken@1.0.21
     python scripts/build_ranks.py js-tiktoken-1.0.21.tgz
 
-tiktoken itself downloads this file at run time, which a server without a way out cannot do.
+tiktoken itself downloads this file at run time, which fails on a server without internet access.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ TARGET = Path(__file__).resolve().parent.parent / "agent_memory" / "foundation" 
 
 
 def ranks_of(source: str) -> bytes:
-    """The ranks in tiktoken's own form (`base64 rank` per line) from js-tiktoken's module text.
+    """Convert js-tiktoken's module text to tiktoken's format: a line `base64 rank` for each token.
 
-    There every line is `! first-rank token token …`, the ranks counting up from the first.
+    js-tiktoken's lines are `! first-rank token token …`. The ranks of a line count up from the first.
     """
     found = re.search(r'"bpe_ranks":("(?:[^"\\]|\\.)*")', source)
     if found is None:
@@ -38,7 +38,7 @@ def ranks_of(source: str) -> bytes:
 
 
 def main(package: str) -> None:
-    """Reads the npm archive and writes the compressed ranks."""
+    """Read the npm archive and write the compressed ranks."""
     with tarfile.open(package) as archive:
         member = archive.extractfile(MEMBER)
         if member is None:

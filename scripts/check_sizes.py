@@ -1,4 +1,4 @@
-"""Fails when a source file is longer than 500 lines, or too many stand side by side: either has more than one job."""
+"""Fail if a source file has more than 500 lines, or a folder has too many files. Split what has more than one job."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LONGEST = 500
-# How many files a folder may have, beside its `__init__.py`.
+# The maximum number of files in a folder, without `__init__.py`.
 FILES = dict.fromkeys(("agent_memory", "worker", "client", "scripts", "examples", "benchmarks", "docs"), 15) | {"tests": 20}
 
 
 def too_long(root: Path) -> Iterator[str]:
-    """One line for each file of `root` over its limit."""
+    """Yield a line for each file in `root` over its limit."""
     for top in FILES:
         for path in sorted((root / top).rglob("*.py")):
             lines = len(path.read_text(encoding="utf-8").splitlines())
@@ -22,14 +22,14 @@ def too_long(root: Path) -> Iterator[str]:
 
 
 def too_full(root: Path) -> Iterator[str]:
-    """One line for each folder of `root` over its limit."""
+    """Yield a line for each folder in `root` over its limit."""
     for top, limit in FILES.items():
         for folder in sorted({path.parent for path in (root / top).rglob("*") if path.is_file()}):
             if "__pycache__" in folder.parts:
                 continue
             count = sum(path.is_file() and path.name != "__init__.py" for path in folder.iterdir())
             if count > limit:
-                yield f"{folder.relative_to(root)}: {count} files side by side, the limit is {limit}"
+                yield f"{folder.relative_to(root)}: {count} files in one folder, the limit is {limit}"
 
 
 def main() -> int:

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Removes what was made: environments, packages, caches.
+# Removes environments, built packages and caches.
 set -eu
 cd "$(dirname "$0")/.."
 rm -rf .venv .venvs dist build site client-ts/node_modules client-ts/dist .coverage-data .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -23,7 +23,7 @@ from scripts.api_reference import reference  # noqa: E402
 from scripts.reference import commands, key_table, python_client  # noqa: E402
 
 GENERATED = {"api.md": reference, "commands.md": commands.page, "python-client.md": python_client.page}
-BESIDE = {
+OTHER_PAGES = {
     "README.md": "index.md",
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
@@ -39,7 +39,7 @@ _LOADED = re.compile(r"<(?:script|link|img|iframe|source)\b[^>]*\b(?:src|href)=[
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages that are not in docs/."""
-    for source, name in BESIDE.items():
+    for source, name in OTHER_PAGES.items():
         files.append(File.generated(config, name, content=(ROOT / source).read_text("utf-8")))
     for name, make_page in GENERATED.items():
         files.append(File.generated(config, name, content=make_page()))
@@ -57,7 +57,7 @@ def on_nav(nav: Navigation, config: MkDocsConfig, files: Files) -> Navigation:
             name, _, section = item.url.partition("#")
             file = files.get_file_from_path(name)
             if file is None or section not in _sections(file.content_string):
-                raise PluginError(f"mkdocs.yml: there is no {item.url}")
+                raise PluginError(f"mkdocs.yml: {item.url} does not exist")
             item.url = f"{file.url}#{section}"
     return nav
 
@@ -69,7 +69,7 @@ def _sections(markdown: str) -> set[str]:
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Make links lead to pages of the site. Links to source files become plain text."""
-    names = {name: source for source, name in BESIDE.items()}
+    names = {name: source for source, name in OTHER_PAGES.items()}
     source = names.get(page.file.src_uri, f"docs/{page.file.src_uri}")
     parts = _FENCED.split(markdown.replace("<!-- table of keys -->", key_table.table()))
     return "".join(part if part.startswith("```") else _LINK.sub(lambda match: _link(match, source), part) for part in parts)
@@ -81,7 +81,7 @@ def _link(match: re.Match[str], source: str) -> str:
         return match[0]
     path = os.path.normpath(os.path.join(os.path.dirname(source), target))
     here = os.path.dirname(source.removeprefix("docs/")) if source.startswith("docs/") else ""
-    name = BESIDE.get(path) or (path.removeprefix("docs/") if path.startswith("docs/") else None)
+    name = OTHER_PAGES.get(path) or (path.removeprefix("docs/") if path.startswith("docs/") else None)
     if name is None:
         return text
     return f"{picture}[{text}]({os.path.relpath(name, here or '.')}{anchor or ''})"

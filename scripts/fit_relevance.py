@@ -1,10 +1,11 @@
-"""Fit the `weights.json` of the relevance of memories on question sets, and report how it holds on a set that was left out.
+"""Fit `weights.json`, the relevance of memories, on question sets. Also report the figures of each set when fitted on the others.
 
     .venv/bin/python scripts/fit_relevance.py SETS --vectors /tmp/vectors --model multilingual-e5-small --model all-MiniLM-L6-v2 [--write]
 
-The script asks conversations as a whole and in parts of 4 to 120 turns, the stores of new users: turns in a row with and without the
-evidence of a question, one evidence turn among random others, and questions of other conversations, which have no answer there. The
-server's own functions make the units, the queries, the lists, the ranking and the features. Numpy replaces the index.
+The script asks whole conversations, and parts of 4 to 120 turns, which resemble the stores of new users. A part has consecutive turns
+with or without the evidence of a question, or one evidence turn among random others. The script also asks questions of other
+conversations, which have no answer. The server's own functions compute units, queries, lists, ranking and features. NumPy replaces
+the index.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class Embedding:
         return np.stack([self._rows[key] for key in keys])
 
     async def close(self) -> None:
-        """Keep the vectors and close the model."""
+        """Save the vectors and close the model."""
         if self._file is not None and self._inner is not None:
             np.savez(self._file, keys=np.array([*self._rows]), rows=np.stack([*self._rows.values()]).astype(np.float16))
         if self._inner is not None:
@@ -84,7 +85,7 @@ class Embedding:
 
 
 class Turns:
-    """Turns as the index has them. It answers the lists of a query as RediSearch does, and counts terms."""
+    """An index of turns. It returns the lists of a query like RediSearch, and counts terms."""
 
     def __init__(self, turns: Sequence[Turn]) -> None:
         self.turns = turns
@@ -189,7 +190,7 @@ class Turns:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A candidate in the order of the ranking."""
+    """A candidate at its place in the ranking."""
 
     is_evidence: bool
     features: Features
@@ -197,7 +198,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A question asked of some turns. `known` is None where anything may be the answer."""
+    """A question and its candidates. `known` is None if any turn may be the answer."""
 
     set: str
     whole: bool
@@ -208,7 +209,7 @@ class Sample:
 
 
 async def ask(name: str, store: Turns, question: Question, embedding: Embedding, *, whole: bool = False) -> Sample | None:
-    """Ask a question as a prompt does; None where the model does not know the script."""
+    """Ask a question like a prompt. Return None if the model does not know the question's script."""
     builder = QueryBuilder(embedding.settings, cast("Any", store), lambda _: cast("Any", embedding), cast("Any", None), reranks=False)
     request = SearchRequest.model_validate(
         {"text": question.text, "limit": _SHOWN, "user_id": {"eq": "u"}, "quarantined": False, "min_relevance": 0.0}
@@ -226,33 +227,33 @@ async def ask(name: str, store: Turns, question: Question, embedding: Embedding,
 
 
 async def samples_of(questions: QuestionSet, embedding: Embedding, most: int) -> list[Sample]:
-    """Ask at most about `most` questions with evidence of a set, of whole conversations and of parts."""
+    """Ask about `most` questions with evidence, of whole conversations and of parts."""
     rng, samples = random.Random(5), list[Sample | None]()
     share = max(1, most // len(questions.conversations))
     for conversation in questions.conversations[: most if most < len(questions.conversations) else None]:
         whole = await Turns.of(conversation.turns, embedding)
-        known = [question for question in conversation.questions if question.evidence]
-        strange = [question for question in conversation.questions if not question.evidence]
-        known = rng.sample(known, min(share, len(known)))
-        samples += [await ask(questions.name, whole, question, embedding, whole=True) for question in (*known, *strange)]
-        for question in known:
+        with_evidence = [question for question in conversation.questions if question.evidence]
+        without_evidence = [question for question in conversation.questions if not question.evidence]
+        with_evidence = rng.sample(with_evidence, min(share, len(with_evidence)))
+        samples += [await ask(questions.name, whole, question, embedding, whole=True) for question in (*with_evidence, *without_evidence)]
+        for question in with_evidence:
             for part in parts_of(conversation, question, rng):
                 samples.append(await ask(questions.name, await Turns.of(part, embedding), question, embedding))
-        for question in strange:
+        for question in without_evidence:
             part = _row(conversation.turns, _size(conversation, rng), rng)
             samples.append(await ask(questions.name, await Turns.of(part, embedding), question, embedding))
     return [sample for sample in samples if sample is not None]
 
 
 def parts_of(conversation: Conversation, question: Question, rng: random.Random) -> list[Sequence[Turn]]:
-    """Return an evidence turn among random others, turns in a row with one, and turns in a row without."""
+    """Return three parts: an evidence turn among random others, and consecutive turns with and without evidence."""
     turns, size = conversation.turns, _size(conversation, rng)
     evidence = [place for place, turn in enumerate(turns) if turn.id in question.evidence]
     others = [place for place in range(len(turns)) if place not in evidence]
     scattered = sorted([rng.choice(evidence), *rng.sample(others, min(size, len(others)))])
     first = max(0, min(rng.choice(evidence) - rng.randrange(size), len(turns) - size))
     parts = [[turns[place] for place in scattered], turns[first : first + size]]
-    # The neighbors of evidence are about the same.
+    # Turns near evidence have the same topic, so the part without evidence must not touch them.
     free = [start for start in range(len(turns) - size + 1) if not any(start - REACH <= place < start + size + REACH for place in evidence)]
     if free:
         start = rng.choice(free)
@@ -273,7 +274,10 @@ Weights = Mapping[str, Features]
 
 
 def fit(samples: Sequence[Sample]) -> Weights:
-    """Return both regressions. All sets count alike; in each whole conversations as much as parts, and what is known as what is not."""
+    """Return both regressions.
+
+    All sets have equal weight. In each set, so do whole conversations and parts, and questions with and without evidence.
+    """
     known, memory = list[tuple[Features, bool, float]](), list[tuple[Features, bool, float]]()
     alike = Counter((sample.set, sample.whole, sample.evidence > 0) for sample in samples if sample.known is not None)
     answered = Counter(sample.set for sample in samples if sample.evidence)
@@ -309,21 +313,22 @@ def relevances(sample: Sample, weights: Weights) -> list[float]:
 
 
 def report(samples: Sequence[Sample], weights: Weights) -> str:
-    """Return lines of figures: what prompts show."""
+    """Return lines with figures of the prompts."""
     parts = list[str]()
     for whole in (True, False):
         shown = [(sample, _shown(sample, weights)) for sample in samples if sample.whole is whole]
-        known = [(sample, each) for sample, each in shown if sample.evidence]
-        unknown = [each for sample, each in shown if not sample.evidence]
-        evidence = sum(each.is_evidence for _, listed in known for each in listed)
+        with_evidence = [(sample, each) for sample, each in shown if sample.evidence]
+        without_evidence = [each for sample, each in shown if not sample.evidence]
+        evidence = sum(each.is_evidence for _, listed in with_evidence for each in listed)
         first = _FIRST if not whole else _SHOWN
-        uncut = sum(each.is_evidence for sample, _ in known for each in sample.candidates[:first])
-        lines, nothing = sum(len(listed) for _, listed in known), sum(not listed for listed in unknown)
+        uncut = sum(each.is_evidence for sample, _ in with_evidence for each in sample.candidates[:first])
+        lines, nothing = sum(len(listed) for _, listed in with_evidence), sum(not listed for listed in without_evidence)
         parts.append(
-            f"{'whole' if whole else 'parts'}: evidence {100 * evidence / max(sum(s.evidence for s, _ in known), 1):5.1f}"
+            f"{'whole' if whole else 'parts'}: evidence {100 * evidence / max(sum(s.evidence for s, _ in with_evidence), 1):5.1f}"
             f" ({100 * evidence / max(uncut, 1):5.1f} of the first {first}), precision {100 * evidence / max(lines, 1):4.1f},"
-            f" {lines / max(len(known), 1):4.1f} lines; nothing known: nothing shown {100 * nothing / max(len(unknown), 1):3.0f} %,"
-            f" {sum(map(len, unknown)) / max(len(unknown), 1):4.1f} lines"
+            f" {lines / max(len(with_evidence), 1):4.1f} lines; without evidence:"
+            f" nothing shown {100 * nothing / max(len(without_evidence), 1):3.0f} %,"
+            f" {sum(map(len, without_evidence)) / max(len(without_evidence), 1):4.1f} lines"
         )
     return "\n  ".join(parts)
 
@@ -334,7 +339,7 @@ def _shown(sample: Sample, weights: Weights) -> list[Candidate]:
 
 
 def reliability(samples: Sequence[Sample], weights: Weights) -> str:
-    """Return predicted and observed shares of evidence, in ten bins with as many candidates each, and those of the first regression."""
+    """Return predicted and observed shares of evidence in ten bins of equal size, for both regressions."""
     memories = [
         (value, each.is_evidence) for sample in samples for each, value in zip(sample.candidates, relevances(sample, weights), strict=True)
     ]
@@ -351,9 +356,9 @@ def reliability(samples: Sequence[Sample], weights: Weights) -> str:
 async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("sets", type=Path, nargs="+", help="files or folders of question sets")
-    parser.add_argument("--model", action="append", help="a local embedding model (repeat it); the default one if not given")
-    parser.add_argument("--questions", type=int, default=150, help="questions with evidence of each set")
-    parser.add_argument("--vectors", type=Path, help="a folder that keeps vectors for the next run")
+    parser.add_argument("--model", action="append", help="a local embedding model, may be given several times (default: LOCAL_MODEL)")
+    parser.add_argument("--questions", type=int, default=150, help="about how many questions with evidence to ask from each set")
+    parser.add_argument("--vectors", type=Path, help="a folder that stores vectors for the next run")
     parser.add_argument("--write", action="store_true", help="write weights.json")
     options = parser.parse_args()
     samples = list[Sample]()

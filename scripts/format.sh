@@ -1,5 +1,5 @@
 #!/bin/sh
-# Formats the code, after `make dev`.
+# Formats the code. Run `make dev` first.
 set -eu
 cd "$(dirname "$0")/.."
 .venv/bin/ruff check --fix .

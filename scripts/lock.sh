@@ -1,6 +1,6 @@
 #!/bin/sh
-# Pins the newest dependencies, after `make dev`: the server's lock; that of the container image, which has a Redis beside it; the developers',
-# a superset of the first; and those of environments of their own. CONTRIBUTING.md says why there are so many.
+# Pins the newest dependencies in all locks. Run `make dev` first. CONTRIBUTING.md explains why there are so many locks. locks/image.lock has no
+# embedded Redis, and locks/dev.lock is a superset of locks/server.lock.
 set -eu
 cd "$(dirname "$0")/.."
 compile() {

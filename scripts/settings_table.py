@@ -1,7 +1,7 @@
 """Write the table of all settings into docs/running/configuration.md: `python scripts/settings_table.py`.
 
-`--check` writes nothing and ends with exit code 1 when the file is not what would be written. Only what a person decides is in the table:
-names of the archived server are in docs/migrating.md, and what is read for the last time is named by a warning.
+With `--check`, the script writes nothing, and the exit code is 1 if the table is out of date. The table has only settings for operators.
+docs/migrating.md lists the variables of the archived server.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ TITLES = {
 
 
 def main() -> int:
-    """Writes or checks the page; returns the exit code."""
+    """Write or check the page, and return the exit code."""
     text = PAGE.read_text(encoding="utf-8")
     head, _, rest = text.partition(BEGIN)
     _, _, tail = rest.partition(END)
-    wanted = f"{head}{BEGIN}\n{tables()}\n{END}{tail}"
+    current = f"{head}{BEGIN}\n{tables()}\n{END}{tail}"
     if "--check" not in sys.argv:
-        PAGE.write_text(wanted, encoding="utf-8")
+        PAGE.write_text(current, encoding="utf-8")
         return 0
-    if text != wanted:
-        print("docs/running/configuration.md is not current: run python scripts/settings_table.py", file=sys.stderr)
-    return int(text != wanted)
+    if text != current:
+        print("docs/running/configuration.md is out of date: run python scripts/settings_table.py", file=sys.stderr)
+    return int(text != current)
 
 
 def tables() -> str:
-    """A table for each group of settings."""
+    """Return a table for each group of settings."""
     parts: list[str] = []
     for group, model in GROUPS.items():
         rows = [row(field) for field in model.model_fields.values() if kind_of(field) == "setting"]
@@ -64,14 +64,14 @@ def tables() -> str:
 
 
 def row(field: FieldInfo) -> str:
-    """The line of a setting."""
+    """Return the row of a setting."""
     name, *others = variables_of(field)
     also = f" (also `{'`, `'.join(others)}`)" if others else ""
     return f"| `{name}`{also} | {default(field)} | {field.description}{choices(field)} |"
 
 
 def default(field: FieldInfo) -> str:
-    """The default as it would be written in the environment."""
+    """Return the default as an environment variable's value."""
     value = field.default
     if value is None or isinstance(value, SecretStr) or value in ({}, ""):
         return "–"
@@ -84,7 +84,7 @@ def default(field: FieldInfo) -> str:
 
 
 def choices(field: FieldInfo) -> str:
-    """The words that are allowed, where these are all and the description does not name them."""
+    """Return the allowed words, or "" if the description names them or other values are allowed too."""
     words = [word for word in getattr(field.annotation, "__args__", ()) if isinstance(word, str)]
     named = all(f"`{word}`" in (field.description or "") for word in words)
     return f" ({', '.join(f'`{word}`' for word in words)})" if len(words) > 1 and not named else ""

@@ -1,8 +1,10 @@
 #!/bin/sh
-# Tests that need environments of their own, after `make dev`; what follows the name goes to pytest:
-# `tests.sh frameworks`, `frameworks-2`, `frameworks-3`: the client's adapters beside real frameworks; `tests.sh compat`: the own clients of
-# the products whose APIs are served; `tests.sh typescript`: the TypeScript client; `tests.sh coverage`: which lines all but slow tests run;
-# `tests.sh again`: what failed last, once more and alone, so that an overloaded machine is told from a defect.
+# Runs tests that `make test` does not run, most of them in their own environments. Run `make dev` first. Further arguments go to pytest.
+#   frameworks, frameworks-2, frameworks-3   the client's adapters with the real frameworks
+#   compat       our Mem0, Supermemory and MCP APIs with the original clients
+#   typescript   the TypeScript client
+#   coverage     report the lines that all tests except slow ones run
+#   again        repeat the tests that failed last, in one process: a test that now passes failed because the machine was overloaded
 set -eu
 cd "$(dirname "$0")/.."
 kind=${1:-}
@@ -31,12 +33,12 @@ typescript)
     .venv/bin/python -m pytest tests/interfaces/typescript "$@"
     ;;
 again)
-    # Nothing failed, but the run did not end well: exit code 5.
+    # If no test failed but the run broke off, exit with code 5.
     .venv/bin/python -m pytest --last-failed --last-failed-no-failures none --maxfail 1 -n 0 "$@"
-    echo "Passed when run alone. They are unsteady: mend them." >&2
+    echo "These tests pass when run alone, so they are flaky. Fix them." >&2
     ;;
 coverage)
-    # Lines of processes that tests start count, too; no figure is asked for.
+    # Measure also the processes that tests start. No minimum is required.
     rm -rf .coverage-data && mkdir .coverage-data
     # shellcheck disable=SC2086  # several words
     .venv/bin/python -m coverage run $pytest --no-loadscope-reorder -m "not slow" -q "$@" || true

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Makes or completes a virtual environment from a pinned, hashed lock: `venv.sh run` .venv for the server, `venv.sh dev` .venv for tests
-# and checks as well. Other names make .venvs/NAME from locks/NAME.lock: `oldclient` has the archived project's Python client, which the
-# tests run against our server, and other versions of it, each in a folder of its own (.venvs/oldclient/clients/<version>); `frameworks` has
-# agent frameworks that our client has adapters for, and the client itself, `frameworks-2` and `frameworks-3` those whose versions clash;
-# `mem0-1`, `mem0-0.1`, `supermemory-5` and `mcp-1` each have a line of that product's own client that is not among the frameworks.
-# Does nothing when a stamp says that the lock and the projects are installed already.
+# Creates or updates a virtual environment from a lock with versions and hashes. Does nothing if a stamp shows that it is up to date.
+#   run        .venv for the server
+#   dev        .venv for the server, tests and checks
+#   oldclient  .venvs/oldclient with the archived project's Python client; further versions are in .venvs/oldclient/clients/<version>
+#   frameworks, frameworks-2, frameworks-3     .venvs/NAME with our client and the frameworks that it has adapters for
+#   mem0-1, mem0-0.1, supermemory-5, mcp-1     .venvs/NAME with another major version of a client in `frameworks`
 set -eu
 cd "$(dirname "$0")/.."
 kind=$1
@@ -16,7 +16,7 @@ mem0-1 | mem0-0.1 | supermemory-5 | mcp-1 | frameworks | frameworks-2 | framewor
 *) echo "usage: venv.sh run|dev|oldclient|frameworks|frameworks-2|frameworks-3|mem0-1|mem0-0.1|supermemory-5|mcp-1" >&2; exit 2 ;;
 esac
 
-# The folder belongs to the stamp: scripts of a virtual environment name it, so a moved checkout is set up anew.
+# The stamp contains the folder, because scripts of a virtual environment contain its path: a moved checkout needs a new environment.
 case $kind in
 run) ours=yes projects="-e client -e ." sources="$lock pyproject.toml client/pyproject.toml" ;;
 dev) ours=yes projects="-e client -e . -e evaluation" sources="$lock pyproject.toml client/pyproject.toml evaluation/pyproject.toml" ;;
@@ -27,7 +27,7 @@ esac
 stamp="$(pwd) $(cat $sources | cksum)"
 stamp_file=$venv/.installed-$kind
 if [ -f "$stamp_file" ] && [ "$(cat "$stamp_file")" = "$stamp" ]; then
-    # An installation makes the client's blocking twin; later the twin follows the sources, whatever has changed them.
+    # An installation generates the blocking client. Generate it again here, in case its sources changed since then.
     if [ $ours = yes ]; then $venv/bin/python client/scripts/make_sync.py; fi
     exit 0
 fi
@@ -39,28 +39,28 @@ find_python() {
             return
         fi
     done
-    echo "Python 3.11 or newer is needed, and none was found on PATH (name one with: make setup PYTHON=/path/to/python)" >&2
+    echo "Python 3.11 or newer is needed, but PATH has none. Name one with: make setup PYTHON=/path/to/python" >&2
     return 1
 }
 
 home=$venv/.home
 if [ ! -x $venv/bin/python ] || ! $venv/bin/python -m pip --version >/dev/null 2>&1 || [ "$(cat $home 2>/dev/null)" != "$(pwd)" ]; then
     python=$(find_python)
-    echo "Making $venv with $("$python" --version)"
+    echo "Creating $venv with $("$python" --version)"
     if ! "$python" -m venv --clear $venv; then
-        echo "$python cannot make a virtual environment (on Debian and Ubuntu, install its package python3-venv)" >&2
+        echo "$python cannot create a virtual environment (on Debian and Ubuntu, install the package python3-venv)" >&2
         exit 1
     fi
     pwd >$home
 fi
 
-# One place on a terminal, lines elsewhere.
+# Overwrites the last line on a terminal. Prints a new line elsewhere.
 show() {
     if [ -t 1 ]; then printf '\r  %s\033[K' "$1"; else echo "  $1"; fi
 }
 
-# How far it has come, from what pip says on standard input: it takes half a minute, and minutes where the network is slow. $1: how many
-# packages there are at most, for all systems. Fails when the last line says so.
+# Reads pip's output and shows progress, because an installation takes half a minute, and longer with a slow network. $1: the number of packages
+# in the lock, including those for other systems. Returns the code of a line "failed CODE".
 progress() {
     fetched=0 ticker='' code=0
     while read -r word rest; do
@@ -88,9 +88,9 @@ count() {
     find $venv/lib -maxdepth 4 -name '*.dist-info' 2>/dev/null | wc -l
 }
 
-# $1: how many are to come, $2: how many were there.
+# $1: number of packages to install, $2: number of packages installed before.
 installed() {
-    # Whoever reads our output must not wait for the last pause.
+    # `sleep` must not keep our output open: readers of the output would wait for its end.
     while sleep 3 >/dev/null 2>&1; do
         show "installed $(($(count) - $2)) of $1 packages"
     done

@@ -1,4 +1,4 @@
-"""What is opened once for the whole session (a real Redis, the local model, the look-alike), and settings that no environment changes."""
+"""Fixtures of the whole session (a real Redis, the local model, the look-alike), and settings independent of the environment."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.support.shared.models import RememberingEmbedder, share_models
 from tests.support.shared.settings import share_settings
 from tests.support.stack import stack
 
-# The same examples in every run of CI: a new find is for a developer's run, which looks at others each time.
+# CI runs the same examples each time; a developer's run looks for new failures.
 hypothesis.settings.register_profile("ci", derandomize=True, deadline=None)
 hypothesis.settings.register_profile("here", deadline=None)
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "here")
@@ -35,19 +35,19 @@ _REDIS_URL = pytest.StashKey[str]()
 
 
 def pytest_configure() -> None:
-    """Forgets the developer's own settings, before anything reads them: the variables and the `.env` beside the project."""
+    """Remove the developer's own settings, the variables and the project's `.env`, before any code reads them."""
     for name in list(os.environ):
         if name.upper() in variables():
             del os.environ[name]
-    # Half the CPU of the default, which the tests of search quality name themselves. TEST_LOCAL_MODEL runs all tests with another one.
+    # Half the CPU of the default model. Tests of search quality choose the default; TEST_LOCAL_MODEL selects a model for all tests.
     os.environ.update(light_model())
     for group in settings_module.GROUPS.values():
         group.model_config["env_file"] = None
-    # Nobody waits for what a conversation may still bring, but those tests that are about it.
+    # Extract at once. Only the tests of debouncing wait for further messages.
     os.environ["NEIGHBOURS_AFTER_SECONDS"] = "0"
-    # On a machine that is busy for two seconds a search would go by words alone; what happens then has tests of its own.
+    # On a machine busy for two seconds, a search would fall back to keywords; other tests cover that fallback.
     os.environ["QUERY_EMBEDDING_TIMEOUT_SECONDS"] = "15"
-    # And a test that stands still between a request's head and its body would be told that it is late.
+    # A test that pauses between a request's head and body would otherwise get a timeout.
     os.environ["BODY_TIMEOUT_SECONDS"] = "10"
     share_models()
     share_settings()
@@ -55,7 +55,7 @@ def pytest_configure() -> None:
 
 @pytest.fixture(scope="session")
 async def redis_url(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> AsyncGenerator[str, None]:
-    """The URL of an embedded Redis that all tests share; each keeps to a KEY_PREFIX of its own, and it is emptied after each file."""
+    """URL of an embedded Redis that all tests share. Each test has its own KEY_PREFIX; the store is emptied after each file."""
     async with embedded_redis(tmp_path_factory.mktemp("redis")) as redis:
         pytestconfig.stash[_REDIS_URL] = redis.url
         yield redis.url
@@ -64,14 +64,14 @@ async def redis_url(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pyte
 
 @pytest.fixture(scope="session")
 async def lasting_redis_url(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[str, None]:
-    """The URL of another one, for the servers that stay for the whole session."""
+    """URL of another embedded Redis, for servers that run for the whole session."""
     async with embedded_redis(tmp_path_factory.mktemp("lasting-redis")) as redis:
         yield redis.url
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _emptied_redis(request: pytest.FixtureRequest) -> Generator[None]:
-    """Takes away what a file's tests leave: a new index reads all keys, and a write of any key is held against all indexes."""
+    """Delete the data of a file's tests: a new index reads all keys, and Redis checks each write against all indexes."""
     yield
     if url := request.config.stash.get(_REDIS_URL, None):
         with Redis.from_url(url) as client:
@@ -80,19 +80,18 @@ def _emptied_redis(request: pytest.FixtureRequest) -> Generator[None]:
 
 @pytest.fixture(scope="session")
 async def local() -> EmbeddingModel:
-    """The real local model, one for all tests of a process."""
+    """Real local embedding model, shared by all tests of a process."""
     return await RememberingEmbedder.open(load_settings())
 
 
 @pytest.fixture(scope="session")
 async def counter() -> TokenCounter:
-    """The token counter."""
     return await TokenCounter.open()
 
 
 @pytest.fixture(scope="session")
 def running_lookalike() -> Generator[Lookalike]:
-    """The model server that `lookalike` hands to one test at a time."""
+    """The model server behind `lookalike`, which one test uses at a time."""
     server = Lookalike().start()
     yield server
     server.stop()
@@ -104,13 +103,13 @@ def lookalike(running_lookalike: Lookalike) -> Generator[Lookalike]:
     running_lookalike.forget()
     yield running_lookalike
     running_lookalike.forget()
-    if not running_lookalike.running:  # a test took it down
+    if not running_lookalike.running:  # a test stopped the server
         running_lookalike.start()
 
 
 @pytest.fixture
 def make_settings() -> Callable[..., Settings]:
-    """Settings with a KEY_PREFIX that no other test has and the local models, changed by what is given."""
+    """Return settings with a unique KEY_PREFIX and the local models; arguments override them."""
     prefix = f"t{str(ULID()).lower()}"
 
     def make(**given: Any) -> Settings:
@@ -127,7 +126,7 @@ def settings(make_settings: Callable[..., Settings]) -> Settings:
 
 @pytest.fixture(scope="session")
 async def live_url(lasting_redis_url: str) -> AsyncGenerator[str, None]:
-    """The base URL of the real thing: the API over the real runtime, on a loopback port."""
+    """Base URL of the API with a real runtime, on a loopback port."""
     settings = load_settings(KEY_PREFIX="api-tests", MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local")
     async with open_runtime(settings, lasting_redis_url) as runtime, serving(create_app(settings, runtime)) as url:
         yield url
@@ -135,14 +134,14 @@ async def live_url(lasting_redis_url: str) -> AsyncGenerator[str, None]:
 
 @pytest.fixture(scope="session")
 async def live(live_url: str) -> AsyncGenerator[httpx.AsyncClient, None]:
-    """A client of the real thing."""
+    """Client of a real server without a worker."""
     async with httpx.AsyncClient(base_url=live_url, timeout=30) as client:
         yield client
 
 
 @pytest.fixture(scope="session")
 async def worked(lasting_redis_url: str) -> AsyncGenerator[httpx.AsyncClient, None]:
-    """A client of the real thing with a worker beside it."""
+    """Client of a real server with a worker."""
     settings = load_settings(KEY_PREFIX="api-worked", MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local")
     async with stack(settings, lasting_redis_url) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
         yield client
@@ -150,8 +149,7 @@ async def worked(lasting_redis_url: str) -> AsyncGenerator[httpx.AsyncClient, No
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks as `quick` what needs no Redis, and what a user relies on first; and puts the slow files first: at the end no process waits
-    for the other's last long file."""
+    """Mark tests that need no Redis, and the fundamentals, as `quick`. Run slow files first, so that no process ends with a long one."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
     for item in items:

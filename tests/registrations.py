@@ -1,4 +1,4 @@
-"""What each feature tells the tests that walk over all: `REGISTRATION` in `registration.py` beside a feature's tests."""
+"""Describe each feature to the tests that cover all of them: `REGISTRATION` in `registration.py` beside a feature's tests."""
 
 from __future__ import annotations
 
@@ -18,109 +18,109 @@ LEVELS = ("features", "extensions")
 Request = tuple[str, str, dict[str, Any], Any]
 """Method, path, query, body."""
 Send = Callable[..., Awaitable[Any]]
-"""Sends a request (method, path, and what httpx takes) and returns the answer's JSON."""
+"""Sends a request (method, path, and httpx arguments) and returns the JSON of the response."""
 
 
 class Registration:
-    """What one feature brings. All of it is empty here: a feature overrides what it has a part in."""
+    """The parts that one feature contributes. All are empty here: a feature overrides its own."""
 
     recorded: ClassVar[Mapping[type[Any], str]] = {}
-    """Its services whose calls `tests/support/api.py` records, and the names of these."""
+    """Its services whose calls `tests/support/api.py` records, and their names."""
     least_bodies: ClassVar[Mapping[tuple[str, str], dict[str, Any]]] = {}
-    """Of each of its routes that takes a body: method and path, and the least body that it takes."""
+    """For each route with a body: method and path, and the smallest valid body."""
     path_parts: ClassVar[Mapping[str, str]] = {}
-    """The parts of these paths that stand for a parameter of the route."""
+    """The segments of these paths that fill a parameter of the route."""
     example_ids: ClassVar[Mapping[str, str]] = {}
-    """Path parameters whose values the server makes: by the operation whose answer's `id` they are."""
+    """Path parameters whose values the server assigns: by the operation whose response has them as `id`."""
     reads: ClassVar[Sequence[Request]] = ()
-    """Requests that whoever may read is answered."""
+    """Requests that a caller with read access may send."""
     writes: ClassVar[Sequence[Request]] = ()
-    """Requests that who may only read is refused."""
+    """Requests that the server refuses for a read-only caller."""
     searches: ClassVar[Sequence[Request]] = ()
-    """Requests that are answered from Redis, and refused while Redis answers nonsense."""
+    """Requests that read from Redis, and fail while Redis returns nonsense."""
     keyed_writes: ClassVar[Sequence[tuple[str, dict[str, Any], Callable[[Any], Any], Any]]] = ()
-    """POSTs that under a key make something once: path, body, what of the answer to a GET of this path shows it, and that."""
+    """POSTs that create one object per idempotency key: path, body, the part of a GET response that shows it, and that GET path."""
     periods: ClassVar[Mapping[str, float]] = {}
-    """Its periodic jobs, and from one run to the next how many seconds pass, with and without long-term memory."""
+    """Its periodic jobs, and the seconds between two runs, with and without long-term memory."""
     export_kinds: ClassVar[frozenset[str]] = frozenset()
-    """The kinds of its lines in the export of a person whom `fill_person` filled."""
+    """The kinds of its lines in the export of a user that `fill_person` filled."""
     refused_kinds: ClassVar[frozenset[str]] = frozenset()
-    """Those of them that no import of a caller who is limited to a user may bring."""
+    """The kinds among them that a caller limited to a user may not import."""
     attacks: ClassVar[Mapping[str, Callable[[Any], list[Request]]]] = {}
-    """Of each of its operations: requests with the hostile ids of `tests/features/access/hostile.py`."""
+    """For each of its operations: requests with the hostile ids of `tests/features/access/hostile.py`."""
     fault_kinds: ClassVar[Mapping[str, Callable[[dict[str, set[Any]], dict[str, Any], bool], None]]] = {}
-    """Of each kind of intent of its actors: what it does to the states that each of its things may have."""
+    """For each kind of intent of its actors: its effect on the possible states of an object."""
 
     def forged_lines(self, ids: Any, user: str) -> list[dict[str, Any]]:
-        """Lines of an export that would write over the victim's."""
+        """Return lines of an export that would overwrite the victim's."""
         return []
 
     async def fill_victim(self, send: Send, where: dict[str, str]) -> dict[str, str]:
-        """Makes what attackers must not see or change; returns the ids that the server gave."""
+        """Create the data that attackers must not see or change; return the ids that the server assigned."""
         return {}
 
     async def read_victim(self, send: Send, made: Mapping[str, str], where: dict[str, str]) -> list[Any]:
-        """All of it, as its owner sees it."""
+        """Return all of it, as its owner sees it."""
         return []
 
     async def fill_person(self, send: Send, user: str) -> None:
-        """Makes something of a person, for exports, imports and erasures."""
+        """Create data of a user, for exports, imports and erasures."""
 
     async def show_person(self, send: Send, user: str) -> dict[str, Any]:
-        """Every answer that tells of it."""
+        """Return every response that contains it."""
         return {}
 
     async def fill_erased(self, send: Send, user: str, namespace: str) -> None:
-        """Makes everything in which the name of a user could stand."""
+        """Create every kind of data that could contain a user's name."""
 
     async def fill_moved(self, client: Any) -> set[tuple[str, str]]:
-        """Writes what the archived server kept of it into a Redis of that server; returns the kinds and names of what cannot be moved."""
+        """Write the archived server's form of it into that server's Redis; return the kinds and names that cannot be migrated."""
         return set()
 
     async def check_moved(self, client: MemoryAPIClient) -> None:
-        """Reads back what was moved."""
+        """Read the migrated data."""
 
     async def delete_moved(self, rig: Any) -> None:
-        """Deletes something that was moved."""
+        """Delete one migrated object."""
 
     async def show_moved(self, rig: Any) -> dict[str, Any]:
-        """All that stands of it in a rig."""
+        """Return all its data in a rig."""
         return {}
 
     async def prepare_stranger(self, http: httpx.AsyncClient, namespace: str) -> tuple[list[tuple[str, str, Any]], list[str]]:
-        """Makes something; returns requests (method, path, body) that must gain a stranger nothing, and paths that must stay readable."""
+        """Create an object; return requests (method, path, body) that must not help a stranger, and paths that must stay readable."""
         return [], []
 
     old_scenarios: ClassVar[int] = 0
-    """How many scenarios its `oldclient_part.py` adds to the program for the archived Python client."""
+    """Number of scenarios that its `oldclient_part.py` adds to the program for the archived Python client."""
     npm_scenarios: ClassVar[int] = 0
-    """How many its `npm_part.mjs` adds to that for the npm client."""
+    """Number of scenarios that its `npm_part.mjs` adds to the program for the npm client."""
     old_readings: ClassVar[frozenset[str]] = frozenset()
-    """The methods of that client that show no memories, but something of this feature."""
+    """Methods of that client that return data of this feature instead of memories."""
 
     async def fill_for_reading(self, send: Callable[[str, str, Any], Awaitable[Any]], namespace: str) -> None:
-        """Makes what these methods read, by requests of a method, a path and a body."""
+        """Create what these methods read, by requests of a method, a path and a body."""
 
     def prompts_of(self, text: str, shown: Sequence[Any]) -> list[Any]:
-        """Prompts to a model with this text wherever a stored one could stand; `shown` are messages of it."""
+        """Return prompts to a model with this text in each place of a stored text; `shown` are messages with it."""
         return []
 
     def fault_actors(self, common: tuple[Any, ...]) -> list[Any]:
-        """Actors of the mixed run of faults, made of what each takes."""
+        """Return actors of the mixed fault run."""
         return []
 
     async def check_faults(self, client: Any, keys: Any, states: Mapping[str, set[Any]], stored: set[str], found: Any) -> None:
-        """Compares what Redis holds with the states that its actors' intents allow, and notes what is wrong."""
+        """Compare the data in Redis with the states that its actors' intents allow, and report differences."""
 
 
 def parts(name: str) -> list[str]:
-    """The files of this name that announced features have beside their tests."""
+    """Return the files with this name beside the tests of announced features."""
     files = [TESTS / level / feature.name / name for feature in FEATURES for level in LEVELS]
     return [str(file) for file in files if file.exists()]
 
 
 @cache
 def registrations() -> tuple[Registration, ...]:
-    """Those of the features that are announced."""
+    """Return the registrations of the announced features."""
     folders = [Path(file).parent.relative_to(TESTS) for file in parts("registration.py")]
     return tuple(import_module(f"tests.{'.'.join(folder.parts)}.registration").REGISTRATION for folder in folders)

@@ -1,1 +1,1 @@
-"""The limits beside which operations are measured."""
+"""The lowest possible costs of operations, for comparison."""

@@ -1,6 +1,6 @@
 """Run limit (b): the fewest Redis commands that each operation needs, through redis-py, on the server's filled store.
 
-`python -m benchmarks.limits.redis_limit` reads jobs from standard input, one per line, and prints what each used.
+`python -m benchmarks.limits.redis_limit` reads jobs from standard input, one per line, and prints the use of each.
 Bodies have the sizes of ours.
 """
 

@@ -12,7 +12,7 @@ _PAUSE_SECONDS = 2.0
 
 
 class Attempts:
-    """Try parts until the run's time is over. `failures` lists every failed try and every part that was left out."""
+    """Try parts until the run's time is over. `failures` lists every failed try and every skipped part."""
 
     def __init__(self, say: Callable[[str], None], seconds: float, *, pause_seconds: float = _PAUSE_SECONDS) -> None:
         self._say = say
@@ -28,14 +28,14 @@ class Attempts:
         for last in (False, True):
             left = self._end - time.monotonic()
             if left <= 0:
-                self._note(what, "left out: the run's time (--minutes) was over")
+                self._note(what, "skipped: the run's time (--minutes) is over")
                 return None
             try:
                 async with asyncio.timeout(min(most_seconds, left)):
                     return await work()
             except TimeoutError as error:
                 why = str(error) or f"took longer than {min(most_seconds, left):.0f} s"
-            # Every error is reported. Later rows do not depend on this part.
+            # Later parts do not depend on this one, so report any error and continue.
             except Exception as error:  # noqa: BLE001 - every failure becomes part of the result
                 why = f"{type(error).__name__}: {error}"
             self._note(what, why, again=not last)
@@ -44,4 +44,4 @@ class Attempts:
 
     def _note(self, what: str, why: str, *, again: bool = False) -> None:
         self.failures.append({"what": what, "why": why[:2000], "again": again})
-        self._say(f"FAILED{' (tried once more)' if again else ''}: {what}: {why[-600:]}")
+        self._say(f"FAILED{' (retrying)' if again else ''}: {what}: {why[-600:]}")

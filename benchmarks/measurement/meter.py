@@ -1,4 +1,4 @@
-"""Measure what processes use between two moments: CPU seconds and memory from /proc, and how much others disturb."""
+"""Measure the CPU seconds and memory of processes between two moments, and the CPU seconds of all other processes."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Meter:
         self._began = time.perf_counter()
 
     def stop(self) -> Used:
-        """Return what was used since `start`."""
+        """Return the use since `start`."""
         wall = time.perf_counter() - self._began
         now = self._read()
         cpu = {name: round(now[name] - self._cpu[name], 6) for name in now}

@@ -1,6 +1,6 @@
 """Combine the rounds of a measurement.
 
-A machine's speed changes from minute to minute, so what is compared is measured in turn.
+A machine's speed changes from minute to minute, so compared series are measured in turn.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Measure one series of requests over kept connections, and what the server's processes use meanwhile."""
+"""Measure one series of requests over kept connections, and the use of the server's processes meanwhile."""
 
 from __future__ import annotations
 

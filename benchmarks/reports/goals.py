@@ -107,7 +107,7 @@ def _growth(result: dict[str, Any]) -> Iterator[Verdict]:
         yield Verdict("search among 1,000,000: p95 at most 3 x that among 10,000", f"{ratio:.2f}", ratio <= 3)
 
 
-_HOW = {"cores": "each with a core of its own", "quota": "each held to a quarter of a core", "cpu": "computed from their CPU per turn"}
+_HOW = {"cores": "each on its own core", "quota": "each limited to a quarter of a core", "cpu": "computed from their CPU per turn"}
 
 
 def _two(result: dict[str, Any]) -> Iterator[Verdict]:
@@ -130,10 +130,10 @@ def _start(result: dict[str, Any]) -> Iterator[Verdict]:
 
 
 def markdown(result: dict[str, Any]) -> str:
-    """Return the goals as a table, after a list of what could not be measured."""
+    """Return the goals as a table, after a list of the failures."""
     rows = [[goal.criterion, goal.measured, "yes" if goal.holds else "no"] for goal in goals(result)]
     failed = "".join(
-        f"- {'once, then measured or listed again' if one['again'] else 'not measured'}: {one['what']}: {one['why'][-300:]}\n"
+        f"- {'failed once, then measured or listed again' if one['again'] else 'not measured'}: {one['what']}: {one['why'][-300:]}\n"
         for one in result.get("failures", ())
     )
-    return (f"### What failed\n\n{failed}\n" if failed else "") + "### Goals\n\n" + table(["asked", "measured", "holds"], rows) + "\n"
+    return (f"### What failed\n\n{failed}\n" if failed else "") + "### Goals\n\n" + table(["goal", "measured", "holds"], rows) + "\n"

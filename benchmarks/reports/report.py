@@ -1,4 +1,4 @@
-"""Show a run as Markdown tables, with each operation beside its limits, or two runs beside each other."""
+"""Show a run as Markdown tables, with each operation and its limits, or compare two runs."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def _operations(result: dict[str, Any]) -> str:
         "p50 beyond (a)+(b)",
         "embedding calls",
     ]
-    return "### Operations beside their limits\n\n" + table(head, rows)
+    return "### Operations and their limits\n\n" + table(head, rows)
 
 
 def _growth(result: dict[str, Any]) -> str:
@@ -135,7 +135,7 @@ def _growth(result: dict[str, Any]) -> str:
     return "### Growth: p50 / p95 in ms, one at a time\n\n" + table(["memories", *names, "bytes each", "Redis MiB"], rows)
 
 
-_HOW = {"quota": ", each held to a quarter of a core", "cpu": ", each given 40 per s"}
+_HOW = {"quota": ", each limited to a quarter of a core", "cpu": ", each given 40 per s"}
 
 
 def _others(result: dict[str, Any]) -> str:
@@ -151,7 +151,7 @@ def _others(result: dict[str, Any]) -> str:
             cpu = f"{_cpu(two[n], 'api'):.2f} / {_cpu(two[n], 'redis'):.2f}"
             rows.append([f"API / Redis CPU s per 1,000 of them, {n} API process(es)", cpu])
     if "rounds" in two:
-        rows.append(["2 API processes beside one, each round", " ".join(f"{ratio:.2f}" for ratio in two["rounds"])])
+        rows.append(["2 API processes compared to one, by round", " ".join(f"{ratio:.2f}" for ratio in two["rounds"])])
         rows.append(["the same by their CPU per turn", f"{two['ratio_by_cpu']:.2f}"])
     if sizes:
         rows.append(["`agent-memory --help`, s", sizes["help_seconds"]])

@@ -39,7 +39,7 @@ def _wrong(result: Mapping[str, Any], *fine: int) -> Verdict:
     wrong = sum(_sum(result[kind]["answers"], fine) for kind in _KINDS)
     answered = sum(_sum(result[kind]["answers"]) for kind in _KINDS)
     measured = f"{wrong} of {answered} answers, {_broken(result)} broken connections"
-    return Verdict(f"no other answer than {', '.join(map(str, fine))}", measured, not wrong and not _broken(result) and answered > 0)
+    return Verdict(f"every answer is one of {', '.join(map(str, fine))}", measured, not wrong and not _broken(result) and answered > 0)
 
 
 def _below(name: str, measured: float | None, limit: float, unit: str) -> Verdict:
@@ -79,7 +79,7 @@ def of_overload(result: Mapping[str, Any]) -> list[Verdict]:
     untimed = sum(result[kind]["refusals without Retry-After"] for kind in _KINDS)
     times = [result[kind]["refusal_p95_ms"] for kind in _KINDS if result[kind]["refusal_p95_ms"] is not None]
     return [
-        Verdict("more is offered than is served", f"{refused} refused", refused > 0),
+        Verdict("requests exceed the capacity", f"{refused} refused", refused > 0),
         _wrong(result, 200, *_REFUSED),
         Verdict("every refusal has Retry-After", f"{untimed} without", untimed == 0),
         _below("refusals p95", max(times, default=None), _REFUSAL_MS, "ms"),

@@ -1,4 +1,4 @@
-"""Make the texts of a run from a seed: the same in every run, like what people tell an assistant, no two alike."""
+"""Make the texts of a run from a seed: the same in every run, similar to messages to an assistant, and all different."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ async def preload(redis_url: str, environment: dict[str, str], first: int, last:
     settings = load_settings(**{**given, "WORKER_INDEX_BATCH": str(_BATCH)})
     async with open_runtime(settings, redis_url) as opened:
         runtime = replace(opened, embedder=_Embedder())
-        await _index(runtime)  # embed what requests have created meanwhile, so that it does not count here
+        await _index(runtime)  # embed memories of earlier requests first, so that they do not count here
         before = await _used(runtime) if first else 0
         began = time.perf_counter()
         for start in range(first, last, _BATCH):

@@ -1,13 +1,13 @@
-/** The client: one attribute for each noun of the API. */
+/** The client: one attribute for each resource of the API. */
 
 import { Blocks, Files, Items, LongTermMemory, Procedures, Profiles, Prompts, Timelines, WorkingMemory } from "./resources.ts";
 import { Transport } from "./transport.ts";
 import type { CallOptions, MemoryClientConfig } from "./transport.ts";
 
 /**
- * Speaks to an agent-memory server.
+ * Calls an agent-memory server.
  *
- * Names of fields are the server's (`user_id`), names of calls and of what only the client knows are TypeScript's (`idempotencyKey`).
+ * Fields of the API keep the server's names (`user_id`). Methods and options of the client have TypeScript's style (`idempotencyKey`).
  */
 export class MemoryClient {
   readonly workingMemory: WorkingMemory;
@@ -35,7 +35,7 @@ export class MemoryClient {
     this.files = new Files(transport);
   }
 
-  /** Whether the server answers, and its version. */
+  /** Checks that the server answers, and returns its version. */
   health(options: CallOptions = {}) {
     return this.#transport.request("GET /v1/health", {}, options);
   }

@@ -1,23 +1,23 @@
 /**
- * Every error of the client, and how a server's refusal becomes one of them.
+ * All errors of the client, and their mapping from the server's error answers.
  *
  * MemoryClientError
- * ├── MemoryValidationError                     refused here, before anything was sent
+ * ├── MemoryValidationError                     invalid input: the client sent no request
  * ├── MemoryNotFoundError                       404
- * ├── MemoryProtocolError                       the server's address cannot be used, or what came back cannot be read
- * └── MemoryServerError                         every other refusal: status, code, problems, retryAfter
+ * ├── MemoryProtocolError                       the server's address is invalid, or its answer is not valid
+ * └── MemoryServerError                         every other error answer: status, code, problems, retryAfter
  *     ├── MemoryAuthError                       401, 403
  *     ├── MemoryConflictError                   409
- *     │   ├── MemoryPreconditionFailedError     412: what was to be changed has another version
- *     │   └── MemoryRequestUnderWayError        409: the first request of an idempotency key has not ended
+ *     │   ├── MemoryPreconditionFailedError     412: the stored version is not the requested one
+ *     │   └── MemoryRequestUnderWayError        409: the first request with this idempotency key is still running
  *     └── MemoryUnavailableError                502, 503, 504, or no connection (no status): try again later
  *         ├── MemoryRateLimitError              429
- *         └── MemoryTimeoutError                no answer in time: the request may have been carried out
+ *         └── MemoryTimeoutError                no answer in time: the server may have carried out the request
  */
 
 const MAX_MESSAGE_CHARS = 500;
 
-/** Root of all errors of this client. */
+/** The base class of all errors of this client. */
 export class MemoryClientError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
@@ -25,28 +25,28 @@ export class MemoryClientError extends Error {
   }
 }
 
-/** The input is wrong; nothing was sent. */
+/** The input is invalid. The client sent no request. */
 export class MemoryValidationError extends MemoryClientError {}
 
-/** The server's address cannot be used, or its answer is not one of this API. */
+/** The server's address is invalid, or its answer does not belong to this API. */
 export class MemoryProtocolError extends MemoryClientError {}
 
-/** No such session, memory, block or procedure. */
+/** The session, memory, block or procedure does not exist. */
 export class MemoryNotFoundError extends MemoryClientError {
   readonly status = 404;
 }
 
-/** One field that the server refused. */
+/** A field that the server refused. */
 export interface Problem {
-  /** The field's path in the body or among the parameters, such as `messages.0.content`. */
+  /** The field's path in the body or the parameters, such as `messages.0.content`. */
   field: string;
-  /** What is wrong with it. */
+  /** The reason, for people. */
   message: string;
-  /** The server's stable word for that. */
+  /** The server's stable code for the reason. */
   type: string;
 }
 
-/** What is known of a refusal. */
+/** The details of an error answer. */
 export interface Refusal {
   status?: number;
   code?: string;
@@ -55,15 +55,15 @@ export interface Refusal {
   cause?: unknown;
 }
 
-/** The server refused or failed. */
+/** The server refused the request, or failed. */
 export class MemoryServerError extends MemoryClientError {
-  /** The HTTP status; undefined when there was no answer. */
+  /** The HTTP status, or undefined if there was no answer. */
   readonly status: number | undefined;
-  /** The server's stable word for the reason, if it gave one. */
+  /** The server's stable code for the reason, if the answer has one. */
   readonly code: string | undefined;
-  /** How many seconds the server asks to wait. */
+  /** The seconds to wait before a retry, if the server names them. */
   readonly retryAfter: number | undefined;
-  /** The fields that a 422 is about. */
+  /** The invalid fields of a 422. */
   readonly problems: readonly Problem[];
 
   constructor(message: string, refusal: Refusal = {}) {
@@ -75,25 +75,25 @@ export class MemoryServerError extends MemoryClientError {
   }
 }
 
-/** The credentials are missing, wrong, or do not allow this. */
+/** The credentials are missing or invalid, or do not allow the request. */
 export class MemoryAuthError extends MemoryServerError {}
 
-/** The request conflicts with stored data or with work in progress. */
+/** The request conflicts with stored data or with running work. */
 export class MemoryConflictError extends MemoryServerError {}
 
-/** What was to be changed is not at the version that the request named. */
+/** The stored version is not the one that the request named. */
 export class MemoryPreconditionFailedError extends MemoryConflictError {}
 
-/** The first request under this idempotency key is being carried out: after `retryAfter` seconds ask again. */
+/** The first request with this idempotency key is still running. Retry after `retryAfter` seconds. */
 export class MemoryRequestUnderWayError extends MemoryConflictError {}
 
-/** The server cannot be reached or is busy. */
+/** The server is unreachable or busy. */
 export class MemoryUnavailableError extends MemoryServerError {}
 
-/** A limit of the caller's is reached; `retryAfter` is how many seconds the server asks to wait. */
+/** The caller reached a rate limit. Retry after `retryAfter` seconds. */
 export class MemoryRateLimitError extends MemoryUnavailableError {}
 
-/** No answer came in time; the request may have been carried out all the same. */
+/** The server did not answer in time. It may still have carried out the request. */
 export class MemoryTimeoutError extends MemoryUnavailableError {}
 
 const BY_STATUS: Record<number, typeof MemoryServerError> = {
@@ -107,7 +107,7 @@ const BY_STATUS: Record<number, typeof MemoryServerError> = {
   504: MemoryUnavailableError,
 };
 
-/** The error that an answer outside 2xx means; `place` is method and path, `text` the body. */
+/** Returns the error for an answer outside 2xx. `place` is the method and path, `text` the body. */
 export function errorOfResponse(place: string, response: Response, text: string): MemoryClientError {
   const body = jsonObject(text);
   const problems = Array.isArray(body["detail"]) ? body["detail"].flatMap(problemOf) : [];

@@ -1,4 +1,4 @@
-/** The nouns of the API: each is an attribute of the client, and its calls are one request each. */
+/** The resources of the API. Each is an attribute of the client, and most calls send one request. */
 
 import { MemoryNotFoundError } from "./errors.ts";
 import { newId } from "./transport.ts";
@@ -20,13 +20,13 @@ class Resource {
     this.transport = transport;
   }
 
-  /** `values` with the client's namespace where they name none; null stays, and means none. */
+  /** Adds the client's namespace to `values` without one. Null stays, and means no namespace. */
   protected within<Values extends object>(values: Values & { namespace?: string | null }): Values {
     const { namespace = this.transport.namespace } = values;
     return namespace === undefined ? values : { ...values, namespace };
   }
 
-  /** A search within `namespace`, or that of the client, where it names none itself. */
+  /** Adds `namespace`, or the client's namespace, to a search without one. */
   protected filtered(search: SearchRequest, namespace: string | null = this.transport.namespace ?? null): SearchRequest {
     return search.namespace === undefined && namespace !== null ? { ...search, namespace: { eq: namespace } } : search;
   }
@@ -34,35 +34,35 @@ class Resource {
 
 type SessionPath = "/v1/working-memory/{session_id}";
 
-/** A message as chat APIs have it: the server makes its id and time where it has none, and keeps fields of its own such as `tool_calls`. */
+/** A message in the form of chat APIs. The server adds a missing id and time, and stores other fields such as `tool_calls`. */
 export type MessageInput = Omit<MemoryMessage, "content"> & { role: string; content?: MemoryMessage["content"] };
 
-/** A session's messages and data, or the body that replaces them. */
+/** The messages and data that replace a session. */
 export type SessionInput = Omit<Body<`PUT ${SessionPath}`>, "messages"> & { messages?: MessageInput[] };
 
-/** A session as it is read: `messages` are always there. */
+/** A stored session. It always has `messages`. */
 export type Session = Answer<`GET ${SessionPath}`> & { messages: MemoryMessage[] };
 
 /** Working memory: the messages and data of sessions. */
 export class WorkingMemory extends Resource {
-  /** The ids of sessions, newest first. */
+  /** Lists the ids of sessions, newest first. */
   list(options: Options<"GET /v1/working-memory/"> = {}) {
     return this.transport.request("GET /v1/working-memory/", {}, this.within(options));
   }
 
-  /** A session. Rejects with MemoryNotFoundError. */
+  /** Returns a session. Rejects with MemoryNotFoundError. */
   get(sessionId: string, options: Options<`GET ${SessionPath}`> = {}) {
     return this.transport.request(`GET ${P.session}`, { session_id: sessionId }, this.within(options)) as Promise<Session>;
   }
 
-  /** Replaces a session, or makes it. `user_id` and `namespace` may stand in either argument. */
+  /** Creates or replaces a session. Pass `user_id` and `namespace` in either argument. */
   put(sessionId: string, session: SessionInput, options: Options<`PUT ${SessionPath}`> = {}) {
     const body = this.within({ ...session, ...owner(options, session) }) as Body<`PUT ${SessionPath}`>;
     const { user_id: _user, namespace: _namespace, ...rest } = options;
     return this.transport.request(`PUT ${P.session}`, { session_id: sessionId }, rest, body) as Promise<Session>;
   }
 
-  /** Adds messages to the end of a session, which is made when it does not exist. They get their ids here, so that a repeat is harmless. */
+  /** Appends messages to a session, and creates it if it does not exist. The client adds missing ids, so that a retry stores nothing twice. */
   append(
     sessionId: string,
     messages: MessageInput[],
@@ -74,18 +74,18 @@ export class WorkingMemory extends Resource {
     return this.transport.request(`POST ${P.session}/messages`, { session_id: sessionId }, rest, body);
   }
 
-  /** Sets keys of a session's `data`; null removes one. */
+  /** Sets keys of a session's `data`. Null removes a key. */
   updateData(sessionId: string, data: Record<string, unknown>, options: Options<`PATCH ${SessionPath}/data`> = {}) {
     const body = { data } as Body<`PATCH ${SessionPath}/data`>;
     return this.transport.request(`PATCH ${P.session}/data`, { session_id: sessionId }, this.within(options), body) as Promise<Session>;
   }
 
-  /** Deletes a session, and with `memories` what was remembered of it; one that does not exist is no error. */
+  /** Deletes a session, and with `memories` also its memories. A missing session is no error. */
   delete(sessionId: string, options: Options<`DELETE ${SessionPath}`> = {}) {
     return this.transport.request(`DELETE ${P.session}`, { session_id: sessionId }, this.within(options));
   }
 
-  /** Lets the server do now what waits on a session: promotion, summary, facts. */
+  /** Starts the waiting work of a session now: promotion, summary, facts. */
   flush(sessionId: string, options: Options<`POST ${SessionPath}/flush`> = {}) {
     return this.transport.request(`POST ${P.session}/flush`, { session_id: sessionId }, this.within(options));
   }
@@ -93,34 +93,34 @@ export class WorkingMemory extends Resource {
 
 type MemoryPath = "/v1/long-term-memory/{memory_id}";
 
-/** How many ids one request deletes: they stand in its URL. */
+/** The maximum number of ids in a delete request, whose URL contains them. */
 const MOST_DELETED = 100;
 
-/** Long-term memory: what is remembered across sessions. */
+/** Long-term memory: memories across sessions. */
 export class LongTermMemory extends Resource {
-  /** Stores memories, which get their ids here unless they have some; one with the id of a stored one replaces it. */
+  /** Stores memories. The client adds missing ids. A memory with the id of a stored memory replaces it. */
   create(memories: ClientMemoryRecord[], options: Options<"POST /v1/long-term-memory/"> & { deduplicate?: boolean } = {}) {
     const { deduplicate = true, ...rest } = options;
     const records = memories.map((memory) => this.within({ ...memory, id: memory.id ?? newId() })) as MemoryRecord[];
     return this.transport.request("POST /v1/long-term-memory/", {}, rest, { memories: records, deduplicate });
   }
 
-  /** The memories that fit a text and filters, best first: `search({ text: "tea", user_id: { eq: "ada" } })`. */
+  /** Returns the memories that match a text and filters, best first: `search({ text: "tea", user_id: { eq: "ada" } })`. */
   search(search: Body<"POST /v1/long-term-memory/search">, options: Options<"POST /v1/long-term-memory/search"> = {}) {
     return this.transport.request("POST /v1/long-term-memory/search", {}, options, this.filtered(search));
   }
 
-  /** A memory. Rejects with MemoryNotFoundError. */
+  /** Returns a memory. Rejects with MemoryNotFoundError. */
   get(memoryId: string, options: Options<`GET ${MemoryPath}`> = {}) {
     return this.transport.request(`GET ${P.memory}`, { memory_id: memoryId }, options);
   }
 
-  /** Changes the given fields of a memory; null clears one. Rejects with MemoryNotFoundError. */
+  /** Changes the given fields of a memory. Null clears a field. Rejects with MemoryNotFoundError. */
   edit(memoryId: string, changes: Body<`PATCH ${MemoryPath}`>, options: Options<`PATCH ${MemoryPath}`> = {}) {
     return this.transport.request(`PATCH ${P.memory}`, { memory_id: memoryId }, options, changes);
   }
 
-  /** Deletes memories by their ids, of which at most 100 are sent at once; `status` counts those that existed. */
+  /** Deletes memories by their ids, in requests of at most 100 ids. `status` counts the deleted memories. */
   async delete(memoryIds: string[], options: Omit<Options<"DELETE /v1/long-term-memory">, "memory_ids"> = {}) {
     let deleted = 0;
     for (let start = 0; start === 0 || start < memoryIds.length; start += MOST_DELETED) {
@@ -131,22 +131,22 @@ export class LongTermMemory extends Resource {
     return { status: `ok, deleted ${deleted} memories` };
   }
 
-  /** Forgets by a policy (age, inactivity, budget) within a user, namespace or session; `dry_run` only says what it would. */
+  /** Deletes memories of a user, namespace or session by a policy (age, inactivity, budget). `dry_run` only lists them. */
   forget(policy: Body<"POST /v1/long-term-memory/forget">, options: Options<"POST /v1/long-term-memory/forget"> = {}) {
     return this.transport.request("POST /v1/long-term-memory/forget", {}, this.within(options), policy);
   }
 
-  /** Forgets what a user asks to be forgotten, by their words or by ids; the receipt's id undoes it. Sent once, also with an `idempotencyKey`. */
+  /** Deletes the memories that a user asks to forget, by the user's words or by ids. Undo it with the receipt's id. Retried only if it did not reach the server. */
   forgetByRequest(request: Body<"POST /v1/memory/forget">, options: Options<"POST /v1/memory/forget"> = {}) {
     return this.transport.request("POST /v1/memory/forget", {}, options, this.within(request));
   }
 
-  /** What `forgetByRequest` took or, after `undoForget`, what came back. */
+  /** Returns what `forgetByRequest` deleted, or what `undoForget` restored. */
   getForgotten(receiptId: string, options: Options<"GET /v1/memory/forget/{receipt_id}"> = {}) {
     return this.transport.request("GET /v1/memory/forget/{receipt_id}", { receipt_id: receiptId }, options);
   }
 
-  /** Brings back what `forgetByRequest` took. */
+  /** Restores what `forgetByRequest` deleted. */
   undoForget(receiptId: string, options: Options<"POST /v1/memory/forget/{receipt_id}/undo"> = {}) {
     return this.transport.request("POST /v1/memory/forget/{receipt_id}/undo", { receipt_id: receiptId }, options);
   }
@@ -154,7 +154,7 @@ export class LongTermMemory extends Resource {
 
 /** Memory prompts: messages ready for a chat model. */
 export class Prompts extends Resource {
-  /** A session and the memories that fit a query, as messages; `format` says for which API. */
+  /** Returns a session and the memories that match a query as messages, for the API named by `format`. */
   render(request: Body<"POST /v1/memory/prompt">, options: Options<"POST /v1/memory/prompt"> = {}) {
     const { session, long_term_search: search } = request;
     const namespace = request.namespace === undefined ? session?.namespace : request.namespace;
@@ -167,22 +167,22 @@ export class Prompts extends Resource {
   }
 }
 
-/** What is stable and what is current about a user. */
+/** Profiles: stable and current facts about a user. */
 export class Profiles extends Resource {
-  /** The profile of `user_id`. */
+  /** Returns the profile of `user_id`. */
   get(options: Options<"GET /v1/profile">) {
     return this.transport.request("GET /v1/profile", {}, this.within(options));
   }
 
-  /** Orders that a profile be made anew from the memories. */
+  /** Starts to rebuild a profile from the memories. */
   rebuild(options: Options<"POST /v1/profile/rebuild">) {
     return this.transport.request("POST /v1/profile/rebuild", {}, this.within(options));
   }
 }
 
-/** What happened when. */
+/** Timelines: events by time. */
 export class Timelines extends Resource {
-  /** The events of `user_id` between `from` and `to`. */
+  /** Returns the events of `user_id` between `from` and `to`. */
   get(options: Options<"GET /v1/timeline">) {
     return this.transport.request("GET /v1/timeline", {}, this.within(options));
   }
@@ -190,49 +190,49 @@ export class Timelines extends Resource {
 
 type BlockPath = "/v1/blocks/{label}";
 
-/** Memory blocks: labeled texts in every prompt of their owner, an agent, a user, a namespace or several of these. */
+/** Memory blocks: labeled texts in every prompt of their owner. An owner is an agent, user or namespace, or a combination. */
 export class Blocks extends Resource {
-  /** The blocks of exactly this owner; with `shown` all that a prompt of these names shows. */
+  /** Lists the blocks of exactly this owner, or with `shown` all blocks that a prompt for these ids shows. */
   list(options: Options<"GET /v1/blocks"> = {}) {
     return this.transport.request("GET /v1/blocks", {}, this.within(options));
   }
 
-  /** A block. Rejects with MemoryNotFoundError. */
+  /** Returns a block. Rejects with MemoryNotFoundError. */
   get(label: string, options: Options<`GET ${BlockPath}`> = {}) {
     return this.transport.request(`GET ${P.block}`, { label }, this.within(options));
   }
 
-  /** Makes a block, or changes what is given of one. */
+  /** Creates a block, or changes the given fields. */
   put(label: string, block: Body<`PUT ${BlockPath}`>, options: Options<`PUT ${BlockPath}`> = {}) {
     return this.transport.request(`PUT ${P.block}`, { label }, this.within(options), block);
   }
 
-  /** Edits the text: `append`, `insert`, `replace` or `rethink`. Sent once; takes `ifMatch`, no `idempotencyKey`. */
+  /** Edits the text: `append`, `insert`, `replace` or `rethink`. Retried only if it did not reach the server. Use `ifMatch`, not `idempotencyKey`. */
   edit(label: string, edit: Body<`PATCH ${BlockPath}`>, options: Options<`PATCH ${BlockPath}`> = {}) {
     return this.transport.request(`PATCH ${P.block}`, { label }, this.within(options), edit);
   }
 
-  /** Deletes a block with its history; one that does not exist is no error. */
+  /** Deletes a block with its history. A missing block is no error. */
   delete(label: string, options: Options<`DELETE ${BlockPath}`> = {}) {
     return this.transport.request(`DELETE ${P.block}`, { label }, this.within(options));
   }
 
-  /** The changes of a block, oldest first. */
+  /** Returns the changes of a block, oldest first. */
   history(label: string, options: Options<`GET ${BlockPath}/history`> = {}) {
     return this.transport.request(`GET ${P.block}/history`, { label }, this.within(options));
   }
 
-  /** Undoes the change that made `version`, or the newest. */
+  /** Undoes the change that created `version`, or the newest change. */
   undo(label: string, change: Body<`POST ${BlockPath}/undo`> = {}, options: Options<`POST ${BlockPath}/undo`> = {}) {
     return this.transport.request(`POST ${P.block}/undo`, { label }, this.within(options), change);
   }
 
-  /** Shows a block in the prompts of another owner, too. */
+  /** Also shows a block in the prompts of another owner. */
   attach(label: string, to: BlockAttachRequest, options: Options<`POST ${BlockPath}/attach`> = {}) {
     return this.transport.request(`POST ${P.block}/attach`, { label }, this.within(options), to);
   }
 
-  /** Shows a block in the prompts of another owner no longer. */
+  /** Stops showing a block in the prompts of another owner. */
   detach(label: string, from: BlockAttachRequest, options: Options<`POST ${BlockPath}/detach`> = {}) {
     return this.transport.request(`POST ${P.block}/detach`, { label }, this.within(options), from);
   }
@@ -240,24 +240,24 @@ export class Blocks extends Resource {
 
 type ProcedurePath = "/v1/procedures/{procedure_id}";
 
-/** Procedures: what worked, and when to use it. */
+/** Procedures: steps that worked, and when to use them. */
 export class Procedures extends Resource {
   /** Stores a procedure. */
   create(procedure: Body<"POST /v1/procedures">, options: Options<"POST /v1/procedures"> = {}) {
     return this.transport.request("POST /v1/procedures", {}, options, this.within(procedure));
   }
 
-  /** The procedures of an owner. */
+  /** Lists the procedures of an owner. */
   list(options: Options<"GET /v1/procedures"> = {}) {
     return this.transport.request("GET /v1/procedures", {}, this.within(options));
   }
 
-  /** The procedures that fit a situation, best first. */
+  /** Returns the procedures that match a situation, best first. */
   search(search: Body<"POST /v1/procedures/search">, options: Options<"POST /v1/procedures/search"> = {}) {
     return this.transport.request("POST /v1/procedures/search", {}, options, this.within(search));
   }
 
-  /** A procedure. Rejects with MemoryNotFoundError. */
+  /** Returns a procedure. Rejects with MemoryNotFoundError. */
   get(procedureId: string, options: Options<`GET ${ProcedurePath}`> = {}) {
     return this.transport.request(`GET ${P.procedure}`, { procedure_id: procedureId }, options);
   }
@@ -272,7 +272,7 @@ export class Procedures extends Resource {
     return this.transport.request(`DELETE ${P.procedure}`, { procedure_id: procedureId }, options);
   }
 
-  /** Says whether a procedure helped. */
+  /** Reports whether a procedure helped. */
   giveFeedback(
     procedureId: string,
     feedback: Body<`POST ${ProcedurePath}/feedback`>,
@@ -289,7 +289,7 @@ export class Items extends Resource {
     return this.transport.request("PUT /v1/items", {}, this.within(options), item);
   }
 
-  /** A value, or undefined when it is not there. */
+  /** Returns a value, or undefined if it does not exist. */
   async get(path: string[], key: string, options: Owned<"GET /v1/items"> = {}): Promise<Answer<"GET /v1/items"> | undefined> {
     try {
       return await this.transport.request("GET /v1/items", {}, this.within({ ...options, path, key }));
@@ -299,17 +299,17 @@ export class Items extends Resource {
     }
   }
 
-  /** Deletes a value; one that is not there is no error. */
+  /** Deletes a value. A missing value is no error. */
   delete(path: string[], key: string, options: Owned<"DELETE /v1/items"> = {}) {
     return this.transport.request("DELETE /v1/items", {}, this.within({ ...options, path, key }));
   }
 
-  /** The items under a path: those that fit a query best first, or by path and key without one. */
+  /** Returns the items under a path: matches of a query, best first, or all items by path and key without a query. */
   search(search: Body<"POST /v1/items/search">, options: Options<"POST /v1/items/search"> = {}) {
     return this.transport.request("POST /v1/items/search", {}, this.within(options), search);
   }
 
-  /** The namespace paths that hold items, sorted. */
+  /** Lists the namespace paths that contain items, sorted. */
   listNamespaces(filter: Body<"POST /v1/items/namespaces"> = {}, options: Options<"POST /v1/items/namespaces"> = {}) {
     return this.transport.request("POST /v1/items/namespaces", {}, this.within(options), filter);
   }
@@ -317,19 +317,19 @@ export class Items extends Resource {
 
 type FilePath = "/v1/files/{file_id}";
 
-/** Files: documents whose text becomes passages that searches and prompts find. */
+/** Files: documents whose passages searches and prompts find. */
 export class Files extends Resource {
-  /** Uploads a file, which a worker then reads. Other bytes under the same name replace it; the same bytes change nothing. */
+  /** Uploads a file, which a worker then reads. Other content under the same name replaces the file. The same content changes nothing. */
   upload(name: string, data: string | Uint8Array<ArrayBuffer> | Blob, options: Omit<Options<"POST /v1/files">, "name"> = {}) {
     return this.transport.request("POST /v1/files", {}, this.within({ ...options, name }), data as Body<"POST /v1/files">);
   }
 
-  /** A user's files, newest first. */
+  /** Lists a user's files, newest first. */
   list(options: Options<"GET /v1/files"> = {}) {
     return this.transport.request("GET /v1/files", {}, this.within(options));
   }
 
-  /** A file: its state, its counts, and why the server could not read it. Rejects with MemoryNotFoundError. */
+  /** Returns a file: its state, its counts, and why the server could not read it. Rejects with MemoryNotFoundError. */
   get(fileId: string, options: Options<`GET ${FilePath}`> = {}) {
     return this.transport.request("GET /v1/files/{file_id}", { file_id: fileId }, this.within(options));
   }
@@ -340,10 +340,10 @@ export class Files extends Resource {
   }
 }
 
-/** The options of an item's call without what says which item. */
+/** The options of an item's call, without the fields that identify the item. */
 type Owned<Name extends keyof Operations> = Omit<Options<Name>, "path" | "key">;
 
-/** Paths that several calls share. */
+/** Paths that several calls use. */
 const P = {
   session: "/v1/working-memory/{session_id}",
   memory: "/v1/long-term-memory/{memory_id}",
@@ -351,7 +351,7 @@ const P = {
   procedure: "/v1/procedures/{procedure_id}",
 } as const;
 
-/** The user and namespace that either says; options come first. */
+/** Returns the user and namespace from either argument. The options take precedence. */
 function owner(
   options: { user_id?: string | null; namespace?: string | null },
   session: { user_id?: string | null; namespace?: string | null },

@@ -1,4 +1,4 @@
-/** Sends requests over fetch, and repeats what is safe to repeat. */
+/** Sends requests with fetch, and retries them if that is safe. */
 
 import {
   MemoryClientError,
@@ -18,38 +18,38 @@ export type OperationName = keyof Operations;
 export type Body<Name extends OperationName> = Operations[Name]["body"];
 export type Answer<Name extends OperationName> = Operations[Name]["answer"];
 
-/** What every call takes beside the parameters of its operation. */
+/** The options of every call. */
 export interface CallOptions {
-  /** Ends the call: it is rejected with the signal's reason. */
+  /** Cancels the call, which rejects with the signal's reason. */
   signal?: AbortSignal;
-  /** Milliseconds for each attempt; the client's own when not given. What `wait` asks for is added. */
+  /** Milliseconds for each attempt (default: the client's timeout). The client adds the time of `wait`. */
   timeout?: number;
-  /** A key of your own for a POST: the server carries out one request under it and answers it again. Where it counts, one is made otherwise. */
+  /** The idempotency key of a POST. The server carries out one request with a key, and repeats its answer. The client adds a key where needed. */
   idempotencyKey?: string;
-  /** The version that what is changed must have. */
+  /** Change only this version. Otherwise the call rejects with MemoryPreconditionFailedError. */
   ifMatch?: number;
-  /** The media type of a file; the ending of its name counts when not given. */
+  /** The media type of a file (default: by the extension of its name). */
   mediaType?: string;
 }
 
-/** The parameters of an operation's query, as the server names them, and those of the call. */
+/** The query parameters of an operation, with the server's names, and the options of the call. */
 export type Options<Name extends OperationName> = Operations[Name]["query"] & CallOptions;
 
-/** How a client reaches its server, and what it fills in when a call does not say. */
+/** The server's address, credentials, and defaults of calls. */
 export interface MemoryClientConfig {
   /** The server's address, such as `http://127.0.0.1:8000`. */
   baseUrl: string;
-  /** Goes out as `Authorization: Bearer`. */
+  /** Sent as `Authorization: Bearer`. */
   bearerToken?: string;
-  /** Goes out as `X-API-Key`. */
+  /** Sent as `X-API-Key`. */
   apiKey?: string;
-  /** Limits every call to this user's data, also calls that take only an id. Goes out as `X-Acting-User`. */
+  /** Limits every call to this user's data, even calls that take only an id. Sent as `X-Acting-User`. */
   actingUser?: string;
-  /** The namespace of calls that name none; `null` in a call means none. */
+  /** The default namespace of calls. Pass `null` in a call for no namespace. */
   namespace?: string;
-  /** Milliseconds for each attempt: 30,000 when not given. */
+  /** Milliseconds for each attempt (default: 30,000). */
   timeout?: number;
-  /** How often a request that is safe to repeat is repeated: 2 when not given. */
+  /** The maximum number of retries of a request that is safe to retry (default: 2). */
   maxRetries?: number;
   /** Replaces the global `fetch`. */
   fetch?: typeof globalThis.fetch;
@@ -57,14 +57,14 @@ export interface MemoryClientConfig {
 
 const FIRST_WAIT_MS = 100;
 const MAX_WAIT_MS = 10_000;
-/** What `wait: true` and stages mean to the server. */
+/** The time that the server waits for `wait: true` and for stages. */
 const WAIT_MS = 10_000;
 const NOT_RECEIVED = 408;
 const RETRIED = new Set([429, 502, 503, 504]);
-/** What fetch of node, Deno and Bun says when no connection came about; browsers do not tell. */
+/** Error codes of node, Deno and Bun if there was no connection. Browsers do not report the reason. */
 const NEVER_SENT = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "UND_ERR_CONNECT_TIMEOUT", "ConnectionRefused"]);
 
-/** What would count twice if it were done twice; the server knows a repeat by its key. */
+/** Operations that need an idempotency key, because a second request would change data again. */
 const UNDER_A_KEY = new Set<OperationName>([
   "POST /v1/long-term-memory/",
   "POST /v1/long-term-memory/forget",
@@ -76,9 +76,9 @@ const UNDER_A_KEY = new Set<OperationName>([
   "POST /v1/procedures/{procedure_id}/feedback",
   "POST /v1/procedures/{procedure_id}/undo",
 ]);
-/** Operations whose body is a file, sent as it is. */
+/** Operations whose body is the content of a file. */
 const SENT_AS_IS = new Set<OperationName>(["POST /v1/files"]);
-/** What would count twice even under a key: the server keeps no receipt under one, and heeds none of a PATCH. */
+/** Operations that the client repeats only if they did not reach the server. A second request would change data again, even with a key. */
 const SENT_ONCE = new Set<OperationName>(["PATCH /v1/blocks/{label}", "POST /v1/memory/forget"]);
 
 export class Transport {
@@ -97,7 +97,7 @@ export class Transport {
     this.namespace = config.namespace;
     this.#timeout = config.timeout ?? 30_000;
     this.#maxRetries = config.maxRetries ?? 2;
-    // Called as a function of nobody's: that of browsers refuses to be a method.
+    // Call fetch as a plain function, because browsers refuse it as a method of another object.
     this.#fetch = (input, init) => (config.fetch ?? globalThis.fetch)(input, init);
     this.#headers = { Accept: "application/json", "X-Client-Version": VERSION, "X-Agent-Memory-Types": "procedural" };
     if (config.apiKey !== undefined) this.#headers["X-API-Key"] = printable("apiKey", config.apiKey);
@@ -105,7 +105,7 @@ export class Transport {
     if (config.actingUser !== undefined) this.#headers["X-Acting-User"] = encodeURIComponent(config.actingUser);
   }
 
-  /** The answer to an operation, after as many attempts as are safe. Rejects with a MemoryClientError, or with the reason of `signal`. */
+  /** Sends a request, with retries if they are safe, and returns its answer. Rejects with a MemoryClientError, or with the reason of `signal`. */
   async request<Name extends OperationName>(
     name: Name,
     path: Operations[Name]["path"],
@@ -118,7 +118,9 @@ export class Transport {
     const headers: Record<string, string> = { ...this.#headers };
     if (ifMatch !== undefined) headers["If-Match"] = `"${ifMatch}"`;
     if (idempotencyKey !== undefined && method !== "POST" && SENT_ONCE.has(name))
-      throw new MemoryValidationError("idempotencyKey: the server ignores it here: pass ifMatch, so that a repeat changes nothing");
+      throw new MemoryValidationError(
+        "idempotencyKey: this operation ignores it. Pass ifMatch, so that a repeated request changes nothing",
+      );
     const key = idempotencyKey ?? (UNDER_A_KEY.has(name) ? newId() : undefined);
     if (key !== undefined && method === "POST") headers["Idempotency-Key"] = printable("idempotencyKey", key);
     const isFile = SENT_AS_IS.has(name);
@@ -178,7 +180,7 @@ interface Failure {
 
 type Outcome = { answer: unknown } | Failure;
 
-/** Not after a timeout of the answer: whoever waited once that long decides again. */
+/** True if a retry is safe. False after a timeout: a retry would double the caller's wait. */
 function isRepeatable({ error, neverSent, brokenOff }: Failure, idempotent: boolean): boolean {
   if (neverSent) return true;
   if (!(error instanceof MemoryServerError)) return false;
@@ -187,9 +189,9 @@ function isRepeatable({ error, neverSent, brokenOff }: Failure, idempotent: bool
 }
 
 /**
- * Milliseconds to wait before repetition `attempt` (from 1), or undefined when the server asks for more than we wait.
+ * Returns the milliseconds to wait before retry `attempt` (from 1), or undefined if the server asks for more than the client waits.
  *
- * A first request that is under way mostly ends in a moment; its `Retry-After` is for the case that its process died.
+ * Ignores the `Retry-After` of a first request that is still running. It applies if the server's process died; usually the request ends soon.
  */
 function waitBefore(attempt: number, error: MemoryClientError): number | undefined {
   const asksToWait = error instanceof MemoryServerError && !(error instanceof MemoryRequestUnderWayError);
@@ -213,7 +215,7 @@ function sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
   });
 }
 
-/** The path of an operation. URLs fold `.` and `..`, however they are written, into another path: these cannot be sent. */
+/** Fills in the path of an operation. Refuses `.` and `..`, because URLs resolve them, even encoded, to another path. */
 function filled(template: string, values: Record<string, string>): string {
   return template.replace(/\{(\w+)\}/g, (_, name: string) => {
     const value = values[name];
@@ -223,7 +225,7 @@ function filled(template: string, values: Record<string, string>): string {
   });
 }
 
-/** The query of a URL: parameters that are neither undefined nor null; lists are repeated. */
+/** Returns the query of a URL. Omits undefined and null, and repeats the parameter for each value of a list. */
 function queryOf(query: Record<string, unknown>): string {
   const pairs = Object.entries(query).flatMap(([name, value]) =>
     (Array.isArray(value) ? value : [value])
@@ -266,7 +268,7 @@ function waitMs(wait: unknown): number {
 
 const DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
-/** A new ULID. */
+/** Returns a new ULID. */
 export function newId(): string {
   let time = Date.now();
   let id = "";

@@ -1,4 +1,4 @@
-/** A middleware for the Vercel AI SDK: what is remembered goes into each call's system message, and what is said into a session. */
+/** A middleware for the Vercel AI SDK. It adds memories to each call's system message, and stores the conversation in a session. */
 
 import type { LanguageModelMiddleware } from "ai";
 import type { MemoryClient } from "./client.ts";
@@ -8,25 +8,25 @@ import type { CallOptions } from "./transport.ts";
 import type { Operations } from "./types.ts";
 
 export interface MemoryMiddlewareOptions {
-  /** Whose memories are searched, and whose session it is. */
+  /** The user whose memories the middleware searches, and who owns the session. */
   userId: string;
-  /** The session that messages are appended to. */
+  /** The session to which the middleware appends messages. */
   sessionId: string;
-  /** The client's own when not given. */
+  /** The namespace (default: the client's namespace). */
   namespace?: string;
   /** The agent whose memory blocks the prompt shows. */
   agentId?: string;
-  /** How memories are searched: the filters and the limit of a search. */
+  /** The filters and the limit of the search for memories. */
   search?: Search;
-  /** Tokens that what is remembered may take; the server's default when not given. */
+  /** The token budget of the memories (default: the server's). */
   maxTokens?: number;
-  /** Whether messages are appended to the session: true when not given. */
+  /** Set to false to append no messages to the session (default: true). */
   store?: boolean;
-  /** Milliseconds that a call of the model waits for the memory at most, before it and after it: 5,000 when not given. */
+  /** The maximum milliseconds to wait for the memory server before and after each model call (default: 5,000). */
   timeout?: number;
-  /** Whether a failure of the memory fails the model's call, too. Otherwise `onError` is told, and the call goes on. */
+  /** If true, a failure of the memory fails the model call. Otherwise the middleware calls `onError` and continues (default: false). */
   required?: boolean;
-  /** Is told of failures that break nothing: `console.warn` when not given. */
+  /** Called with each failure of the memory that does not fail the model call (default: `console.warn`). */
   onError?: (error: unknown) => void;
 }
 
@@ -39,17 +39,17 @@ type Content = Awaited<ReturnType<Generate>>["content"][number];
 type Part = Awaited<ReturnType<Stream>>["stream"] extends ReadableStream<infer Chunk> ? Chunk : never;
 
 /**
- * The memory of one user's session, for `wrapLanguageModel({ model, middleware })`. Make one for each request: it is cheap.
+ * Returns a middleware for one user's session, for `wrapLanguageModel({ model, middleware })`. Create one for each request, which is cheap.
  *
- * Before a call the memories that fit the user's newest message are put into the system message; after it what is new of the
- * conversation and the model's answer are appended to the session, with tool calls and their results. An answer that fails or is broken off
- * is not stored. Throws MemoryValidationError without a user or session.
+ * Before a model call, it adds memories that match the user's newest message to the system message. After the call, it appends the new
+ * messages and the model's answer to the session, with tool calls and their results. It does not store an answer that fails or breaks
+ * off. Throws MemoryValidationError without a user or session.
  */
 export function memoryMiddleware(client: MemoryClient, options: MemoryMiddlewareOptions): LanguageModelMiddleware {
   const { userId, sessionId, namespace, agentId, store = true, timeout = 5_000 } = options;
   if (!userId || !sessionId) throw new MemoryValidationError(`${userId ? "sessionId" : "userId"}: must not be empty`);
 
-  /** What the memory answers within the timeout, its repetitions included; undefined when it fails and is not required. */
+  /** Returns the memory's answer. The timeout includes retries. Returns undefined after a failure, unless the memory is required. */
   async function attempt<Result>(work: (call: CallOptions) => Promise<Result>, abort?: AbortSignal): Promise<Result | undefined> {
     const timer = AbortSignal.timeout(timeout);
     try {
@@ -124,7 +124,7 @@ function withSystem(prompt: Prompt, memory: string): Prompt {
   return [{ ...first, content: `${first.content}\n\n${memory}` }, ...rest];
 }
 
-/** What is not the session's yet: all since the model spoke last. */
+/** Returns the messages that the session does not have yet: all after the model's last message. */
 function newMessages(prompt: Prompt): Message[] {
   const last = prompt.findLastIndex((message) => message.role === "assistant");
   return prompt.slice(last + 1).filter((message) => message.role !== "system");
@@ -135,7 +135,7 @@ function newestQuestion(prompt: Prompt): string {
   return message?.role === "user" ? textOf(message.content).trim() : "";
 }
 
-/** The texts of parts, without halves of characters, which no request can hold; of files their media type, so that it is told of them. */
+/** Joins the texts of parts, and the media types of files. Replaces lone surrogates, which a request cannot contain. */
 function textOf(parts: readonly { type: string; text?: string; mediaType?: string }[]): string {
   return parts
     .flatMap((part) => (part.type === "text" ? [part.text ?? ""] : part.type === "file" ? [`[${part.mediaType}]`] : []))
@@ -143,7 +143,7 @@ function textOf(parts: readonly { type: string; text?: string; mediaType?: strin
     .toWellFormed();
 }
 
-/** A message of the user or a tool as chat APIs have it. */
+/** Converts a message of the user or a tool to the form of chat APIs. */
 function chatMessages(message: Message): MessageInput[] {
   if (message.role === "user") {
     const content = textOf(message.content);
@@ -162,7 +162,7 @@ function outputOf(output: { type: string; value?: unknown; reason?: string }): s
   return JSON.stringify(output.value ?? output.reason ?? output.type);
 }
 
-/** The model's answer as chat APIs have it; none when it said nothing. */
+/** Converts the model's answer to the form of chat APIs. Returns no message for an empty answer. */
 function answerMessage(content: readonly Content[]): MessageInput[] {
   const text = content
     .flatMap((part) => (part.type === "text" ? [part.text] : []))

@@ -1,4 +1,4 @@
-/** What goes wrong: refusals, servers that are away, slow or busy, and names that no path can carry. */
+/** Test failures: error answers, unreachable, slow and busy servers, and ids that a path cannot contain. */
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
@@ -24,8 +24,8 @@ const busy = (seconds: number) => ({
   body: { detail: "Redis is away", code: "unavailable" },
 });
 
-describe("a refusal", () => {
-  test("names the field and what is wrong with it", async () => {
+describe("error answers", () => {
+  test("name the field and the reason", async () => {
     const messages = [
       { role: "user", content: "fine" },
       { role: "", content: "no role" },
@@ -43,7 +43,7 @@ describe("a refusal", () => {
     });
   });
 
-  test("of what is not there, and of credentials, has a class of its own", async (context) => {
+  test("for missing data and credentials have their own classes", async (context) => {
     await assert.rejects(
       client.longTermMemory.get(unique("m")),
       (error: unknown) => error instanceof MemoryNotFoundError && error.status === 404,
@@ -62,7 +62,7 @@ describe("a refusal", () => {
     assert.deepEqual([seen[0]?.headers["authorization"], seen[0]?.headers["x-api-key"]], ["Bearer secret-token", "a-key"]);
   });
 
-  test("credentials are not sent where a server leads elsewhere, and what is no API is no answer", async (context) => {
+  test("a redirect receives no credentials, and an answer that is not JSON is an error", async (context) => {
     const other = await scripted(context, () => ({ body: ACK }));
     const page: Reply = { body: "<html>", headers: { "Content-Type": "application/json" } };
     const away: Reply = { status: 307, headers: { Location: `${other.url}/` }, body: {} };
@@ -73,7 +73,7 @@ describe("a refusal", () => {
     assert.equal(other.seen.length, 0);
   });
 
-  test("of what cannot be sent comes before anything is", async () => {
+  test("for invalid input come before any request", async () => {
     for (const baseUrl of ["", "localhost:8000", "ftp://x", "http://"])
       assert.throws(() => new MemoryClient({ baseUrl }), MemoryProtocolError);
     assert.throws(() => new MemoryClient({ baseUrl: "http://x", bearerToken: "a\nb" }), MemoryValidationError);
@@ -83,8 +83,8 @@ describe("a refusal", () => {
   });
 });
 
-describe("what is safe to repeat", () => {
-  test("is repeated after a 503, when the server says", async (context) => {
+describe("retries", () => {
+  test("follow a 503 after the time that it names", async (context) => {
     const { url, seen } = await scripted(context, (_, number) => (number < 2 ? busy(number) : { body: { memories: [], total: 0 } }));
     const before = performance.now();
     assert.equal((await new MemoryClient({ baseUrl: url }).longTermMemory.search({ text: "x" })).total, 0);
@@ -92,7 +92,7 @@ describe("what is safe to repeat", () => {
     assert.ok(performance.now() - before >= 990, "the second answer asked for a second");
   });
 
-  test("keeps its idempotency key and the ids of its messages and memories", async (context) => {
+  test("keep the idempotency key and the ids of messages and memories", async (context) => {
     const { url, seen } = await scripted(context, (_, number) => (number % 2 === 0 ? { body: undefined } : { body: ACK }));
     const memory = new MemoryClient({ baseUrl: url });
     await memory.longTermMemory.create([{ text: "Ada keeps bees." }]);
@@ -110,7 +110,7 @@ describe("what is safe to repeat", () => {
     assert.equal(seen[4]?.headers["idempotency-key"], "mine");
   });
 
-  test("is repeated while its first request is under way", async (context) => {
+  test("continue while the first request is running", async (context) => {
     const underWay = { status: 409, headers: { "Retry-After": "60" }, body: { detail: "under way", code: "request_under_way" } };
     const { url, seen } = await scripted(context, (_, number) => (number === 0 ? underWay : { body: ACK }));
     await new MemoryClient({ baseUrl: url }).longTermMemory.create([{ text: "x" }]);
@@ -119,7 +119,7 @@ describe("what is safe to repeat", () => {
     await assert.rejects(new MemoryClient({ baseUrl: stuck }).longTermMemory.create([{ text: "x" }]), MemoryRequestUnderWayError);
   });
 
-  test("is repeated so often, and not when the server asks for a long time", async (context) => {
+  test("stop after maxRetries, or if the server asks for a long wait", async (context) => {
     const { url, seen } = await scripted(context, () => busy(0));
     await assert.rejects(new MemoryClient({ baseUrl: url, maxRetries: 1 }).workingMemory.delete("s"), MemoryUnavailableError);
     assert.equal(seen.length, 2);
@@ -132,7 +132,7 @@ describe("what is safe to repeat", () => {
     assert.equal(limited.seen.length, 1);
   });
 
-  test("is not what would count twice", async (context) => {
+  test("do not repeat operations that are unsafe even with a key", async (context) => {
     const { url, seen } = await scripted(context, () => busy(0));
     const memory = new MemoryClient({ baseUrl: url });
     await assert.rejects(memory.blocks.edit("human", { operation: "append", content: "x" }), MemoryUnavailableError);
@@ -140,7 +140,7 @@ describe("what is safe to repeat", () => {
     assert.equal(seen.length, 2);
   });
 
-  test("has a key of the caller's for every POST, and none is ignored where it would matter", async () => {
+  test("use the caller's key for every POST, and refuse it where the server ignores it", async () => {
     const [user_id, idempotencyKey] = [unique(), unique("key")];
     const refused = (error: unknown) => error instanceof MemoryServerError && error.problems[0]?.field === "Idempotency-Key";
     await client.longTermMemory.forgetByRequest({ text: "my tea", user_id, dry_run: true }, { idempotencyKey });
@@ -153,8 +153,8 @@ describe("what is safe to repeat", () => {
   });
 });
 
-describe("a server that is away", () => {
-  test("is an error of ours, and no call hangs", async () => {
+describe("an unreachable server", () => {
+  test("causes a MemoryUnavailableError, and no call hangs", async () => {
     const nobody = new MemoryClient({ baseUrl: await unreachable() });
     await assert.rejects(nobody.prompts.render({ query: "x", long_term_search: true }), (error: unknown) => {
       assert.ok(error instanceof MemoryUnavailableError);
@@ -164,7 +164,7 @@ describe("a server that is away", () => {
     });
   });
 
-  test("or too slow ends the call after its timeout, which is not repeated", async (context) => {
+  test("or a slow one ends the call after its timeout, without a retry", async (context) => {
     const never = new Promise<never>(() => undefined);
     const { url, seen } = await scripted(context, () => never);
     await assert.rejects(new MemoryClient({ baseUrl: url, timeout: 50 }).health(), MemoryTimeoutError);
@@ -172,7 +172,7 @@ describe("a server that is away", () => {
     assert.equal(seen.length, 2);
   });
 
-  test("or busy is not waited for by who has gone", async (context) => {
+  test("or a busy one does not delay a cancelled call", async (context) => {
     const { url, seen } = await scripted(context, () => busy(9));
     const leaving = new AbortController();
     const call = new MemoryClient({ baseUrl: url }).health({ signal: leaving.signal });
@@ -183,7 +183,7 @@ describe("a server that is away", () => {
   });
 });
 
-describe("a hostile name", () => {
+describe("an odd id", () => {
   for (const name of [
     "*",
     "{}",
@@ -200,7 +200,7 @@ describe("a hostile name", () => {
     "{session_id}",
     "$&",
   ]) {
-    test(`is a name: ${name}`, async () => {
+    test(`is an id like any other: ${name}`, async () => {
       const user_id = `${name}${unique()}`;
       const session = `${name}${unique()}`;
       await client.workingMemory.append(session, [{ role: "user", content: name }], { user_id });
@@ -212,13 +212,13 @@ describe("a hostile name", () => {
     });
   }
 
-  test("with a slash is a memory's", async () => {
+  test("with a slash identifies a memory", async () => {
     const id = `${unique()}/a b`;
     await client.longTermMemory.create([{ id, text: "Ada keeps bees." }]);
     assert.equal((await client.longTermMemory.get(id)).id, id);
   });
 
-  test("is refused by the server with its field, or here when no URL can carry it", async () => {
+  test("is refused with its field, by the server, or by the client if no URL can contain it", async () => {
     for (const name of ["a/b", "../x", "\u0000", "x".repeat(2000), " "]) {
       await assert.rejects(
         client.workingMemory.get(name),
@@ -233,7 +233,7 @@ describe("a hostile name", () => {
     await assert.rejects(client.workingMemory.list({ user_id: "\udc00" }), MemoryValidationError);
   });
 
-  test("in a text may be half a character, which the server replaces", async () => {
+  test("or text may contain a lone surrogate, which the server replaces in texts", async () => {
     const session = unique();
     await client.workingMemory.append(session, [{ role: "user", content: "\ud800" }]);
     assert.equal((await client.workingMemory.get(session)).messages[0]?.content, "\ufffd");

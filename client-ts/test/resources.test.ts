@@ -1,4 +1,4 @@
-/** Each noun against the real server. */
+/** Test each resource with the real server. */
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
@@ -21,7 +21,7 @@ test("the server answers", async () => {
 });
 
 describe("working memory", () => {
-  test("is put, read, listed, changed and deleted", async () => {
+  test("can be put, read, listed, changed and deleted", async () => {
     const [session, user_id] = [unique("s"), unique()];
     const put = await client.workingMemory.put(
       session,
@@ -102,7 +102,7 @@ test("long-term memories are created, found, changed, deleted and forgotten", as
   await assert.rejects(client.longTermMemory.get(id), MemoryNotFoundError);
 });
 
-test("a prompt holds what fits, a profile and a timeline show it", async () => {
+test("prompts, profiles and timelines show matching memories", async () => {
   const user_id = unique();
   const memory = { text: "Ada moved to Porto.", user_id, slot: "home_city", event_date: "2026-03-01T00:00:00Z", pinned: true };
   await client.longTermMemory.create([memory], { wait: 10 });
@@ -123,7 +123,7 @@ test("a prompt holds what fits, a profile and a timeline show it", async () => {
   assert.equal(shown.text, "Ada moved to Porto.");
 });
 
-test("blocks are made, edited, shared, undone and deleted", async () => {
+test("blocks are created, edited, shared, undone and deleted", async () => {
   const [user_id, agent_id] = [unique(), unique("a")];
   await client.blocks.put("human", { value: "Name: Ada" }, { user_id });
   const { block } = await client.blocks.edit("human", { operation: "append", content: "City: Porto" }, { user_id });
@@ -142,7 +142,7 @@ test("blocks are made, edited, shared, undone and deleted", async () => {
   await assert.rejects(client.blocks.get("human", { user_id }), MemoryNotFoundError);
 });
 
-test("procedures are created, found, judged, changed and deleted", async () => {
+test("procedures are created, found, rated, changed and deleted", async () => {
   const user_id = unique();
   const { id } = await client.procedures.create({
     when_to_use: "The build is red",
@@ -197,7 +197,7 @@ test("files are uploaded, read, listed, found and deleted", async () => {
   assert.equal((await client.files.list({ user_id })).total, 1);
 });
 
-test("two users never meet", async () => {
+test("two users never see each other's data", async () => {
   const [session, secret, ada, bob] = [unique("s"), unique("secret"), unique("ada"), unique("bob")];
   await client.workingMemory.put(session, { messages: [{ role: "user", content: secret }] }, { user_id: ada });
   await client.longTermMemory.create([{ text: `The word is ${secret}.`, user_id: ada }], { wait: 10 });
@@ -218,7 +218,7 @@ test("two users never meet", async () => {
   assert.ok(JSON.stringify(await client.longTermMemory.search({ text: secret, user_id: { eq: ada } })).includes(secret));
 });
 
-test("the client's namespace is that of every call, unless a call names another or none", async () => {
+test("every call uses the client's namespace, unless it names another or none", async () => {
   const [namespace, user_id, session] = [unique("n"), unique(), unique("s")];
   const within = new MemoryClient({ baseUrl: `${SERVER}/`, namespace });
   await within.workingMemory.append(session, [{ role: "user", content: "hi" }], { user_id });

@@ -1,4 +1,4 @@
-/** What tests share: a client of the real server, and HTTP servers that answer by a script. */
+/** Shared helpers: a client of the real server, and HTTP servers with scripted answers. */
 
 import { createServer } from "node:http";
 import type { IncomingHttpHeaders, RequestListener, Server } from "node:http";
@@ -6,15 +6,15 @@ import type { AddressInfo } from "node:net";
 import type { TestContext } from "node:test";
 import { MemoryClient } from "../src/index.ts";
 
-/** The real server's address; pytest starts it (tests/interfaces/typescript). */
+/** The address of the real server, which pytest starts (tests/interfaces/typescript). */
 export const SERVER = process.env["AGENT_MEMORY_URL"] ?? "http://127.0.0.1:8000";
 
 export const client = new MemoryClient({ baseUrl: SERVER });
 
-/** A name that no other test has. */
+/** Returns a name that no other test uses. */
 export const unique = (prefix = "u"): string => `${prefix}-${crypto.randomUUID()}`;
 
-/** The result of `probe` once it is not undefined; its caller's time limit ends the wait. */
+/** Waits until `probe` returns a defined value, and returns it. The test's time limit ends the wait. */
 export async function until<Result>(probe: () => Promise<Result | undefined>): Promise<Result> {
   for (;;) {
     const result = await probe();
@@ -33,11 +33,11 @@ export interface Seen {
 export interface Reply {
   status?: number;
   headers?: Record<string, string>;
-  /** An object is sent as JSON, text as it is; undefined breaks the connection off. */
+  /** The body: JSON for an object, plain for a text. Undefined closes the connection. */
   body?: unknown;
 }
 
-/** A server on loopback whose `answer` gets each request and its number, from 0; it ends with the test. */
+/** Starts a server on loopback until the test ends. `answer` receives each request and its number, from 0. */
 export async function scripted(
   context: TestContext,
   answer: (request: Seen, number: number) => Reply | Promise<Reply>,
@@ -68,7 +68,7 @@ export async function scripted(
   return { url, seen };
 }
 
-/** An address where nobody listens any more. */
+/** Returns an address on which no server listens. */
 export async function unreachable(): Promise<string> {
   const server = createServer();
   const url = await listening(server);

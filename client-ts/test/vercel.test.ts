@@ -1,4 +1,4 @@
-/** The middleware for the Vercel AI SDK, with a model server that speaks OpenAI's chat completions. */
+/** Test the middleware for the Vercel AI SDK with a fake model server for OpenAI's chat completions. */
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
@@ -20,7 +20,7 @@ function messageOf(answer: Answer) {
   return { role: "assistant", content: null, tool_calls: [call] };
 }
 
-/** A model that gives these answers in turn, at once or as a stream of halves, and what it was asked. */
+/** Starts a model server that returns these answers in turn, whole or as streams. Also returns the requests that it received. */
 async function modelOf(context: TestContext, ...answers: Answer[]) {
   const { url, seen } = await scripted(context, ({ body }, number) => {
     const answer = answers[number] ?? "ok";
@@ -50,8 +50,8 @@ function remembering(model: Model, options: Partial<MemoryMiddlewareOptions>, me
 const stored = async (sessionId: string, user_id: string) =>
   (await client.workingMemory.get(sessionId, { user_id })).messages.map(({ role, content }) => `${role}: ${content}`);
 
-describe("what was said", () => {
-  test("in one session is in the system message of another, and a stranger's prompt is as it was", async (context) => {
+describe("a conversation", () => {
+  test("appears in the system message of another session, but not in another user's prompt", async (context) => {
     const { model, seen } = await modelOf(context, "Lovely!", "You keep bees.", "I do not know.");
     const first = remembering(model, {});
     await generateText({ model: first.model, prompt: "I keep bees in Oslo." });
@@ -68,7 +68,7 @@ describe("what was said", () => {
     assert.deepEqual(seen[2]?.body["messages"], [{ role: "user", content: "Which animals do I keep? Bees?" }]);
   });
 
-  test("is stored once over many turns, and when it is streamed", async (context) => {
+  test("is stored once over many turns, also with streams", async (context) => {
     const { model } = await modelOf(context, "Hello Ada!", "Porto.");
     const chat = remembering(model, {});
     const messages = [{ role: "user" as const, content: "I am Ada." }];
@@ -110,7 +110,7 @@ describe("what was said", () => {
     });
   }
 
-  test("is not stored when the model fails, or when nothing shall be", async (context) => {
+  test("is not stored if the model fails, or with store: false", async (context) => {
     const { url } = await scripted(context, () => ({ status: 400, body: { error: { message: "no" } } }));
     const failing = remembering(createOpenAICompatible({ name: "lookalike", baseURL: url })("m"), {});
     await assert.rejects(generateText({ model: failing.model, prompt: "I am Ada." }));
@@ -120,7 +120,7 @@ describe("what was said", () => {
     for (const { sessionId, userId } of [failing, silent]) await assert.rejects(stored(sessionId, userId), { status: 404 });
   });
 
-  test("is told of, where it is a file, and stored, where a character is cut in halves", async (context) => {
+  test("stores the media types of files, and replaces lone surrogates", async (context) => {
     const { model } = await modelOf(context, "A bee.");
     const chat = remembering(model, { required: true });
     const file = { type: "file" as const, mediaType: "image/png", data: new Uint8Array([1, 2, 3]) };
@@ -139,10 +139,10 @@ describe("what was said", () => {
   });
 });
 
-describe("a memory server that is away", () => {
+describe("an unreachable memory server", () => {
   const absent = async () => new MemoryClient({ baseUrl: await unreachable(), maxRetries: 0 });
 
-  test("breaks no call, and is told of", async (context) => {
+  test("fails no model call, and is reported", async (context) => {
     const { model, seen } = await modelOf(context, "one", "two");
     const errors: unknown[] = [];
     const chat = remembering(model, { onError: (error) => void errors.push(error) }, await absent());
@@ -153,7 +153,7 @@ describe("a memory server that is away", () => {
     assert.deepEqual(seen[0]?.body["messages"], [{ role: "user", content: "hi" }]);
   });
 
-  test("or busy holds no call up for longer than its timeout", async (context) => {
+  test("or a busy one delays no model call for longer than the timeout", async (context) => {
     const { model } = await modelOf(context, "one");
     const busy = await scripted(context, () => ({ status: 503, headers: { "Retry-After": "9" }, body: { detail: "Redis is away" } }));
     const errors: unknown[] = [];
@@ -163,7 +163,7 @@ describe("a memory server that is away", () => {
     assert.ok(errors.length === 2 && errors.every((error) => error instanceof MemoryTimeoutError));
   });
 
-  test("is not asked for longer than its caller waits", async (context) => {
+  test("delays no call that the caller cancels", async (context) => {
     const { model, seen } = await modelOf(context, "one");
     const never = await scripted(context, () => new Promise<never>(() => undefined));
     const errors: unknown[] = [];
@@ -173,7 +173,7 @@ describe("a memory server that is away", () => {
     assert.deepEqual([seen.length, errors.length], [0, 0]);
   });
 
-  test("breaks a call that needs it, before the model is asked", async (context) => {
+  test("fails a call that requires it, before the model request", async (context) => {
     const { model, seen } = await modelOf(context);
     const chat = remembering(model, { required: true }, await absent());
     await assert.rejects(generateText({ model: chat.model, prompt: "hi", maxRetries: 0 }), MemoryUnavailableError);
@@ -181,7 +181,7 @@ describe("a memory server that is away", () => {
   });
 });
 
-test("nobody's memory is never searched", () => {
+test("the middleware requires a user and a session", () => {
   for (const options of [
     { userId: "", sessionId: "s" },
     { userId: "u", sessionId: "" },

@@ -179,7 +179,8 @@ def _message(response: httpx.Response, body: Mapping[str, Any]) -> tuple[str, li
         problems = [cast("dict[str, Any]", problem) for problem in cast("list[Any]", detail) if isinstance(problem, dict)]
         return "; ".join(map(_problem_line, problems))[:MAX_MESSAGE_CHARS] or answered, problems
     if isinstance(detail, str) and detail:
-        return detail[:MAX_MESSAGE_CHARS], []
+        hint = body.get("hint")
+        return f"{detail}: {hint}"[:MAX_MESSAGE_CHARS] if isinstance(hint, str) else detail[:MAX_MESSAGE_CHARS], []
     text = response.text.strip()[:MAX_MESSAGE_CHARS]
     return answered + (f": {text}" if text else ""), []
 

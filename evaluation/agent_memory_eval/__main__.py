@@ -20,15 +20,15 @@ app = typer.Typer(
 @app.command()
 def recall(
     paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="files of question sets, or folders of them")],
-    sets: Annotated[list[str] | None, typer.Option(metavar="NAME", help="only this set; may be given several times")] = None,
-    questions: Annotated[int | None, typer.Option(min=1, metavar="N", help="at most N questions of each set, the same in each run")] = None,
-    prompts: Annotated[int, typer.Option(min=0, metavar="N", help="prompts for at most N questions with evidence and N without")] = 100,
-    base_url: Annotated[str | None, typer.Option(metavar="URL", help="a running server (otherwise one is started for this)")] = None,
+    sets: Annotated[list[str] | None, typer.Option(metavar="NAME", help="evaluate only this set; repeat it for several sets")] = None,
+    questions: Annotated[int | None, typer.Option(min=1, metavar="N", help="at most N questions from each set, always the same")] = None,
+    prompts: Annotated[int, typer.Option(min=0, metavar="N", help="prompts for at most N questions with evidence, and N without")] = 100,
+    base_url: Annotated[str | None, typer.Option(metavar="URL", help="a running server (default: start a new one)")] = None,
     via: Annotated[Literal["memories", "sessions"], typer.Option(help="store turns as memories, or append them to sessions")] = "memories",
     baselines: Annotated[bool, typer.Option("--baselines/--no-baselines", help="also rank turns by plain retrieval")] = True,
-    crowd: Annotated[int, typer.Option(min=0, metavar="N", help="ask again when N memories of other users are stored, too")] = 0,
-    floors: Annotated[Path | None, typer.Option(metavar="FILE", help="floors in TOML, instead of our own")] = None,
-    json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="write all figures and rankings to a file")] = None,
+    crowd: Annotated[int, typer.Option(min=0, metavar="N", help="store N memories of other users, and repeat the questions")] = 0,
+    floors: Annotated[Path | None, typer.Option(metavar="FILE", help="a TOML file with floors, instead of the built-in ones")] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="write all figures and rankings to this file")] = None,
 ) -> None:
     """Measure recall and prompts on question sets, beside plain baselines.
 
@@ -40,13 +40,13 @@ def recall(
 
 @app.command()
 def prompts(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="scenarios in YAML: days of messages, and what prompts must hold")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="scenarios in YAML: days of messages, and checks of prompts")],
     extractor: Annotated[
         Literal["all", "none", "perfect", "sloppy", "configured"],
-        typer.Option(help="who takes facts out of messages; all: none, perfect and sloppy; configured: the model of the settings"),
+        typer.Option(help="the extractor of facts. all: none, perfect and sloppy. configured: the model in the settings"),
     ] = "all",
-    scenario: Annotated[list[str] | None, typer.Option(metavar="NAME", help="only this one; may be given several times")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="print all figures and failures as JSON, and nothing else on stdout")] = False,
+    scenario: Annotated[list[str] | None, typer.Option(metavar="NAME", help="run only this scenario; repeat it for several")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print only JSON on stdout: all figures and failures")] = False,
 ) -> None:
     """Run scenarios, and print each check that fails with the prompt it failed on. The exit code is 1 if any fails."""
     raise typer.Exit(evaluate_prompts(file, extractor, scenario or [], as_json=as_json))

@@ -44,7 +44,7 @@ class Api:
             response = await self._client.request(method, path, json=body)
             answer: Any = response.json() if response.content else None
         except httpx.InvalidURL as error:
-            raise StartupError(f"{self._url} is not the URL of a server") from error
+            raise StartupError(f"{self._url} is not a server's URL") from error
         except (httpx.HTTPError, ValueError) as error:
             reason = error or type(error).__name__
             raise StartupError(f"the server at {self._url} does not answer {method} {path}: {reason}") from error
@@ -62,7 +62,7 @@ async def wait_for_work(api: Api, seconds: float) -> dict[str, dict[str, Any]]:
         if now > deadline:
             raise StartupError(f"background work is still pending after {seconds:.0f} s: {work}")
         if now - last_note > _SAY_SECONDS:
-            say(f"{pending} pieces of background work are pending")
+            say(f"{pending} tasks of background work are pending")
             last_note = now
         await asyncio.sleep(_POLL_SECONDS)
 

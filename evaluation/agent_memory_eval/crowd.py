@@ -59,5 +59,5 @@ async def check_crowd(
             continue
         again = [recall_scores(await run.search(row.conversation, row.question), row.question.evidence)["R@10"] for row in judged]
         results[name] = CrowdResult(100 * fmean(row.recall[SERVER]["R@10"] for row in judged), 100 * fmean(again))
-        say(f"{name}: asked again in the crowd")
+        say(f"{name}: questions repeated with the crowd")
     return results

@@ -1,4 +1,4 @@
-"""Check floors: the least values that a set's figures may have, from one data file (`data/floors.toml`)."""
+"""Check floors: minimum values of a set's figures, from a data file (`data/floors.toml`)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def load_floors(path: Path | None) -> Floors:
             raise StartupError(f"{path}: {name} must be a table [{name}] of figures")
         for figure, least in figures.items():
             if figure not in FIGURES or not isinstance(least, int | float) or not -100 <= least <= 100:
-                raise StartupError(f"{path}: {name}: {figure} = {least} is none of {', '.join(sorted(FIGURES))} with per cent")
+                raise StartupError(f"{path}: {name}: {figure} = {least}: use per cent, and one of {', '.join(sorted(FIGURES))}")
     return floors
 
 

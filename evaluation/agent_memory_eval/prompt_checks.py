@@ -1,4 +1,4 @@
-"""Check what scenarios demand of a prompt. Each check returns what is wrong, or None. All functions are pure."""
+"""Check prompts against the conditions of scenarios. Each check returns what is wrong, or None. All functions are pure."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _MONTHS = ["January", "February", "March", "April", "May", "June", "July", "Augu
 class Evidence:
     """The data for a check: the prompt and its tokens, and the API's answer as text (`answer`).
 
-    `elsewhere` is what the server returns about the user in searches and sessions. `again` is the answer to the same
-    question, asked once more.
+    `elsewhere` is what the server returns about the user in searches and sessions. `again` is the answer to the
+    repeated question.
     """
 
     prompt: PromptText
@@ -39,15 +39,15 @@ def _holds(text: str, part: str) -> bool:
 
 
 def _contains(value: Any, evidence: Evidence) -> str | None:
-    return None if _holds(evidence.prompt.memories, str(value)) else "it is not there"
+    return None if _holds(evidence.prompt.memories, str(value)) else "the memories do not contain it"
 
 
 def _contains_any(value: Sequence[str], evidence: Evidence) -> str | None:
-    return None if any(_holds(evidence.prompt.memories, text) for text in value) else "none of them is there"
+    return None if any(_holds(evidence.prompt.memories, text) for text in value) else "the memories contain none of them"
 
 
 def _not_contains(value: Any, evidence: Evidence) -> str | None:
-    return "it is there" if _holds(evidence.prompt.memories, str(value)) else None
+    return "the memories contain it" if _holds(evidence.prompt.memories, str(value)) else None
 
 
 def _first(value: Mapping[str, Any], evidence: Evidence) -> str | None:
@@ -55,10 +55,10 @@ def _first(value: Mapping[str, Any], evidence: Evidence) -> str | None:
     memories = folded(evidence.prompt.memories)
     start = memories.find(folded(str(value["text"])))
     if start < 0:
-        return "it is not there"
+        return "the memories do not contain it"
     others = {text: memories.find(folded(text)) for text in cast("Sequence[str]", value["of"])}
     earlier = [text for text, position in others.items() if 0 <= position < start]
-    return f"{earlier[0]!r} stands before it" if earlier else None
+    return f"{earlier[0]!r} comes before it" if earlier else None
 
 
 def _before(value: Sequence[str], evidence: Evidence) -> str | None:
@@ -67,8 +67,8 @@ def _before(value: Sequence[str], evidence: Evidence) -> str | None:
     positions = [memories.find(folded(text)) for text in value]
     absent = [text for text, position in zip(value, positions, strict=True) if position < 0]
     if absent:
-        return f"{absent[0]!r} is not there"
-    return None if positions == sorted(positions) else "the order is another"
+        return f"the memories do not contain {absent[0]!r}"
+    return None if positions == sorted(positions) else "the order differs"
 
 
 def _unmarked(value: Mapping[str, Any], evidence: Evidence) -> tuple[int, list[str]]:
@@ -79,7 +79,7 @@ def _unmarked(value: Mapping[str, Any], evidence: Evidence) -> tuple[int, list[s
 def _marked(value: Mapping[str, Any], evidence: Evidence) -> str | None:
     count, without = _unmarked(value, evidence)
     if not count:
-        return "no line holds the text"
+        return "no line contains the text"
     return f"a line has no mark: {without[0]}" if without else None
 
 
@@ -91,7 +91,7 @@ def _marked_or_absent(value: Mapping[str, Any], evidence: Evidence) -> str | Non
 def _not_marked(value: Mapping[str, Any], evidence: Evidence) -> str | None:
     count, without = _unmarked(value, evidence)
     if not count:
-        return "no line holds the text"
+        return "no line contains the text"
     return None if len(without) == count else "a line has the mark"
 
 
@@ -100,12 +100,12 @@ def _line_date(value: Mapping[str, Any], evidence: Evidence) -> str | None:
     days = _days(str(value["date"]))
     forms = [form for day in days for form in _date_forms(day)]
     if not lines:
-        return "no line holds the text"
+        return "no line contains the text"
     return None if any(_holds(line, form) for line in lines for form in forms) else f"its line has another date: {lines[0]}"
 
 
 def _days(written: str) -> list[date]:
-    """Return the day that is meant.
+    """Return the day in a condition.
 
     For "today" also return yesterday: a day may end between the write and the question.
     """
@@ -124,27 +124,27 @@ def _date_forms(day: date) -> list[str]:
 def _at_most(value: Mapping[str, Any], evidence: Evidence) -> str | None:
     """Fail if a text occurs too often in the whole prompt, including the session's messages."""
     count = folded(evidence.prompt.text).count(folded(str(value["text"])))
-    return None if count <= int(value["times"]) else f"it stands there {count} times"
+    return None if count <= int(value["times"]) else f"the prompt contains it {count} times"
 
 
 def _nothing(value: Any, evidence: Evidence) -> str | None:
     """Fail if the prompt contains a memory. With false, fail if it contains none."""
     lines = evidence.prompt.lines
     if value:
-        return f"there is {lines[0]!r}" if lines else None
-    return None if lines else "nothing is there"
+        return f"the prompt shows {lines[0]!r}" if lines else None
+    return None if lines else "the prompt shows no memory"
 
 
 def _no_system_message(_: Any, evidence: Evidence) -> str | None:
-    return "there is a system text" if evidence.prompt.system else None
+    return "the prompt has a system text" if evidence.prompt.system else None
 
 
 def _system_message(_: Any, evidence: Evidence) -> str | None:
     """Fail unless the prompt has a system message, apart or first, and none in the middle."""
     if not evidence.prompt.system:
-        return "there is no system text"
+        return "the prompt has no system text"
     middle = [role for role in evidence.prompt.roles[1:] if role == "system"]
-    return "a system message stands in the middle" if middle else None
+    return "a system message is in the middle" if middle else None
 
 
 def _chat_roles(_: Any, evidence: Evidence) -> str | None:
@@ -155,37 +155,37 @@ def _chat_roles(_: Any, evidence: Evidence) -> str | None:
 
 
 def _summary(value: Any, evidence: Evidence) -> str | None:
-    return None if _holds(evidence.prompt.summary, str(value)) else "the summary does not hold it"
+    return None if _holds(evidence.prompt.summary, str(value)) else "the summary does not contain it"
 
 
 def _summary_any(value: Sequence[str], evidence: Evidence) -> str | None:
-    return None if any(_holds(evidence.prompt.summary, text) for text in value) else "the summary holds none of them"
+    return None if any(_holds(evidence.prompt.summary, text) for text in value) else "the summary contains none of them"
 
 
 def _summary_lacks(value: Any, evidence: Evidence) -> str | None:
-    return "the summary holds it" if _holds(evidence.prompt.summary, str(value)) else None
+    return "the summary contains it" if _holds(evidence.prompt.summary, str(value)) else None
 
 
 def _window(value: Any, evidence: Evidence) -> str | None:
-    return None if _holds(evidence.prompt.window, str(value)) else "the session's messages do not hold it"
+    return None if _holds(evidence.prompt.window, str(value)) else "the session's messages do not contain it"
 
 
 def _within_tokens(value: Any, evidence: Evidence) -> str | None:
-    return None if evidence.tokens <= int(value) else f"it has {evidence.tokens} tokens"
+    return None if evidence.tokens <= int(value) else f"the prompt has {evidence.tokens} tokens"
 
 
 def _forgotten(value: Any, evidence: Evidence) -> str | None:
     if _holds(evidence.prompt.text, str(value)):
-        return "the prompt holds it"
+        return "the prompt contains it"
     return "a search, or a session, returns it" if _holds(evidence.elsewhere, str(value)) else None
 
 
 def _answer(value: Any, evidence: Evidence) -> str | None:
-    return None if _holds(evidence.answer, str(value)) else "the answer does not hold it"
+    return None if _holds(evidence.answer, str(value)) else "the answer does not contain it"
 
 
 def _answer_lacks(value: Any, evidence: Evidence) -> str | None:
-    return "the answer holds it" if _holds(evidence.answer, str(value)) else None
+    return "the answer contains it" if _holds(evidence.answer, str(value)) else None
 
 
 # Fields that change some time after an answer, because the memory was read.
@@ -194,7 +194,7 @@ _READINGS = frozenset({"access_count", "last_accessed"})
 
 def _stable(_: Any, evidence: Evidence) -> str | None:
     answers = [_without_readings(json.loads(answer)) if answer else None for answer in (evidence.again, evidence.answer)]
-    return None if answers[0] == answers[1] else "asked once more, the answer is another"
+    return None if answers[0] == answers[1] else "the same question returned another answer"
 
 
 def _without_readings(answer: Any) -> Any:

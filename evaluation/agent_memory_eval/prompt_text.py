@@ -20,7 +20,7 @@ class PromptText:
 
     `memories` is the system text about other conversations, `summary` the one about this conversation. `window` has
     this conversation's messages without the question. `roles` are the messages' roles in order, without a system text
-    beside the messages. `system` is True if there is any system text.
+    outside the messages. `system` is True if there is any system text.
     """
 
     memories: str
@@ -32,12 +32,12 @@ class PromptText:
 
     @property
     def text(self) -> str:
-        """The whole prompt without the question."""
+        """Return the whole prompt without the question."""
         return "\n".join(part for part in (self.summary, self.memories, self.window) if part)
 
     @property
     def lines(self) -> list[str]:
-        """The lines of the memories, without headings and the note below them."""
+        """Return the lines of the memories, without headings and the note below them."""
         return [line for line in self.memories.splitlines() if line.strip() not in _EMPTY and not line.lstrip().startswith("#")]
 
     def lines_with(self, text: str) -> list[str]:
@@ -89,5 +89,5 @@ def _parted(system: str) -> tuple[str, str]:
         if line.lstrip().startswith("## "):
             inside = line.strip() == _SUMMARY
         parts[inside].append(line)
-    # Ids are removed, since nobody said their letters.
+    # Remove ids, so that checks do not match their letters.
     return "\n".join(parts[True]), _ID.sub("", "\n".join(parts[False]))

@@ -73,7 +73,7 @@ def load_all(paths: Sequence[Path]) -> list[QuestionSet]:
     """Read files, and all JSON files in folders. Raises StartupError with one line."""
     files = [file for path in paths for file in (sorted(path.glob("*.json")) if path.is_dir() else [path])]
     if not files:
-        raise StartupError(f"{', '.join(map(str, paths))}: there is no JSON file")
+        raise StartupError(f"{', '.join(map(str, paths))}: contains no JSON file")
     return [load(file) for file in files]
 
 
@@ -86,7 +86,7 @@ def load(path: Path) -> QuestionSet:
     try:
         return parse(data, path.stem)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        raise StartupError(f"{path} is no question set: {type(error).__name__} {error}") from error
+        raise StartupError(f"{path} is not a question set: {type(error).__name__} {error}") from error
 
 
 def parse(data: object, name: str) -> QuestionSet:
@@ -101,9 +101,9 @@ def parse(data: object, name: str) -> QuestionSet:
         else:
             question_set = QuestionSet(name, _with_borrowed_questions([_locomo(sample) for sample in samples]))
     else:
-        raise ValueError("an object or a list of samples is expected")
+        raise ValueError("must be an object or a list of samples")
     if not any(conversation.questions for conversation in question_set.conversations):
-        raise ValueError("it has no question")
+        raise ValueError("contains no question")
     return question_set
 
 

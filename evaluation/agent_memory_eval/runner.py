@@ -94,7 +94,7 @@ class EvaluationRun:
         say(f"{self.name}: sent {sum(len(one.turns) for one in conversations)} turns of {len(conversations)} users")
         work = await wait_for_work(self.api, _WAIT_SECONDS)
         if dead := {name: kind["dead"] for name, kind in work.items() if kind["dead"]}:
-            raise StartupError(f"the server gave background work up: {dead}")
+            raise StartupError(f"background work failed: {dead}")
 
     async def search(self, conversation: Conversation, question: Question) -> list[str]:
         """Return the turns that a search by text, user and the time of the question finds, best first."""

@@ -183,7 +183,7 @@ def _note(result: ScenarioResult, check: Check, question: str, why: str | None, 
 
 def _inventions(prompt: PromptText) -> list[tuple[str, str | None]]:
     """Return each text that the sloppy model makes up, and a failure if the prompt contains it."""
-    return [(text, "it is there" if folded(text) in folded(prompt.text) else None) for text in (INVENTION, REPEATED_INSTRUCTION)]
+    return [(text, "the prompt contains it" if folded(text) in folded(prompt.text) else None) for text in (INVENTION, REPEATED_INSTRUCTION)]
 
 
 def _quotation(prompt: PromptText, scenario: Scenario) -> tuple[str, str | None]:

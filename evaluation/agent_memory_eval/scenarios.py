@@ -69,7 +69,7 @@ class Check:
 class ScenarioFact:
     """A fact in a message, as a model extracts it.
 
-    Of the facts with one slot, one is true. Facts with equal values say the same.
+    Of the facts with the same slot, only one is true. Facts with equal values are equal.
     """
 
     text: str
@@ -91,7 +91,7 @@ class ScenarioMessage:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request to the API. In `path` and `body`, "{user}" and "{session:NAME}" stand for the scenario's ids."""
+    """A request to the API. In `path` and `body`, "{user}" and "{session:NAME}" are replaced by the scenario's ids."""
 
     method: str
     path: str
@@ -158,14 +158,14 @@ def load_scenarios(path: Path) -> list[Scenario]:
     if path.is_dir():
         files = sorted(path.glob("*.yaml"))
         if not files:
-            raise StartupError(f"{path} holds no YAML files")
+            raise StartupError(f"{path} contains no YAML files")
         return _distinct([scenario for file in files for scenario in load_scenarios(file)], path)
     try:
         data: object = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise StartupError(f"{path} cannot be read: {' '.join(str(error).split())}") from error
     if not isinstance(data, list) or not data:
-        raise StartupError(f"{path} holds no list of scenarios")
+        raise StartupError(f"{path} contains no list of scenarios")
     scenarios: list[Scenario] = []
     for number, raw in enumerate(cast("list[Any]", data), start=1):
         name = cast("dict[str, Any]", raw).get("name", number) if isinstance(raw, dict) else number
@@ -204,7 +204,7 @@ def _day(raw: Mapping[str, Any], session: str, previous: str, point: str) -> Day
     messages: list[ScenarioMessage] = []
     for number, raw_message in enumerate(raw.get("say", ())):
         messages.append(_message(raw_message, start + timedelta(minutes=number)))
-    # A day without messages continues the session of the day before, if there is one.
+    # A day without messages continues the last session, if there is one.
     session = str(raw.get("session") or (session if messages else previous or session))
     last = messages[-1].at if messages else start
     return Day(
@@ -260,12 +260,12 @@ def _checks(raw: Sequence[Mapping[str, Any]], extractors: Sequence[Any], point: 
     for entry in raw:
         chosen = frozenset(entry.get("with", extractors))
         if unknown := chosen.difference(EXTRACTORS):
-            raise ValueError(f"there is no extractor {sorted(unknown)[0]!r}")
+            raise ValueError(f"unknown extractor {sorted(unknown)[0]!r}")
         for kind, value in entry.items():
             if kind in ("with", "point"):
                 continue
             if kind not in KINDS:
-                raise ValueError(f"there is no check {kind!r}")
+                raise ValueError(f"unknown check {kind!r}")
             values = cast("list[Any]", value) if kind in _SPREAD and isinstance(value, list) else [value]
             checks += [Check(cast("CheckKind", kind), each, chosen, str(entry.get("point", point))) for each in values]
     return checks

@@ -2,8 +2,8 @@
 
 It answers prompts with the facts in a scenario's messages. The "perfect" model cites, dates and compares facts
 correctly. The "sloppy" model returns the same facts with the habits of careless models. It cites nothing or a whole
-batch, repeats its instructions and invents facts. It takes the assistant's words for facts, and adds facts that should
-replace others.
+batch, repeats its instructions and invents facts. It treats the assistant's words as facts, and adds facts instead of
+replacing others.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def _lines(pattern: re.Pattern[str], prompt: str) -> list[_Line]:
 
 
 def _summary_of(prompt: str) -> str:
-    """Return all that was said, one line per message, after the previous summary."""
+    """Return the previous summary, and one line per message."""
     previous = _SUMMARY.search(prompt)
     message_lines = [f"{line.get('role', 'user')} said: {line['text']}" for line in _lines(_NEW, prompt) if "text" in line]
     return "\n".join(([previous[2]] if previous else []) + message_lines)[:_SUMMARY_CHARACTERS] or "Nothing was said."
@@ -158,7 +158,7 @@ def model_server(scenarios: Sequence[Scenario], habits: Habits) -> Generator[str
         deadline = time.monotonic() + _START_SECONDS
         while not server.started:
             if time.monotonic() > deadline or not thread.is_alive():
-                raise StartupError("the model server of the scenarios does not start")
+                raise StartupError("the scenarios' model server does not start")
             time.sleep(0.005)
         yield f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
     finally:
@@ -183,7 +183,7 @@ def _app(model: ScenarioModel) -> Callable[..., Awaitable[None]]:
         if scope.get("path", "").endswith("/chat/completions"):
             status, answer = 200, _completion(model, json.loads(body))
         else:
-            status, answer = 404, {"error": {"message": "there is no such path", "type": "error"}}
+            status, answer = 404, {"error": {"message": "unknown path", "type": "error"}}
         await send({"type": "http.response.start", "status": status, "headers": [(b"content-type", b"application/json")]})
         await send({"type": "http.response.body", "body": _json(answer).encode()})
 

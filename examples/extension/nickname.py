@@ -92,8 +92,8 @@ class Nicknames:
         namespace, user_id = place_of(scope, target.namespace(line.get("namespace")), target.user_id)
         if user_id is None or not isinstance(line.get("name"), str) or not line["name"]:
             raise BadInput("must be a nickname of a user", field="name")
-        here = await self.put(scope, namespace, user_id, line["name"], expected="")
-        return "new" if here is None else "same" if here == line["name"] else "other"
+        existing = await self.put(scope, namespace, user_id, line["name"], expected="")
+        return "new" if existing is None else "same" if existing == line["name"] else "other"
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
         names = [line["namespace"] or "" async for line in self.export_lines(scope, owner)]

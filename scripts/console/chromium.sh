@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs Debian's Chromium for the tests of the console, unless it is there. Without root, a missing one is an error.
+# Installs Debian's Chromium for the tests of the console, if it is missing. Installing requires root.
 set -eu
 [ ! -x /usr/bin/chromium ] || exit 0
 if [ "$(id -u)" != 0 ]; then

@@ -1,6 +1,6 @@
 """Fetch the console's scripts, font and icons from npm: `python scripts/console/vendor.py`.
 
-The versions stand below; the manifest beside the files has their digests, which a test compares with the files.
+This file names the versions. The manifest beside the fetched files has their digests, which a test checks.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def main() -> None:
     htmx, uplot, inter, lucide, axe = packages = [Package(spec) for spec in (HTMX, UPLOT, INTER, LUCIDE, AXE_CORE)]
     icons = "".join(_ICON.replace("NAME", name).replace("SHAPES", shapes(lucide.read(f"icons/{icon}.svg"))) for name, icon in ICONS.items())
     licenses = "\n\n".join(f"{package.name} {package.version}\n\n{package.read('LICENSE').decode()}" for package in packages[:-1])
-    # A comment with the address of its source map would be asked for in vain.
+    # Remove the comment that names the source map. Browsers would request that file, and we do not ship it.
     script = re.sub(rb"\n?//# sourceMappingURL=.*", b"", htmx.read("dist/htmx.min.js"))
     written = {
         STATIC / "htmx.js": (htmx, script),
@@ -92,7 +92,7 @@ def main() -> None:
 
 
 def shapes(svg: bytes) -> str:
-    """Return what an icon is drawn of."""
+    """Return the shapes inside an icon's `svg` element."""
     return re.sub(r"\s+", " ", re.sub(r".*<svg[^>]*>|</svg>", "", svg.decode(), flags=re.DOTALL)).strip().replace(" />", "/>")
 
 

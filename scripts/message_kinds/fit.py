@@ -1,4 +1,4 @@
-"""Fit the weights of the kinds of messages, and report how they hold on a writer who was left out.
+"""Fit the weights of the kinds of messages, and report their figures for each writer when fitted on the others.
 
     .venv/bin/python scripts/message_kinds/fit.py [--write]
 
@@ -73,15 +73,15 @@ def joined(writers: dict[str, tuple[Rows, NDArray[np.int64]]], without: str = ""
 
 
 def report(writers: dict[str, tuple[Rows, NDArray[np.int64]]]) -> None:
-    """Print what each kind finds, and which facts and other lines it takes, of writers who were left out."""
+    """Print for each kind the share of its lines that it matches, and the shares of facts and other lines that it does not match."""
     judged = np.vstack([label_probabilities(rows, fit(*joined(writers, name))) for name, (rows, _) in writers.items()])
     labels = np.array(LABELS)[joined(writers)[1]]
     for kind, probability in kind_probabilities(judged).items():
         own = np.isin(labels, KINDS[kind][0])
         for least in sorted({0.5, 0.7, 0.8, 0.9, 0.95, KINDS[kind][1]}):
-            taken = probability >= least
-            found, facts, others = taken[own].mean(), 1 - taken[labels == "fact"].mean(), 1 - taken[~own].mean()
-            print(f"{kind} at {least}: {found:.1%} found, {facts:.2%} of facts and {others:.2%} of all others kept")
+            matches = probability >= least
+            recall, facts, others = matches[own].mean(), 1 - matches[labels == "fact"].mean(), 1 - matches[~own].mean()
+            print(f"{kind} at {least}: matches {recall:.1%}, and does not match {facts:.2%} of facts and {others:.2%} of all others")
 
 
 def main() -> None:

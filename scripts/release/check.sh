@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds every package of a release into dist/ after `make dev`: wheels from their source distributions, and the npm package. Installs each in a
-# fresh environment, follows the Dockerfile's recipe without a container engine, and runs a command of each.
+# Builds every package of a release into dist/: wheels from their source distributions, and the npm package. Installs each package in a fresh
+# environment, follows the Dockerfile without a container engine, and runs a command of each. Run `make dev` first.
 set -eu
 cd "$(dirname "$0")/../.."
 tools=$PWD/.venv/bin
@@ -27,7 +27,7 @@ install server --no-deps --no-index dist/agent_memory-*.whl dist/agent_memory_ap
 run server agent-memory version
 run server agent-memory worker --help
 
-step "install the evaluation's wheel beside it"
+step "install the evaluation's wheel in the same environment"
 install server --find-links dist dist/agent_memory_eval-*.whl
 run server agent-memory-eval --help
 

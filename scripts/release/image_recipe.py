@@ -1,6 +1,6 @@
 """Follow the first stage of the Dockerfile in a folder, without a container engine, and run the image's commands.
 
-The base image and its Python are not checked.
+It does not check the base image and its Python.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The verdicts of a flood: each criterion fails by itself."""
+"""Test the verdicts on a flood of requests: each criterion fails independently."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from benchmarks.flood import verdicts
 
 _QUIET: dict[str, Any] = {"answers": {200: 1000}, "broken connections": {}, "p95_ms": 10.0}
 _FINE: dict[str, Any] = {
-    "asked": {"rounds": 2, "seconds": 10.0, "loud": {"append": 90.0, "search": 10.0}},
+    "options": {"rounds": 2, "seconds": 10.0, "loud": {"append": 90.0, "search": 10.0}},
     "alone": {"append": _QUIET, "search": _QUIET},
     "beside the flood": {"append": _QUIET | {"p95_ms": 15.0}, "search": _QUIET | {"p95_ms": 9.0}},
     "flood": {

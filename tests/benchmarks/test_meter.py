@@ -1,4 +1,4 @@
-"""What the benchmark counts of a process."""
+"""Test what the benchmark measures of a process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process held to a share of a core: what is written to the kernel's groups, by their two versions, and what is left afterwards."""
+"""Test CPU quotas of a process: the files written for cgroup v1 and v2, and what the benchmark removes afterwards."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchmarks.measurement.quota import limited
 
 @pytest.fixture(autouse=True)
 def like_the_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    # A group of the kernel's is removed with its files in it.
+    # The kernel removes a group together with its files.
     monkeypatch.setattr(Path, "rmdir", lambda path: shutil.rmtree(path))
 
 
@@ -48,7 +48,7 @@ def test_unsupported_quota_leaves_no_groups(tmp_path: Path) -> None:
     with limited([11], 0.5, tmp_path) as held:
         assert not held
     (tmp_path / "cgroup.subtree_control").write_text("cpu\n")
-    (tmp_path / "agent-memory-bench-12").mkdir()  # somebody else's
+    (tmp_path / "agent-memory-bench-12").mkdir()  # another program's group
     with limited([11, 12], 0.5, tmp_path) as held:
         assert not held
         assert not (tmp_path / "agent-memory-bench-11").exists()

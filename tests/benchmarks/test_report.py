@@ -1,4 +1,4 @@
-"""The arithmetic of a benchmark's report: ratios to the limits, and two runs beside each other."""
+"""Test the arithmetic of a benchmark report: ratios to the limits, and the comparison of two runs."""
 
 from __future__ import annotations
 
@@ -110,13 +110,13 @@ def test_alternating_measurements_are_compared_pairwise() -> None:
     def ratio(ours: dict[str, dict[str, float]], theirs: dict[str, dict[str, float]]) -> float:
         return ours["cpu_per_1000"]["api"] / theirs["cpu_per_1000"]["api"]
 
-    # The machine was ten times as slow in the last round, and slower still while the first of the two was measured.
+    # The machine was ten times slower in the last round, and slower still during the first of its two measurements.
     ours, theirs = joined([*rounds("ours", 2.0, 2.1, 40.0), *rounds("theirs", 1.0, 1.0, 10.0)], ["name"])
     assert paired(ratio, ours, theirs) == pytest.approx(2.1)
-    assert paired(ratio, ours, {"cpu_per_1000": {"api": 7.35}}) == pytest.approx(2.0)  # the means, where only one has rounds
+    assert paired(ratio, ours, {"cpu_per_1000": {"api": 7.35}}) == pytest.approx(2.0)  # the mean, if only one side has rounds
 
 
-def test_percentiles_lie_between_neighbours() -> None:
+def test_percentiles_lie_between_neighboring_values() -> None:
     assert percentile([3.0, 1.0, 2.0, 4.0], 0.5) == 2.5
     assert percentile([7.0], 0.99) == 7.0
 
@@ -140,7 +140,7 @@ def test_two_processes_are_compared_with_one_round_by_round() -> None:
     assert ratios(rows, "cpu") == {"ratio": 1.818, "rounds": [1.818, 1.8, 2.0], "ratio_by_cpu": 1.818}
 
 
-@pytest.mark.parametrize(("how", "words"), [("cores", "each with a core"), ("quota", "a quarter of a core"), ("cpu", "CPU per turn")])
+@pytest.mark.parametrize(("how", "words"), [("cores", "each on its own core"), ("quota", "a quarter of a core"), ("cpu", "CPU per turn")])
 def test_two_process_goal_names_its_measurement_method(how: str, words: str) -> None:
     for ratio, holds in ((1.82, True), (1.67, False)):
         result = copy.deepcopy(RESULT)

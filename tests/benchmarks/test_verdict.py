@@ -1,4 +1,4 @@
-"""The verdicts of a load run: each criterion fails by itself."""
+"""Test the verdicts on a load run: each criterion fails independently."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ ONE_AGENT = Principal("t1", "agent's", Role.WRITE, agents=frozenset({"coach"}))
 
 
 class Callers:
-    """Clients of one application, each with different credentials."""
+    """Clients of one application, with different credentials."""
 
     def __init__(self, app: Any) -> None:
         self._app = app

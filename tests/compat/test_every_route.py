@@ -32,7 +32,7 @@ ATTACKERS = [
     Principal("t1", "eve's robot", Role.WRITE, users=frozenset({"eve"}), agents=frozenset({"robot"})),
 ]
 NAMES = (VICTIM, "*", "vera*", "vera|eve", "x) | (@u:*", "{vera}", "%00", "..%2F..", "Vera", "0")
-# Of 10,000 cases a part for each of some eighty routes and each attacker.
+# Out of 10,000 cases, each of some eighty routes and each attacker gets a share.
 CASES_EACH = max(6, int(os.environ.get("ISOLATION_CASES", "0")) // 400)
 
 
@@ -43,7 +43,7 @@ def routes_of(app: Any) -> set[tuple[str, str]]:
 
 
 class Field:
-    """An application with the compatible APIs, where a victim owns one of everything that can be stored."""
+    """An application with the compatible APIs, where a victim owns one object of every kind."""
 
     def __init__(self, callers: Callers, routes: list[tuple[str, str]], ids: list[str]) -> None:
         self.callers = callers
@@ -106,7 +106,7 @@ async def attack(client: httpx.AsyncClient, method: str, path: str, ids: list[st
     try:
         answer = await client.request(method, filled, params=query, json=body)
     except httpx.InvalidURL:
-        return  # a client that cannot say it is no danger
+        return  # the client only refuses to send the request, which is safe
     assert answer.status_code < 500 or answer.status_code == 501, (method, filled, query, body, answer.text)
     assert MARK not in answer.text, (method, filled, query, body, answer.text)
 

@@ -49,12 +49,12 @@ async def browser() -> AsyncGenerator[Browser]:
 
 @pytest.fixture
 async def new_page(browser: Browser) -> AsyncGenerator[Callable[..., Any]]:
-    """Make pages in contexts of their own. Errors of scripts, dialogs and breaches of the content policy fail the test."""
+    """Make pages in separate contexts. Script errors, dialogs and violations of the content policy fail the test."""
     contexts: list[Any] = []
     problems: list[str] = []
 
     async def make(url: str, *, expected: str | None = None, **options: Any) -> Page:
-        """`expected` is in the error that the browser's console shows in this test."""
+        """The browser's console must show an error with the text `expected` in this test."""
         context = await browser.new_context(base_url=url, **options)
         context.set_default_timeout(30_000)
         contexts.append(context)
@@ -72,7 +72,7 @@ async def new_page(browser: Browser) -> AsyncGenerator[Callable[..., Any]]:
     yield make
     for context in contexts:
         await context.close()
-    # An expected error answer is named, too.
+    # Expected error responses must be named, too.
     assert not [problem for problem in problems if "Failed to load resource" not in problem]
 
 

@@ -1,4 +1,4 @@
-"""A person with a past: what the pages' tests and the screenshots of the documentation show."""
+"""Store the history of one user, for the tests of the pages and the screenshots in the documentation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FACTS: tuple[tuple[str, int, dict[str, Any]], ...] = (
     ("Lia eats no meat at school.", 2, {"topics": ["food"], "entities": ["Lia"]}),
     ("Mara plays the cello in an amateur quartet.", 6, {"topics": ["leisure"]}),
 )
-# Each with how many days ago it happened.
+# Each entry with its age in days.
 _EVENTS = (
     ("Mara moved from Hamburg to Porto.", 150),
     ("Mara started at the robotics company.", 140),
@@ -83,7 +83,7 @@ async def load_sample(api: httpx.AsyncClient, user: str = USER, session: str = S
     )
     block = {
         "value": "No peanuts, ever. Fifteen minutes at most on weekdays; fish on Fridays.",
-        "description": "What the kitchen must respect",
+        "description": "Rules for the kitchen",
     }
     await _ok(api.put("/v1/blocks/cooking", params={"user_id": user}, json=block))
     procedure = {

@@ -15,7 +15,7 @@ from tests.console.conftest import ADMIN
 Make = Callable[..., Any]
 SECRETS = {("here", "ada"): "the secret of ada", ("here", "ben"): "the secret of ben", ("there", "cat"): "the secret of cat"}
 RECEIPTS: dict[str, str] = {}
-"""Of each user, the receipt of a request to forget."""
+"""For each user, the receipt of a request to forget."""
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +125,7 @@ async def test_limited_key_sees_no_data_of_others(
         paths += [f"/forgotten/{RECEIPTS[user]}", f"/history/m-{user}", f"/export/{user}?format=text"]
         paths += [f"/forget?id=m-{user}&user={user}&{place}", f"/memories?kind=semantic&{place}"]
     if "agents" in rights:
-        # Sessions that no agent has are for all agents, in REST, too.
+        # Every agent has access to sessions without an agent, in REST too.
         paths = [path for path in paths if not any(part in path for part in ("/sessions/", "session=", "/export/"))]
     seen = ""
     for path in paths:

@@ -1,4 +1,4 @@
-"""Who wrote it, what changed, what waits for a decision, and what was forgotten or erased: the page answers."""
+"""Test that pages answer who wrote a memory, what changed, what waits for a decision, and which data was deleted."""
 
 from __future__ import annotations
 
@@ -82,26 +82,26 @@ async def test_forgetting_and_receipt_of_an_erasure_are_listed(
     await api.post("/v1/memory/forget", json={"ids": ["ed-0"], "user_id": "ed"})
     page: Page = await new_page(open_url)
     await page.goto("/console/changes?tab=all&user=ed")
-    await expect(page.locator(".change")).to_contain_text("by somebody without a login")
+    await expect(page.locator(".change")).to_contain_text("by a caller without a login")
     await expect(page.locator(".change")).to_contain_text("facts 1")
     await expect(page.locator(".change del")).to_have_text("Ed's ex is Carla.")
     await page.locator(".change summary").click()
-    await expect(page.locator(".sure")).to_contain_text("All of the lines below come back.")
+    await expect(page.locator(".sure")).to_contain_text("This restores all of the lines below.")
     await page.get_by_role("button", name="Undo now").click()
     await expect(page.get_by_role("status")).to_contain_text("Remembered again")
-    await expect(page.get_by_role("heading", level=1)).to_have_text("What came back")
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Restored")
     await expect(page.locator(".memory .text p").first).to_have_text("Ed's ex is Carla.")
     await expect(page.get_by_role("status").get_by_role("button")).to_have_count(0)
     assert (await api.get("/v1/long-term-memory/ed-0")).status_code == 200
     await page.get_by_role("link", name="Back").click()
     await expect(page).to_have_url(f"{open_url}/console/changes?tab=all&user=ed")
-    await page.get_by_role("link", name="What came back").click()
+    await page.get_by_role("link", name="Restored").click()
     await page.get_by_role("link", name="Versions").click()
     await expect(page.get_by_role("heading", level=1)).to_have_text("Versions")
     erased = await api.delete("/v1/users/ed", params={"wait": 20})
     await page.goto("/console/changes?tab=receipts")
     await page.locator(f'a[href$="{erased.headers["x-operation-id"]}"]').click()
-    await expect(page.locator(".facts")).to_contain_text("by somebody without a login")
+    await expect(page.locator(".facts")).to_contain_text("by a caller without a login")
     async with page.expect_download() as download:
         await page.get_by_role("link", name="JSON").click()
     file, download_name = tmp_path / "receipt.json", (await download.value).suggested_filename
@@ -152,7 +152,7 @@ async def test_ended_memories_are_shown_and_made_valid_again(new_page: Make, ope
     await page.get_by_role("status").get_by_role("button", name="Undo").click()
     await expect(page.locator(".tag", has_text="no longer true")).to_have_text("no longer true since 28 Oct 2026")
     for query, told in (
-        ("Where+does+Gus+live%3F&limit=1", "It is not among this prompt's memories. No place left"),
+        ("Where+does+Gus+live%3F&limit=1", "It is not among this prompt's memories. Beyond the limit"),
         ("Does+Gus+eat+oysters%3F", "It is among this prompt's memories."),
     ):
         await page.goto(f"/console/prompt?q={query}&user=gus")
@@ -162,7 +162,9 @@ async def test_ended_memories_are_shown_and_made_valid_again(new_page: Make, ope
         await expect(page.locator(".left-out .tag", has_text="no longer true")).to_have_count(1)
 
 
-async def test_narrowed_person_says_what_is_elsewhere(new_page: Make, open_url: str, api: httpx.AsyncClient) -> None:
+async def test_person_page_with_a_namespace_counts_what_other_namespaces_contain(
+    new_page: Make, open_url: str, api: httpx.AsyncClient
+) -> None:
     await _remember(api, "hal", "Hal plays chess.", namespace="chat", memory_type="semantic")
     await _remember(api, "hal", "Hal broke a chair.", id="hal-ticket", namespace="support", memory_type="semantic")
     page: Page = await new_page(open_url, java_script_enabled=False)

@@ -1,4 +1,4 @@
-"""Connect an app in a real browser that comes from the app's site and returns to it."""
+"""Connect an app in a real browser that starts on the app's site and returns to it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.api import bound_socket, serving
 
 @asynccontextmanager
 async def app_site(link: list[str], calls: list[str]) -> AsyncGenerator[str]:
-    """An app on another site: a page with the link, and everything else that its address gets."""
+    """An app on another site: a page with the link. It records every other request to its address."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         path = (await reader.readuntil(b"\r\n\r\n")).split()[1].decode()

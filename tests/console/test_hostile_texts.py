@@ -74,7 +74,7 @@ def hostile() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 async def hostile_url(module_settings: Callable[..., Settings], redis_url: str) -> AsyncGenerator[str]:
-    """A server whose memories, users, topics, sessions and blocks are hostile; without a worker, which reading does not need."""
+    """A server whose memories, users, topics, sessions and blocks contain hostile texts. Reading needs no worker."""
     texts = list(islice(hostile(), HOW_MANY))
     assert len(set(texts)) == HOW_MANY
     settings = module_settings()
@@ -97,7 +97,7 @@ async def hostile_url(module_settings: Callable[..., Settings], redis_url: str) 
             said = [{"role": role, "content": text} for text in texts[:100] for role in ("user", "assistant")]
             answer = await client.post("/v1/working-memory/chat/messages", json={"user_id": name_of(texts[1]), "messages": said})
             assert answer.status_code == 200, answer.text
-            # Superseded facts, rules, procedures, events and keys are shown, too.
+            # The pages also show superseded facts, rules, procedures, events and keys.
             slots = [{"id": f"slot{n}", "text": texts[n], "user_id": name_of(texts[1]), "slot": "home_city"} for n in (10, 11)]
             for slot in slots:
                 body = {"memories": [{**slot, "memory_type": "semantic", "event_date": "2026-01-02T00:00:00Z"}]}
@@ -129,7 +129,7 @@ def name_of(text: str) -> str:
 
 
 def tag_of(text: str) -> str:
-    """The text as a topic, which has no commas either."""
+    """The text as a topic, without commas."""
     return name_of(text).replace(",", ";")
 
 

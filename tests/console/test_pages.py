@@ -41,7 +41,7 @@ async def test_person_is_found_and_shown(new_page: Make, open_url: str, api: htt
     await expect(page.locator("#facts .memory")).to_have_count(5)
     await expect(page.locator(".slots")).to_contain_text("Mara lives in Porto.")
     await expect(page.locator(".week")).to_contain_text("+5")
-    await page.get_by_role("link", name="Said", exact=True).click()
+    await page.get_by_role("link", name="Messages", exact=True).click()
     await expect(page.locator("#facts")).to_contain_text("On Saturdays we go surfing")
 
 
@@ -144,7 +144,7 @@ async def test_prompt_page_shows_the_prompt_of_the_api(new_page: Make, open_url:
     answer = await api.post("/v1/memory/prompt", json={**body, "session": {"session_id": DEMO, "user_id": DEMO}})
     shown = ["\n".join(await part.locator("pre").all_text_contents()) for part in await page.locator(".prompt > li").all()]
     assert shown == [message["content"]["text"] for message in answer.json()["messages"]]
-    await expect(page.get_by_role("img", name="Tokens of each part")).to_be_visible()
+    await expect(page.get_by_role("img", name="Tokens of each section")).to_be_visible()
     await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     await page.locator("[data-copy=curl]").click()
     await expect(page.locator("[data-copy=curl]")).to_have_class("quiet copied")

@@ -24,5 +24,5 @@ async def test_session_shows_pictures_that_are_stored_here(open_url: str, api: h
     assert await page.locator("img.picture").evaluate_all("shown => shown.map(each => [each.naturalWidth, each.alt])") == [[64, "Picture"]]
     text = await page.locator(".chat").inner_text()
     assert REMOTE in text
-    assert "Remembered by the words beside it" in text
+    assert "Remembered by the text next to it" in text
     assert [each.url for each in requested if not each.url.startswith((open_url, "data:image/png"))] == []

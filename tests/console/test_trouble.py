@@ -1,4 +1,7 @@
-"""No scripts, a slow network, a session that ends, a server that dies: the pages say so, and lose nothing."""
+"""Test pages without scripts, on a slow network, after the end of a session, and after the death of the server.
+
+The pages report the failure, and lose nothing.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ async def test_every_page_reads_without_scripts(new_page: Make, open_url: str, a
         "/jobs": "Profiles and timelines",
         "/keys": "A new key",
         "/server": "What a profile shows",
-        f"/erase/{USER}": "There is no undo",
+        f"/erase/{USER}": "You cannot undo it",
     }
     for path, text in shown.items():
         await page.goto(f"/console{path}")
@@ -91,7 +94,7 @@ async def test_form_sent_after_the_session_ended_changes_nothing(new_page: Make,
     await page.goto("/console/server")
     await page.get_by_label("API key").fill(ADMIN)
     await page.get_by_role("button", name="Log in").click()
-    await page.get_by_label("What to remember, and what never").fill("Nothing.")
+    await page.get_by_label("What to remember, and what to leave out").fill("Nothing.")
     with Redis.from_url(redis_url) as client:
         for name in client.scan_iter("*browser:*"):
             client.delete(name)
@@ -111,7 +114,7 @@ async def test_answer_of_a_stopping_server_does_not_replace_the_page(new_page: M
     await expect(page.get_by_role("heading", level=1)).to_have_text("People")
 
 
-async def test_server_that_dies_is_told_and_the_page_stays(
+async def test_action_shows_an_alert_and_keeps_the_page_if_the_server_is_down(
     new_page: Make, module_settings: Callable[..., Settings], redis_url: str
 ) -> None:
     settings = module_settings(KEY_PREFIX="dies")

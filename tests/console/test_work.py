@@ -1,4 +1,4 @@
-"""Changes, quarantine, jobs, keys, rules, export and erasure: each action seen again through the API."""
+"""Test changes, quarantine, jobs, keys, rules, export and erasure; verify each action through the API."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def listed(api: httpx.AsyncClient, path: str, **query: Any) -> Any:
 async def test_person_shows_timeline_week_and_procedures(new_page: Make, open_url: str, api: httpx.AsyncClient) -> None:
     await load_sample(api)
     page = await visited(new_page, open_url, f"/people/{USER}")
-    await expect(page.get_by_role("img", name="Events on a line of time")).to_be_visible()
+    await expect(page.get_by_role("img", name="Timeline of events")).to_be_visible()
     await expect(page.locator("#timeline svg :is(circle, rect)")).to_have_count(7)
     await expect(page.locator("#timeline .events li").first).to_contain_text("pottery")
     await expect(page.locator(".changes")).to_contain_text("Mara lives in Hamburg.")
@@ -77,7 +77,7 @@ async def test_proposed_forgetting_shows_texts_and_is_approved_and_undone(new_pa
     await expect(card).to_contain_text("message in its session")
     await expect(card).not_to_contain_text("writer unknown")
     await expect(card.locator(".tag").first).to_have_text("would forget")
-    planned = await card.locator(".meta", has_text="Approving deletes:").inner_text()
+    planned = await card.locator(".meta", has_text="If you approve, this is deleted:").inner_text()
     await card.locator("summary", has_text="Approve").click()
     await card.get_by_role("button", name="Forget all of these").click()
     await expect(page.get_by_role("status")).to_contain_text("Approved")
@@ -87,7 +87,7 @@ async def test_proposed_forgetting_shows_texts_and_is_approved_and_undone(new_pa
     assert re.findall(r"\d+", planned) == [str(count) for count in done["forgotten"].values() if count]
     await page.get_by_role("status").get_by_role("link", name="What was forgotten").click()
     await expect(page.locator("del", has_text="robotics company").first).to_be_visible()
-    await page.get_by_role("button", name="Bring all of this back").click()
+    await page.get_by_role("button", name="Restore all of this").click()
     await expect(page.get_by_role("status")).to_contain_text("Remembered again.")
     await expect(page.locator("del")).to_have_count(0)
     await page.get_by_role("link", name=SESSION).last.click()
@@ -146,7 +146,7 @@ async def test_run_of_several_changes_is_undone_as_a_whole(new_page: Make, open_
     page = await visited(new_page, open_url, "/changes?tab=all&user=ivy")
     await page.locator("summary", has_text="Undo all of this run").click()
     await page.locator(".run").get_by_role("button", name="Undo now").click()
-    await expect(page.get_by_role("status")).to_contain_text("The whole run is undone.")
+    await expect(page.get_by_role("status")).to_contain_text("All changes of this run are undone.")
     found = await api.post("/v1/long-term-memory/search", json={"user_id": {"eq": "ivy"}})
     assert found.json()["total"] == 3
 
@@ -176,8 +176,8 @@ async def test_rules_are_saved_and_kept_by_the_form(new_page: Make, open_url: st
     given = {"categories": [{"name": "diet", "description": "what somebody eats"}], "do_not_record": ["salary"], "language": "English"}
     assert (await api.put("/v1/extraction-rules", params={"namespace": "shop"}, json=given)).status_code == 200
     page = await visited(new_page, open_url, "/server?namespace=shop")
-    await page.get_by_label("What to remember, and what never").fill("Keep what they eat.")
-    await page.get_by_label("Propose a change first").check()
+    await page.get_by_label("What to remember, and what to leave out").fill("Keep what they eat.")
+    await page.get_by_label("Propose a change before").check()
     await page.get_by_role("button", name="Save").click()
     await expect(page.get_by_role("status")).to_contain_text("Rules saved.")
     rules = await listed(api, "/v1/extraction-rules", namespace="shop")
@@ -201,13 +201,13 @@ async def test_person_is_exported_then_erased_with_a_receipt(new_page: Make, ope
     assert re.fullmatch(r"lou_with slash \d{4}-\d\d-\d\d\.txt", (await started.value).suggested_filename)
     await (await started.value).save_as(tmp_path / "lou.txt")
     copy = (tmp_path / "lou.txt").read_text("utf-8")
-    assert copy.startswith("All that is remembered about lou/with slash")
+    assert copy.startswith("Everything remembered about lou/with slash")
     assert "fact: Lou likes lemons.\n" in copy
     assert copy.endswith("End of the copy: it is complete.\n")
     await page.get_by_role("link", name="Erase").click()
     await page.get_by_label("Type the user id").fill("lou")
     await page.get_by_role("button", name="Erase").click()
-    await expect(page.get_by_role("alert")).to_contain_text("not the user id")
+    await expect(page.get_by_role("alert")).to_contain_text("not the id of the user")
     await page.go_back()
     await page.get_by_label("Type the user id").fill("lou/with slash")
     await page.get_by_role("button", name="Erase").click()
@@ -264,22 +264,22 @@ async def test_dead_letter_shows_its_reason_and_is_replayed_or_dropped(
         return
     await page.goto(f"/console/jobs/{dead['id']}?open=1")
     await expect(page.get_by_role("heading", level=1)).to_contain_text("waiting")
-    await page.get_by_role("link", name="Look again").focus()
+    await page.get_by_role("link", name="Refresh").focus()
     claims = await claim_kind(outbox, DueKind.MEMORY, limit=10, lease_seconds=600, max_attempts=2)
     await expect(page.get_by_role("heading", level=1)).to_contain_text("running")
-    await expect(page.get_by_role("link", name="Look again")).to_be_focused()
+    await expect(page.get_by_role("link", name="Refresh")).to_be_focused()
     await outbox.end_claims(DueKind.MEMORY, claims.claims)
     await expect(page.get_by_role("heading", level=1)).to_contain_text("done")
     await expect(page.locator("[hx-get]")).to_have_count(0)
 
 
-async def test_key_is_made_rotated_and_revoked(new_page: Make, guarded_url: str) -> None:
+async def test_key_is_created_rotated_and_revoked(new_page: Make, guarded_url: str) -> None:
     page = await visited(new_page, guarded_url, "/keys")
     await page.get_by_label("API key").fill(ADMIN)
     await page.get_by_role("button", name="Log in").click()
     await page.get_by_label("What is it for?").fill("kitchen bot")
     await page.get_by_label("Users", exact=True).fill("ada, ben")
-    await page.get_by_role("button", name="Make the key").click()
+    await page.get_by_role("button", name="Create the key").click()
     first = await page.locator("#secret").inner_text()
     async with httpx.AsyncClient(base_url=guarded_url, headers={"x-api-key": ADMIN}) as operator:
         (key,) = [each for each in (await listed(operator, "/v1/auth/tokens"))["tokens"] if each["description"] == "kitchen bot"]

@@ -1,4 +1,4 @@
-"""The server that the documentation talks to."""
+"""Provide the server for the tests of the documentation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.stack import stack
 
 @pytest.fixture(scope="session")
 async def documented(lasting_redis_url: str) -> AsyncGenerator[str, None]:
-    """The base URL of a server with the local models."""
+    """Base URL of a server with the local models."""
     settings = load_settings(KEY_PREFIX="docs", MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local")
     async with stack(settings, lasting_redis_url) as base_url:
         yield base_url

@@ -1,4 +1,4 @@
-"""What the documentation says, as data: its pages, their fenced blocks and their links."""
+"""Parse the documentation: its pages, their fenced blocks and their links."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block: its language, its text, and where it begins."""
+    """Fenced block: its language, its text, and its first line."""
 
     page: Path
     line: int
@@ -34,7 +34,7 @@ class Block:
 
 
 def blocks(*languages: str) -> list[Block]:
-    """All blocks of these languages."""
+    """Return all blocks of these languages."""
     found: list[Block] = []
     for page in PAGES:
         text = page.read_text("utf-8")
@@ -45,18 +45,18 @@ def blocks(*languages: str) -> list[Block]:
 
 
 def commands(block: Block) -> list[str]:
-    """The commands of a shell block, without comments; lines that end with a backslash are joined."""
+    """Return the commands of a shell block without comments. Join lines that end with a backslash."""
     joined = block.text.replace("\\\n", " ")
     lines = (re.sub(r"(^|\s)#.*$", "", line).strip() for line in joined.splitlines())
     return [line for line in lines if line]
 
 
 def links(page: Path) -> list[str]:
-    """The targets of a page's links."""
+    """Return the targets of a page's links."""
     return _LINK.findall(_FENCE.sub("", page.read_text("utf-8")))
 
 
 def anchors(page: Path) -> set[str]:
-    """The anchors of a page's headings."""
+    """Return the anchors of a page's headings."""
     headings = re.findall(r"^#+ (.+)$", _FENCE.sub("", page.read_text("utf-8")), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}

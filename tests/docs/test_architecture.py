@@ -1,4 +1,4 @@
-"""The walks of the architecture page name functions that exist, and stay short."""
+"""Test that the walks of the architecture page name existing functions, and stay short."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.cli import ROOT
 
 PAGE = (ROOT / "docs" / "architecture.md").read_text("utf-8")
 STEP = re.compile(r"^\d+\. `((?:features|foundation|interfaces|extensions|agent_memory_worker)/[\w/]+)\.py` `([\w.]+)`", re.MULTILINE)
-# Functions and modules of a walk at most.
+# Maximum number of functions and modules in a walk.
 LIMITS = {"a created memory": (20, 10), "from an appended message to its memory": (30, 12), "a prompt's query": (25, 12)}
 
 
@@ -33,12 +33,12 @@ def test_every_step_of_a_walk_exists(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", LIMITS)
-def test_walks_are_short(name: str) -> None:
+def test_walks_of_the_architecture_page_are_short(name: str) -> None:
     functions, modules = LIMITS[name]
     steps = walk(name)
     assert len(set(steps)) <= functions
     assert len({module for module, _ in steps}) <= modules
 
 
-def test_page_fits_on_two_screens() -> None:
+def test_architecture_page_fits_on_two_screens() -> None:
     assert len(PAGE.split()) <= 900

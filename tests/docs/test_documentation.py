@@ -1,4 +1,4 @@
-"""The documentation is true: its programs run, its requests succeed, its commands, options, settings and links exist."""
+"""Test that the documented programs run, requests succeed, and commands, options, settings and links exist."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from tests.support.cli import ROOT, agent_memory, clean_environment
 SHELL = [(block, command) for block in blocks("sh") for command in commands(block)]
 CALLS = [(block, command) for block, command in SHELL if command.startswith("curl ")]
 OTHERS = [(block, command) for block, command in SHELL if not command.startswith("curl ")]
-# Programs that import an integration run beside its framework: tests/integrations/test_pages.py.
+# tests/integrations/test_pages.py runs programs that import an integration, in the environment of its framework.
 PROGRAMS = [block for block in blocks("python") if block.page.parent.name != "integrations" and "client.integrations" not in block.text]
 COMMANDS = typer.main.get_command(app).commands  # pyright: ignore[reportAttributeAccessIssue]
 EVAL_COMMANDS = typer.main.get_command(eval_app).commands  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def test_code_blocks_use_only_known_languages() -> None:
-    # Programs of `ts` are run beside node: tests/interfaces/typescript.
+    # tests/interfaces/typescript runs the `ts` programs.
     known = {str(block) for block in blocks("sh", "python", "ts", "text", "json")}
     others = ("", "bash", "shell", "console", "py", "python3", "typescript", "javascript", "js", "tsx")
     assert {str(block) for block in blocks(*others)} - known == set()
@@ -113,7 +113,7 @@ def test_documented_commands_exist(block: Block, command: str, tmp_path: Path) -
                 known = tomllib.loads((ROOT / path / "pyproject.toml").read_text())["project"]["optional-dependencies"]
                 for extra in filter(None, extras.rstrip("]").split(",")):
                     named |= {re.split("[<>=]", dependency)[0] for dependency in known[extra]}
-            # Beside a path stands what one of its extras takes in several lines.
+            # Some extras of a path span several lines.
             assert {re.split("[<>=]", path)[0] for path in paths if not (ROOT / path.partition("[")[0]).exists()} <= named
         case _:
             pytest.fail(f"{block} shows a command that nothing checks: {command}")
@@ -130,7 +130,7 @@ def test_links_have_existing_targets(page: Path) -> None:
         assert not anchor or anchor in anchors(path), link
 
 
-# A decision speaks of what is to come, or was.
+# Decision records may name past or future files.
 @pytest.mark.parametrize("page", [page for page in PAGES if page.parent.name != "adr"], ids=lambda page: str(page.relative_to(ROOT)))
 def test_documented_variables_and_files_exist(page: Path) -> None:
     named = re.findall(r"`([^`\n]+)`", page.read_text("utf-8"))

@@ -1,4 +1,4 @@
-"""Programs of `examples/` say in one sentence which package is missing, and how it is installed."""
+"""Test that programs in `examples/` report in one sentence which package is missing and how to install it."""
 
 from __future__ import annotations
 

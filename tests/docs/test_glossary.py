@@ -1,4 +1,4 @@
-"""The table of Redis keys and the list of fields name every key and every field: those in the code, and those in a used store."""
+"""Test that the table of Redis keys and the list of fields are complete: for the code, and for a used store."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.key_spaces import key_names
 FIELDS = (ROOT / "agent_memory" / "foundation" / "storage" / "fields.md").read_text("utf-8")
 NAMED = set(re.findall(r"`([^`\n]+)`", FIELDS + table()))
 PACKAGES = (ROOT / "agent_memory", ROOT / "worker" / "agent_memory_worker")
-# Hashes whose fields are ids, digests and names of what they are about.
+# Hashes whose fields are ids, digests or names.
 BY_ID = (
     "bl",
     "bla",
@@ -46,7 +46,7 @@ BY_ID = (
 
 
 def _first(key: str) -> str:
-    """The kind of a key: what stands before its first name."""
+    """Return the kind of a key: the part before its first name."""
     return re.split(r"[:<]", key)[0]
 
 
@@ -56,10 +56,10 @@ def _sources() -> dict[Path, str]:
 
 
 def _literals(text: str) -> set[str]:
-    """The fields that commands on hashes name, in Lua and in Python."""
+    """Return the fields that hash commands name, in Lua and in Python."""
     commands = re.findall(r"'H(?:SET|SETNX|GET|MGET|DEL|EXISTS|INCRBY)',.*?(?= then | end\b|$)", text, re.MULTILINE)
     calls = re.findall(r"\.h(?:set|setnx|get|mget|del|exists)\([^\n]*", text)
-    # Behind the key; what is put together of a literal and a name is a field of an id.
+    # The arguments after the key. A literal joined with a name is a field that contains an id.
     words = [word for line in commands for word in re.findall(r"(?<!\.\. )'([a-z][a-z-]*)'(?! \.\.)", line.partition(",")[2])]
     return {*words, *(word for line in calls for word in re.findall(r'"([a-z][a-z-]*)"', line))}
 
@@ -113,5 +113,5 @@ async def test_list_contains_every_field_of_a_used_store(documented: str, lastin
                 fields |= {name.decode() for name in await redis.hkeys(raw)}
     assert kinds >= {"w", "wd", "m", "h", "v", "cfg", "idem"}
     assert kinds - {_first(name) for name in NAMED} == set()
-    # Hexadecimal fields are ids, such as those of processes.
+    # Hexadecimal fields are ids, for example of processes.
     assert {name for name in fields - NAMED if not re.fullmatch(r"v_.*|former .*|[0-9a-f]{32}", name)} == set()

@@ -1,4 +1,4 @@
-"""Docstrings, comments and pages name only what exists, and names in the packages are nouns or verbs with an object."""
+"""Test that docstrings, comments and pages name only what exists."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def docstrings(source: str) -> dict[int, str]:
 
 @functools.cache
 def names_and_prose() -> tuple[set[str], list[tuple[str, str]]]:
-    """Return every word of the code, and the prose beside it as places and texts."""
+    """Return every word of the code, and its comments and docstrings as places and texts."""
     names: set[str] = set()
     prose: list[tuple[str, str]] = []
     code = [*files(*CODE)]

@@ -1,4 +1,4 @@
-"""Pages and docstrings are short, and their sentences are easy to read. Code and tables are left out."""
+"""Test that pages, docstrings and comments are short and easy to read. The tests skip code and tables."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tests.docs.test_names import docstrings, files
 ROOT = Path(__file__).resolve().parents[2]
 MOST_WORDS_IN_ALL = 30_000
 MOST_WORDS = 1_000
-# Reference pages are looked up, not read.
+# Readers look up reference pages and do not read them in full.
 REFERENCE = {"docs/guarantees.md": 1_300, "docs/memory/not-shown.md": 1_100}
 MOST_WORDS_IN_SENTENCE = 30
-PASSIVE_SHARE = {"pages": 0.065, "docstrings": 0.087}
+PASSIVE_SHARE = {"pages": 0.065, "docstrings": 0.087, "tests": 0.1}
 # Noun phrases instead of nouns, private verbs, legal words and filler.
 BANNED = re.compile(
     r"(?i:\b(?:(?:is|are|be|was|were) (?:told|left alone|taken over)|a thing of its own|of what (?:is|was)|nobody else|by itself alone"
@@ -34,7 +34,7 @@ PASSIVE = re.compile(
     r"|seen|sent|set|shown|split|stuck|taken|thrown|understood|written)\b",
     re.IGNORECASE,
 )
-# Capital letters inside a heading, beside those of acronyms and at the start of a sentence.
+# Names that may have capital letters inside a heading, beside acronyms and the first word of a sentence.
 NAMES = re.compile(
     r"`[^`]+`|Agent Framework|Agents SDK|Google|March|Mem0|Python|Redis Cluster|JSON Web Tokens|class Memory|Supermemory|OpenAI"
 )
@@ -43,11 +43,14 @@ _GENERATED = re.compile(r"<!-- (\w+): begin -->.*?<!-- \1: end -->", re.DOTALL)
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 _TABLE_ROW = re.compile(r"\S {2,}\S|^\s*\||──")
 _CAPITALIZED = re.compile(r"(?<=[^.:?\"`] )[A-Z][a-z]")
+_COMMENT = re.compile(r"(?:^|\s) *# .+", re.MULTILINE)
+_LUA_COMMENT = re.compile(r"--+ .+")
+_TS_COMMENT = re.compile(r"(?:/\*\*|//|^ *\*) .+", re.MULTILINE)
 _BULLET = re.compile(r"\s*(?:[-*]|\d+\.) ")
 
 
 class _Paragraphs(HTMLParser):
-    """Collects the text of paragraphs and list items; a piece of code counts as one word."""
+    """Collect the text of paragraphs and list items; a piece of code counts as one word."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -99,35 +102,46 @@ def count_words(page: str) -> int:
     return sum(any(map(str.isalnum, word)) for word in _FENCED.sub("", page).split())
 
 
+def comments(path: Path) -> list[str]:
+    """Return the comments of a file, line by line. Headings in strings count, too, so that this stays fast."""
+    pattern = _LUA_COMMENT if path.suffix == ".lua" else _TS_COMMENT if path.suffix == ".ts" else _COMMENT
+    is_text = path.suffix in (".py", ".lua", ".ts", ".sh", ".toml", ".yml") or path.name in ("Makefile", "Dockerfile")
+    return pattern.findall(path.read_text("utf-8")) if is_text else []
+
+
+SOURCES = ("agent_memory", "worker", "client", "evaluation", "scripts", "benchmarks", "examples", "client-ts")
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 @cache
 def all_sentences(kind: str) -> list[tuple[str, str]]:
-    """Return places and sentences of the pages, or of the packages' docstrings."""
+    """Return places and sentences of the pages, of docstrings of packages or tests, or of comments."""
     if kind == "pages":
         return [(str(path.relative_to(ROOT)), sentence) for path in PAGES for sentence in page_sentences(path.read_text("utf-8"))]
-    sources = (path for path in files("agent_memory", "worker", "client", "evaluation") if path.suffix == ".py")
+    sources = sorted(path for path in files(*(("tests",) if kind == "tests" else SOURCES)) if "_sync" not in path.parts)
+    if kind == "comments":
+        sources += [ROOT / name for name in ("Makefile", "Dockerfile", "docker-compose.yml", "mkdocs.yml", "pyproject.toml")]
+        return [(str(path.relative_to(ROOT)), comment) for path in sources for comment in comments(path)]
     return [
         (f"{path.relative_to(ROOT)}:{line}", sentence)
-        for path in sorted(sources)
-        if "_sync" not in path.parts
+        for path in sources
+        if path.suffix == ".py"
         for line, docstring in docstrings(path.read_text("utf-8")).items()
         for sentence in docstring_sentences(docstring)
     ]
 
 
-@pytest.mark.parametrize("kind", ["pages", "docstrings"])
+@pytest.mark.parametrize("kind", list(PASSIVE_SHARE))
 def test_sentences_are_short(kind: str) -> None:
     assert not [(place, sentence) for place, sentence in all_sentences(kind) if len(sentence.split()) > MOST_WORDS_IN_SENTENCE]
 
 
-@pytest.mark.parametrize("kind", ["pages", "docstrings"])
+@pytest.mark.parametrize("kind", [*PASSIVE_SHARE, "comments"])
 def test_sentences_have_no_banned_phrases(kind: str) -> None:
     assert not [(place, match[0], sentence) for place, sentence in all_sentences(kind) if (match := BANNED.search(sentence))]
 
 
-@pytest.mark.parametrize("kind", ["pages", "docstrings"])
+@pytest.mark.parametrize("kind", list(PASSIVE_SHARE))
 def test_few_sentences_are_passive(kind: str) -> None:
     sentences = [sentence for _, sentence in all_sentences(kind)]
     assert sum(bool(PASSIVE.search(sentence)) for sentence in sentences) / len(sentences) <= PASSIVE_SHARE[kind]

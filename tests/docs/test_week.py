@@ -1,4 +1,4 @@
-"""The chapter docs/a-week.md: its prompts are those of a server."""
+"""Test that the prompts in docs/a-week.md are those of a server."""
 
 from __future__ import annotations
 

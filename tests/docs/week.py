@@ -1,6 +1,6 @@
-"""The chapter docs/a-week.md, played: what its days say is sent to a server, and what this answers is what the chapter shows.
+"""Play the chapter docs/a-week.md: send the statements of each day to a server, and compare its answers with the chapter.
 
-`python -m tests.docs.week` writes the answers into the chapter; a test fails when they differ.
+`python -m tests.docs.week` writes the answers into the chapter; a test fails if they differ.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LINE = re.compile(r"^(\d\d:\d\d) (user|assistant): (.+)$")
 
 @dataclass(frozen=True)
 class Act:
-    """Something that happens on a day: a conversation, a question, or a request to forget; `first` to `last` are the lines of its block."""
+    """One event of a day: a conversation, a question, or a request to forget. Its block spans the lines `first` to `last`."""
 
     kind: str
     at: datetime
@@ -40,7 +40,7 @@ class Act:
 
 
 def acts(lines: Sequence[str]) -> list[Act]:
-    """What the chapter's lines say, in order."""
+    """Return the events of the chapter's lines, in order."""
     day, session, found = datetime.min, "", list[Act]()
     for number, line in enumerate(lines):
         if (m := _DAY.match(line)) is not None:
@@ -61,7 +61,7 @@ def _at(day: datetime, clock: str) -> datetime:
 
 
 async def played(url: str) -> str:
-    """The chapter as a server answers it."""
+    """Return the chapter with the answers of a server."""
     lines = PAGE.read_text("utf-8").splitlines()
     answers: list[tuple[Act, list[str]]] = []
     async with httpx.AsyncClient(base_url=url, timeout=60) as http, MemoryAPIClient(MemoryClientConfig(base_url=url)) as memory:
@@ -73,13 +73,13 @@ async def played(url: str) -> str:
 
 
 async def _done(http: httpx.AsyncClient, memory: MemoryAPIClient, act: Act, block: list[str]) -> list[str]:
-    """What stands in an act's block when it was done."""
+    """Return the content of an event's block after the event."""
     if act.kind == "Said":
         await _say(http, memory, act, block)
         return block
     if act.kind == "Forgotten":
         answer = await _post(http, "/v1/memory/forget", {"text": act.text, "user_id": USER})
-        await settled(memory)  # What stood beside the forgotten words is indexed again without them.
+        await settled(memory)  # Messages next to the forgotten text are indexed again without it.
         counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in sorted(answer["forgotten"].items()))
         return [*(f"{match['text']} ({match['why']})" for match in answer["matches"] if match["clear"]), f"forgotten: {counts}"]
     body = {"query": act.text, "user_id": USER, "include_ids": False, "long_term_search": {"reference_time": act.at.isoformat()}}
@@ -108,7 +108,7 @@ def _content(content: Any) -> str:
 
 
 def main() -> int:
-    """Writes the chapter anew."""
+    """Write the chapter again with the server's answers."""
     with evaluation_server(settings={"MODEL_PROVIDER": "local", "EMBEDDING_PROVIDER": "local", "NEIGHBOURS_AFTER_SECONDS": "0"}) as url:
         PAGE.write_text(asyncio.run(played(url)), encoding="utf-8")
     return 0

@@ -1,4 +1,4 @@
-"""A running server that knows the conversations of tests/data/recall_conversations.json, put in both ways."""
+"""A running server with the conversations of tests/data/recall_conversations.json, stored in both ways."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PROMPTS = 100
 
 @dataclass(frozen=True)
 class Known:
-    """The server's base URL, and what a run by each way in found."""
+    """The server's base URL, and the results of a run for each way of storing."""
 
     url: str
     conversations: tuple[Conversation, ...]

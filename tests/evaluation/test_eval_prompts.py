@@ -25,7 +25,7 @@ def test_failed_checks_are_printed_with_their_prompts(tmp_path: Path) -> None:
     (tmp_path / "fruit.yaml").write_text(SCENARIOS)
     result = agent_memory_eval("prompts", "fruit.yaml", "--extractor", "none", cwd=tmp_path)
     assert result.returncode == 1
-    assert "none: fruit: 'Which fruit do I like?': contains: quinces: it is not there" in result.stdout
+    assert "none: fruit: 'Which fruit do I like?': contains: quinces: the memories do not contain it" in result.stdout
     assert "I like plums." in result.stdout
     assert result.stdout.endswith("extractor none: 1 of 2 checks hold in 1 scenarios\n")
 
@@ -40,7 +40,7 @@ def test_perfect_extractor_passes_all_checks_in_json_output(tmp_path: Path) -> N
 
 @pytest.mark.parametrize(
     ("arguments", "part"),
-    [(["none.yaml"], "cannot be read"), (["fruit.yaml", "--scenario", "vegetables"], "there is no scenario 'vegetables'")],
+    [(["none.yaml"], "cannot be read"), (["fruit.yaml", "--scenario", "vegetables"], "unknown scenario 'vegetables'")],
 )
 def test_run_that_cannot_start_fails_with_one_line(arguments: list[str], part: str, tmp_path: Path) -> None:
     (tmp_path / "fruit.yaml").write_text(SCENARIOS)

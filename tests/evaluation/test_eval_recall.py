@@ -1,4 +1,4 @@
-"""`agent-memory-eval recall` as a user meets it: whole runs on a tiny set, floors, one line for each mistake."""
+"""Run `agent-memory-eval recall` as a user does: whole runs on a tiny set, floors, and one line for each mistake."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Strings that must be found as they are: numbers, addresses, code, other scripts; and queries that ask for nothing."""
+"""Test strings that only an exact match finds: numbers, addresses, code, other scripts. Also test queries without content."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ async def test_unknown_words_are_not_found_by_keyword(known: Known, text: str) -
 
 
 def folded(text: str) -> str:
-    """Without case and accents."""
+    """Return the text without case and accents."""
     import unicodedata
 
     return "".join(c for c in unicodedata.normalize("NFKD", text.casefold()) if not unicodedata.combining(c))

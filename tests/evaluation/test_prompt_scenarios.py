@@ -1,7 +1,7 @@
-"""The scenarios of tests/data: what memory prompts hold, without a model and with one that extracts well or badly.
+"""Test the scenarios of tests/data: the content of memory prompts without a model, with a good one and with a bad one.
 
-`agent-memory-eval prompts tests/data/prompt_scenarios.yaml` prints every failed check with its prompt; so does that of the folder
-`tests/data/prompt_scenarios`, whose scenarios were written later, from what is promised alone.
+`agent-memory-eval prompts tests/data/prompt_scenarios.yaml` prints every failed check with its prompt. The folder
+`tests/data/prompt_scenarios` has scenarios that were written later, only from the documented promises.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from agent_memory_eval.scenarios import EXTRACTORS, Extractor, load_scenarios
 from agent_memory_eval.scripted_model import model_server
 from tests.support.stack import stack
 
-# The first test waits until all scenarios are played.
+# The first test waits until all scenarios have run.
 pytestmark = pytest.mark.timeout(900)
 
 _DATA = Path(__file__).parents[1] / "data"

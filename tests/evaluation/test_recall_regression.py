@@ -1,7 +1,7 @@
-"""Recall on conversations of our own, through the API of a real server: a change that finds less is seen here first.
+"""Test recall on our own conversations, through the API of a real server.
 
-`agent-memory-eval recall tests/data/recall_conversations.json` prints what is compared with the floors. They are a few
-points below what was measured, since small changes of the model's arithmetic move single questions.
+`agent-memory-eval recall tests/data/recall_conversations.json` prints the figures for the floors. The floors are a few points below the
+measured figures, because small changes of the model's arithmetic move single questions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What scenarios may demand, on prompts that are written down here; and what a file of scenarios is refused for."""
+"""Test the checks of scenarios on prompts written down here, and the refusals of invalid scenario files."""
 
 from __future__ import annotations
 
@@ -124,11 +124,11 @@ _DAY = {"at": "2025-03-03T09:00:00Z", "say": ["I like plums."]}
     ("text", "problem"),
     [
         ("- [", "cannot be read"),
-        ("name: x", "holds no list"),
+        ("name: x", "contains no list"),
         ([{"name": "x"}], "scenario x: KeyError 'days'"),
         ([{"name": "x", "days": [_DAY], "question": []}], "a scenario has no 'question'"),
         ([{"name": "x", "days": [_DAY | {"says": []}]}], "a day has no 'says'"),
-        ([{"name": "x", "days": [_DAY], "questions": [{"ask": "?", "checks": [{"holds": "y"}]}]}], "there is no check 'holds'"),
+        ([{"name": "x", "days": [_DAY], "questions": [{"ask": "?", "checks": [{"holds": "y"}]}]}], "unknown check 'holds'"),
         ([{"name": "x", "days": [_DAY], "questions": [{"ask": "?", "with": ["best"], "checks": [{"contains": "y"}]}]}], "'best'"),
         ([{"name": "x", "days": [_DAY]}, {"name": "x", "days": [_DAY]}], "two scenarios are named 'x'"),
     ],
@@ -143,7 +143,7 @@ def test_invalid_scenario_file_is_refused_with_one_line(text: Any, problem: str,
 
 
 def test_folder_of_scenarios_is_one_list_with_unique_names(tmp_path: Path) -> None:
-    with pytest.raises(StartupError, match="holds no YAML files"):
+    with pytest.raises(StartupError, match="contains no YAML files"):
         load_scenarios(tmp_path)
     for file, name in (("b.yaml", "second"), ("a.yaml", "first")):
         (tmp_path / file).write_text(yaml.safe_dump([{"name": name, "days": [_DAY]}]), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The model server of scenarios: it finds its facts in the prompts that the server really sends, well or badly."""
+"""Test the model server of the scenarios: it finds its facts in the server's real prompts, well or badly."""
 
 from __future__ import annotations
 

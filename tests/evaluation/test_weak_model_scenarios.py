@@ -1,4 +1,7 @@
-"""Scenarios with a real, weak model: prompts hold at least what they hold without one, and every fact stands in its message."""
+"""Test scenarios with a real, weak model.
+
+A prompt contains at least what it contains without a model. Every fact occurs in its message.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from agent_memory_eval.scripted_model import INVENTION, REPEATED_INSTRUCTION
 from tests.support.small_model import small_model
 from tests.support.stack import stack
 
-# A model that is away would be asked again; a slow machine must not make it so.
+# The server would call an unavailable model again; a slow machine must not look like one.
 pytestmark = [pytest.mark.real_model, pytest.mark.slow, pytest.mark.timeout(900)]
 _NAMES = ("the assistant's words are no facts", "relative dates inside quotations stay")
 _FILE = Path(__file__).parents[1] / "data" / "prompt_scenarios.yaml"
@@ -34,7 +37,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
 
 
 async def _run(redis_url: str, **model: Any) -> tuple[list[ScenarioResult], list[dict[str, Any]]]:
-    """What checks without facts say, and all facts that are kept."""
+    """Return the results of checks that are independent of facts, and all stored facts."""
     settings = load_settings(
         KEY_PREFIX=f"weak-{model['MODEL_PROVIDER']}",
         EMBEDDING_PROVIDER="local",

@@ -5,12 +5,12 @@ from __future__ import annotations
 from agent_memory_client import MemoryAPIClient
 
 
-async def test_the_server_answers(memory: MemoryAPIClient) -> None:
+async def test_health_and_readiness_checks_succeed(memory: MemoryAPIClient) -> None:
     assert (await memory.health_check()).now > 0
     assert (await memory.ready())["ready"] is True
 
 
-async def test_a_session_begins_with_its_first_message(memory: MemoryAPIClient) -> None:
+async def test_session_is_created_by_its_first_message(memory: MemoryAPIClient) -> None:
     await memory.append_messages("kitchen", [{"role": "user", "content": "I want to learn to bake sourdough bread."}], user_id="ada")
     await memory.append_messages("kitchen", [{"role": "assistant", "content": "Then start with a rye starter."}], user_id="ada")
 

@@ -1,4 +1,4 @@
-"""Chapter 2: the next day. What was said in one session is found from another one of the same user."""
+"""Chapter 2: the next day. A user's messages of one session are found from another session."""
 
 from __future__ import annotations
 

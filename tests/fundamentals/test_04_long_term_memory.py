@@ -1,4 +1,4 @@
-"""Chapter 4: long-term memory. Facts and events are stored by hand as well, and found by meaning, by words or by both."""
+"""Chapter 4: long-term memory. Programs can store facts and events, too, and find them by meaning, by words or by both."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ async def test_search_results_can_be_paged(memory: MemoryAPIClient, facts: list[
     assert everything[:2] == [record.id for record in first.memories]
 
 
-async def test_editing_changes_what_is_found(memory: MemoryAPIClient, facts: list[ClientMemoryRecord]) -> None:
+async def test_edited_memory_is_found_by_its_new_text_only(memory: MemoryAPIClient, facts: list[ClientMemoryRecord]) -> None:
     await memory.edit_long_term_memory(facts[0].id, {"text": "Ada moved to Porto", "topics": ["home", "north"]})
     await settled(memory)
 
@@ -94,7 +94,7 @@ async def test_editing_changes_what_is_found(memory: MemoryAPIClient, facts: lis
     assert not (await memory.search_long_term_memory("Lisbon", search_mode="keyword")).memories
 
 
-async def test_deleted_memory_is_gone(memory: MemoryAPIClient, facts: list[ClientMemoryRecord]) -> None:
+async def test_deleted_memory_is_no_longer_found(memory: MemoryAPIClient, facts: list[ClientMemoryRecord]) -> None:
     done = await memory.delete_long_term_memories([facts[0].id, "no-such-memory"])
 
     assert done.status == "ok, deleted 1 memories"

@@ -1,4 +1,4 @@
-"""Chapter 5: the memory prompt. One call before each model call: summary, newest messages, what fits from long ago, the question."""
+"""Chapter 5: the memory prompt. One call before each model call: summary, newest messages, relevant memories, the question."""
 
 from __future__ import annotations
 

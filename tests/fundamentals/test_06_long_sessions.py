@@ -1,4 +1,4 @@
-"""Chapter 6: long sessions. What no longer fits into the model's window is summarized in the background, and remembered word for word."""
+"""Chapter 6: long sessions. Messages that exceed the model's window are summarized in the background, and remembered word for word."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ TOPICS = ["the garden", "the violin lessons", "the broken boiler", "the trip to 
 
 
 async def talk(memory: MemoryAPIClient, first: int, count: int) -> None:
-    """Appends turns of about 25 tokens each, one by one, as a chat does; waits for the background work at the end."""
+    """Append turns of about 25 tokens each, one by one, as a chat does; wait for the background work at the end."""
     for number in range(first, first + count):
         text = f"Note {number}: today we talked for a while about {TOPICS[number % len(TOPICS)]} and decided what to do next week."
         turn = {"id": f"n{number}", "role": "user", "content": text}
@@ -18,7 +18,7 @@ async def talk(memory: MemoryAPIClient, first: int, count: int) -> None:
     await settled(memory)
 
 
-async def test_a_session_stays_within_its_window(memory: MemoryAPIClient) -> None:
+async def test_session_stays_within_its_window(memory: MemoryAPIClient) -> None:
     await talk(memory, 0, 60)
 
     session = await memory.get_working_memory("diary", user_id="ada")
@@ -32,7 +32,7 @@ async def test_a_session_stays_within_its_window(memory: MemoryAPIClient) -> Non
     assert prompt.to_openai()[0]["content"].endswith(session.context)
 
 
-async def test_the_summary_grows_with_the_conversation(memory: MemoryAPIClient) -> None:
+async def test_summary_grows_with_the_conversation(memory: MemoryAPIClient) -> None:
     await talk(memory, 0, 45)
     first = await memory.get_working_memory("diary", user_id="ada")
     await talk(memory, 45, 45)

@@ -1,4 +1,4 @@
-"""Chapter 7: who sees what. A session is (namespace, user, id); memories carry both, and searches are kept within them."""
+"""Chapter 7: separation of users. A session is (namespace, user, id); memories have both, and searches stay within them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from agent_memory_client import MemoryAPIClient, MemoryMessage, MemoryNotFoundError, WorkingMemory
 from tests.support.waiting import settled
 
-# Ids that a server which builds keys or queries from text would confuse.
+# Ids that would confuse a server that builds keys or queries from text.
 HOSTILE = ["a:b", "a", "a*", "a b", "A", "{a}", "a|b", "@u:{x}", "äöü", "日本", "a\\", "-a"]
 
 
@@ -25,7 +25,7 @@ async def test_same_session_id_of_two_users_gives_two_sessions(memory: MemoryAPI
     with pytest.raises(MemoryNotFoundError):
         await memory.get_working_memory("chat", user_id="cleo")
     with pytest.raises(MemoryNotFoundError):
-        await memory.get_working_memory("chat")  # two fit: the server does not guess
+        await memory.get_working_memory("chat")  # both sessions match: the server does not guess
 
 
 async def test_one_users_memories_are_never_recalled_for_another(memory: MemoryAPIClient) -> None:

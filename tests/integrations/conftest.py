@@ -1,4 +1,4 @@
-"""A server as a user runs it and a scripted model server, for tests that run in the environment of the frameworks."""
+"""Provide a server as a user runs it and a scripted model server, for tests in the environments of the frameworks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from agent_memory_client import MemoryClient, MemoryClientConfig
 from agent_memory_client.sync import SyncMemoryClient
 
 ROOT = Path(__file__).resolve().parents[2]
-# Nothing of a test leaves the machine.
+# Tests send nothing to other machines.
 os.environ |= {
     "ANONYMIZED_TELEMETRY": "False",
     "CREWAI_DISABLE_TELEMETRY": "true",
@@ -39,14 +39,14 @@ os.environ |= {
 
 @pytest.fixture(scope="session")
 def server_url(tmp_path_factory: pytest.TempPathFactory, running_model: ModelServer) -> Generator[str]:
-    """The base URL of `agent-memory serve` with its own Redis, started once for all tests. Its proxy calls the model server."""
+    """Base URL of `agent-memory serve` with its own Redis, started once for all tests. Its proxy calls the model server."""
     with started_server(tmp_path_factory.mktemp("server"), PROXY_UPSTREAMS=f"main={running_model.url}") as url:
         yield url
 
 
 @contextmanager
 def started_server(folder: Path, **settings: str) -> Generator[str]:
-    """The base URL of `agent-memory serve` with its data in a folder."""
+    """Base URL of `agent-memory serve` with its data in a folder."""
     log = folder / "log"
     keep = ("PATH", "HOME", "TMPDIR", "LANG", "TZ")
     environment = {name: os.environ[name] for name in keep if name in os.environ}
@@ -79,7 +79,7 @@ def blocking(server_url: str) -> Generator[SyncMemoryClient]:
 
 
 async def mcp_tools(server_url: str) -> list[dict[str, Any]]:
-    """The tools that the server offers over MCP, as they come over the wire."""
+    """The server's MCP tools, as sent over the wire."""
     request = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
     async with httpx.AsyncClient(base_url=server_url, headers={"accept": "application/json, text/event-stream"}) as http:
         answer = await http.post("/mcp", json=request)
@@ -87,19 +87,19 @@ async def mcp_tools(server_url: str) -> list[dict[str, Any]]:
 
 
 NOBODY = MemoryClientConfig(base_url="http://127.0.0.1:9", timeout=2)
-"""Where no server listens."""
+"""An address without a server."""
 
 
 @dataclass
 class ModelServer:
-    """Speaks OpenAI's chat completions: gives the answers of its script in turn, and remembers what it was asked."""
+    """A server of OpenAI's chat completions: it returns the answers of its script in order, and records the requests."""
 
     url: str = ""
     script: list[str | dict[str, Any]] = field(default_factory=list)
     asked: list[dict[str, Any]] = field(default_factory=list)
 
     def answer(self, body: dict[str, Any]) -> dict[str, Any]:
-        """A text, or a call of a tool: {"name": …, "arguments": {…}}. Beyond the script it repeats what it sees of the prompt."""
+        """A text, or a tool call: {"name": …, "arguments": {…}}. After the script, the server echoes the prompt."""
         self.asked.append(body)
         step = self.script.pop(0) if self.script else "ok"
         message: dict[str, Any] = {"role": "assistant", "content": step if isinstance(step, str) else None}

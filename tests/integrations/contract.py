@@ -1,4 +1,4 @@
-"""What every adapter keeps to, whatever its framework: each of their test files fills in how its framework is used."""
+"""Test the contract of every adapter; each test file implements it with its framework."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ def new_id() -> str:
 
 
 class HistoryContract(ABC):
-    """A history of messages: what goes in comes back, whoever else writes."""
+    """Contract of a message history: it returns all messages unchanged, even if other programs write."""
 
     messages: ClassVar[Sequence[Any]]
-    """Messages of the framework, calls of tools and their results among them."""
+    """Messages of the framework, including tool calls and their results."""
     refused: ClassVar[Sequence[str]] = REFUSED
     unavailable: type[Exception] = MemoryUnavailableError
 
     @abstractmethod
     def make(self, client: MemoryClient, session_id: str, user_id: str | None) -> Any:
-        """A history."""
+        """Return a history."""
 
     @abstractmethod
     async def add(self, history: Any, messages: Sequence[Any]) -> None: ...
@@ -48,13 +48,13 @@ class HistoryContract(ABC):
 
     @abstractmethod
     def say(self, text: str) -> Any:
-        """What the user says, as a message of the framework."""
+        """Return a message of the user."""
 
     def shown(self, messages: Sequence[Any]) -> Any:
-        """What is compared."""
+        """Return the compared fields."""
         return list(messages)
 
-    async def test_every_message_comes_back(self, client: MemoryClient) -> None:
+    async def test_history_returns_every_message_until_cleared(self, client: MemoryClient) -> None:
         session, user = new_id(), new_id()
         history = self.make(client, session, user)
         assert await self.get(history) == []
@@ -67,7 +67,7 @@ class HistoryContract(ABC):
         await self.add(history, self.messages[:1])
         assert self.shown(await self.get(history)) == self.shown(self.messages[:1])
 
-    async def test_any_text_is_taken_and_comes_back(self, client: MemoryClient) -> None:
+    async def test_history_returns_any_text_unchanged(self, client: MemoryClient) -> None:
         history = self.make(client, new_id(), new_id())
         messages = [self.say(text) for text in ODD_TEXTS]
         await self.add(history, messages)
@@ -75,7 +75,7 @@ class HistoryContract(ABC):
         await self.add(history, [self.say(HALF_AN_EMOJI)])
         assert len(await self.get(history)) == len(messages) + 1
 
-    async def test_users_never_meet(self, client: MemoryClient) -> None:
+    async def test_histories_of_different_users_are_separate(self, client: MemoryClient) -> None:
         session, ada, bo = new_id(), new_id(), new_id()
         await self.add(self.make(client, session, ada), self.messages[:2])
         assert await self.get(self.make(client, session, bo)) == []
@@ -84,14 +84,14 @@ class HistoryContract(ABC):
         assert self.shown(await self.get(self.make(client, session, ada))) == self.shown(self.messages[:2])
 
     @pytest.mark.parametrize("name", HOSTILE)
-    async def test_hostile_ids_are_ids(self, client: MemoryClient, name: str) -> None:
+    async def test_hostile_ids_are_stored_unchanged(self, client: MemoryClient, name: str) -> None:
         user = new_id()
         mine, other = self.make(client, name + user, name + user), self.make(client, user, user)
         await self.add(mine, self.messages[:1])
         assert self.shown(await self.get(mine)) == self.shown(self.messages[:1])
         assert await self.get(other) == []
 
-    async def test_ids_that_cannot_be_are_refused(self, client: MemoryClient) -> None:
+    async def test_invalid_ids_are_refused(self, client: MemoryClient) -> None:
         for bad in self.refused:
             with pytest.raises((MemoryClientError, ValueError)):
                 await self.add(self.make(client, bad, new_id()), self.messages[:1])
@@ -99,7 +99,7 @@ class HistoryContract(ABC):
             with pytest.raises((MemoryClientError, ValueError)):
                 await self.add(self.make(client, new_id(), bad), self.messages[:1])
 
-    async def test_without_a_server_it_fails_at_once(self) -> None:
+    async def test_unreachable_server_raises_at_once(self) -> None:
         began = time.monotonic()
         async with MemoryClient(NOBODY) as nobody:
             history = self.make(nobody, new_id(), new_id())
@@ -111,15 +111,15 @@ class HistoryContract(ABC):
 
 
 class RecallContract(ABC):
-    """What is remembered of a user reaches the model, and nothing of anybody else."""
+    """Contract of recall: a user's memories reach the model, and no other user's."""
 
     raises_without_a_server = False
 
     @abstractmethod
     async def recall(self, client: MemoryClient, user_id: str, question: str) -> str:
-        """What the framework shows the model of the memories beside a question."""
+        """Return what the framework shows the model of the memories for a question."""
 
-    async def test_a_user_s_memories_are_shown_to_nobody_else(self, client: MemoryClient) -> None:
+    async def test_memories_of_a_user_are_shown_to_that_user_only(self, client: MemoryClient) -> None:
         ada, bo = new_id(), new_id()
         texts = {"Ada is allergic to peanuts.": ada, "Bo eats peanuts.": bo}
         await client.memories.create([ClientMemoryRecord(text=text, user_id=user) for text, user in texts.items()])
@@ -128,7 +128,7 @@ class RecallContract(ABC):
         for text, user in texts.items():
             assert [other for other in shown if text in shown[other]] == [user]
 
-    async def test_without_a_server_there_are_no_memories(self) -> None:
+    async def test_unreachable_server_gives_no_memories_or_an_error(self) -> None:
         began = time.monotonic()
         async with MemoryClient(NOBODY) as nobody:
             if self.raises_without_a_server:
@@ -140,5 +140,5 @@ class RecallContract(ABC):
 
 
 async def in_thread(call: Any, *arguments: Any) -> Any:
-    """A blocking call, as a program without an event loop makes it."""
+    """Make a blocking call, as a program without an event loop does."""
     return await asyncio.to_thread(call, *arguments)

@@ -1,4 +1,4 @@
-"""The examples that were written for hosted memory services, with their own clients, remember from one process to the next."""
+"""Test that examples written for hosted memory services remember from one process to the next, with their own clients."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HOME = "I only train at home, no gym."
 
 
 def run_until(wanted: str, *command: str, said: str, **environment: str) -> str:
-    """What a program prints once it knows what another process told; a worker makes memories of it meanwhile."""
+    """Return a program's output once it knows what another process stored; a worker creates memories meanwhile."""
     ends = time.monotonic() + 60
     while wanted not in (printed := run(*command, said=said, **environment)):
         assert time.monotonic() < ends, printed

@@ -1,4 +1,4 @@
-"""The programs of `examples/` print what `examples/README.md` shows, in two processes each and without a model."""
+"""Test that the programs in `examples/` print what `examples/README.md` shows, in two processes each and without a model."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ WHERE = "http://127.0.0.1:8000"
 
 @pytest.fixture(scope="module")
 def server_url(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
-    """A server that nothing was said to before, for the programs name their users themselves, as those on the pages do."""
+    """An empty server, because the programs name their users themselves, as those in the docs do."""
     with started_server(tmp_path_factory.mktemp("examples")) as url:
         yield url
 
 
 def printed_by(command: str, said: str, server_url: str) -> list[str]:
-    """The lines that a program prints, without blank ones and the prompt; a terminal of another width breaks them elsewhere."""
+    """Return the lines that a program prints, without blank lines and the prompt. Terminals of other widths break them elsewhere."""
     words = [word.replace(WHERE, server_url) for word in shlex.split(command)]
     where = [] if "--url" in words or "trainer" in words[0] else ["--url", server_url]
     told = {"SUPERMEMORY_BASE_URL": server_url, "SUPERMEMORY_API_KEY": "local", "MEM0_TELEMETRY": "False", "COLUMNS": "200"}
@@ -42,7 +42,7 @@ def test_readme_lists_every_example() -> None:
 def test_example_prints_the_output_shown_in_readme(runs: list[str], server_url: str) -> None:
     for each in runs:
         command, said, *shown = each.strip().splitlines()
-        # What was said in the run before is remembered a moment later.
+        # The server recalls statements of the previous run a moment later.
         ends = time.monotonic() + 30
         while (printed := printed_by(command, said, server_url)) != shown and each is not runs[0] and time.monotonic() < ends:
             time.sleep(0.2)

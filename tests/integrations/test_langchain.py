@@ -1,4 +1,4 @@
-"""LangChain's message history, retriever and tools on the memory server."""
+"""Test LangChain's message history, retriever and tools on the memory server."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def new_id() -> str:
     return f"u-{uuid4()}"
 
 
-def test_a_history_keeps_every_message(blocking: SyncMemoryClient) -> None:
+def test_history_returns_every_message_until_cleared(blocking: SyncMemoryClient) -> None:
     history = AgentMemoryChatMessageHistory(new_id(), blocking, user_id=new_id())
     assert history.messages == []
     history.add_messages(MESSAGES[:3])
@@ -45,7 +45,7 @@ def test_a_history_keeps_every_message(blocking: SyncMemoryClient) -> None:
     assert history.messages == []
 
 
-def test_any_text_is_taken_as_langchain_s_own_history_takes_it(blocking: SyncMemoryClient) -> None:
+def test_history_accepts_any_text_as_langchains_own_history_does(blocking: SyncMemoryClient) -> None:
     ours, theirs = AgentMemoryChatMessageHistory(new_id(), blocking, user_id=new_id()), InMemoryChatMessageHistory()
     messages = [HumanMessage(text) for text in ODD_TEXTS]
     messages += [ToolMessage(text, tool_call_id=text) for text in ODD_TEXTS]
@@ -57,7 +57,7 @@ def test_any_text_is_taken_as_langchain_s_own_history_takes_it(blocking: SyncMem
     assert ours.messages[-1].content == HALF_AN_EMOJI.replace("\ud83d", "\ufffd")
 
 
-async def test_a_history_is_awaited(client: MemoryClient, blocking: SyncMemoryClient) -> None:
+async def test_history_can_be_awaited_with_both_clients(client: MemoryClient, blocking: SyncMemoryClient) -> None:
     for made in (client, blocking):
         history = AgentMemoryChatMessageHistory(new_id(), made, user_id=new_id())
         await history.aadd_messages(MESSAGES)
@@ -69,14 +69,14 @@ async def test_a_history_is_awaited(client: MemoryClient, blocking: SyncMemoryCl
 
 
 @pytest.mark.parametrize("name", ["*", "{}", "@t:{*}", "a|b", "\u00e9", "%2F"])
-def test_hostile_ids_are_ids(blocking: SyncMemoryClient, name: str) -> None:
+def test_hostile_ids_are_stored_unchanged(blocking: SyncMemoryClient, name: str) -> None:
     user = new_id()
     AgentMemoryChatMessageHistory(name + user, blocking, user_id=name + user).add_messages(MESSAGES[1:2])
     assert AgentMemoryChatMessageHistory(name + user, blocking, user_id=name + user).messages == MESSAGES[1:2]
     assert AgentMemoryChatMessageHistory(user, blocking, user_id=user).messages == []
 
 
-async def test_a_retriever_and_tools_show_the_user_s_memories_alone(
+async def test_retriever_and_tools_find_only_memories_of_their_user(
     client: MemoryClient, blocking: SyncMemoryClient, model: ModelServer
 ) -> None:
     ada, bo = new_id(), new_id()
@@ -96,7 +96,7 @@ async def test_a_retriever_and_tools_show_the_user_s_memories_alone(
     assert "Bo eats" not in said
 
 
-def test_without_a_server_it_fails_at_once() -> None:
+def test_unreachable_server_raises_at_once() -> None:
     began = time.monotonic()
     nobody = SyncMemoryClient(NOBODY)
     with pytest.raises(MemoryUnavailableError):

@@ -1,4 +1,4 @@
-"""LangChain's own conformance tests (`langchain-tests`) of retrievers and tools."""
+"""Run LangChain's own conformance tests (`langchain-tests`) of retrievers and tools."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ QUESTION = "What does Ada keep?"
 
 
 class Owned:
-    """Each test has a user of its own, of whom the server knows something."""
+    """Each test has its own user, who has a memory."""
 
     client: SyncMemoryClient
     user: str

@@ -1,6 +1,6 @@
-"""`AgentMemoryStore` does what LangGraph's own store does, keeps users apart, and serves prebuilt agents and LangMem's tools.
+"""Test that `AgentMemoryStore` behaves as LangGraph's own store, and serves prebuilt agents and LangMem's tools.
 
-LangGraph publishes conformance tests for checkpointers only. So its in-memory store is the reference: both stores are asked the same.
+LangGraph publishes conformance tests for checkpointers only. So its in-memory store is the reference: both stores get the same calls.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ LABELS = ["a", "b", "c d", "*é"]
 
 
 def plain(result: Any) -> Any:
-    """A result without times, in an order of its own."""
+    """Return a result without times, in a canonical order."""
     if isinstance(result, list):
         return sorted((plain(entry) for entry in result), key=repr)
     return (result.namespace, result.key, result.value) if hasattr(result, "key") else result
@@ -95,12 +95,12 @@ def random_ops(choose: random.Random) -> list[Any]:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_it_answers_what_langgraphs_store_answers(store: AgentMemoryStore, seed: int) -> None:
+def test_store_returns_the_same_as_langgraphs_store_for_random_calls(store: AgentMemoryStore, seed: int) -> None:
     reference, choose = InMemoryStore(), random.Random(seed)
     for _ in range(60):
         ops = random_ops(choose)
         expected = [plain(result) for result in reference.batch(ops)]
-        # LangGraph's in-memory store forgets no namespace whose last item was deleted.
+        # LangGraph's in-memory store keeps a namespace whose last item was deleted.
         held = {item.namespace for item in reference.search((), limit=10_000)}
         actual = [plain(result) for result in store.batch(ops)]
         for op, theirs, ours in zip(ops, expected, actual, strict=True):
@@ -111,7 +111,7 @@ def test_it_answers_what_langgraphs_store_answers(store: AgentMemoryStore, seed:
         assert set(store.list_namespaces(limit=10_000)) == held
 
 
-def test_every_call_of_the_interface(store: AgentMemoryStore) -> None:
+def test_store_supports_every_blocking_call(store: AgentMemoryStore) -> None:
     assert isinstance(store, BaseStore)
     store.put(("users", "ada"), "k", {"a": 1})
     item = store.get(("users", "ada"), "k")
@@ -127,7 +127,7 @@ def test_every_call_of_the_interface(store: AgentMemoryStore) -> None:
     assert store.search(()) == []
 
 
-async def test_every_call_of_the_interface_awaited(client: MemoryClient, blocking: SyncMemoryClient) -> None:
+async def test_store_supports_every_awaited_call(client: MemoryClient, blocking: SyncMemoryClient) -> None:
     for made in (client, blocking):
         store = AgentMemoryStore(made, user_id=new_user())
         await store.aput(("users", "ada"), "k", {"a": 1})
@@ -142,7 +142,7 @@ async def test_every_call_of_the_interface_awaited(client: MemoryClient, blockin
         assert await store.aget(("users", "ada"), "k") is None
 
 
-async def test_an_asynchronous_client_serves_blocking_calls_too(client: MemoryClient) -> None:
+async def test_asynchronous_client_also_serves_blocking_calls(client: MemoryClient) -> None:
     store = AgentMemoryStore(client, user_id=new_user())
     await asyncio.to_thread(store.put, ("a",), "k", {"n": 1})
     item = await store.aget(("a",), "k")
@@ -150,7 +150,7 @@ async def test_an_asynchronous_client_serves_blocking_calls_too(client: MemoryCl
     store.close()
 
 
-def test_it_is_searched_by_meaning_at_once_by_words(store: AgentMemoryStore) -> None:
+def test_new_item_is_found_by_words_at_once_and_later_by_meaning(store: AgentMemoryStore) -> None:
     store.put(("m",), "food", {"text": "She is allergic to peanuts", "secret": "bicycle"}, index=["text"])
     store.put(("m",), "city", {"text": "She lives in Oslo"})
     store.put(("m",), "none", {"text": "peanuts peanuts"}, index=False)
@@ -165,7 +165,7 @@ def test_it_is_searched_by_meaning_at_once_by_words(store: AgentMemoryStore) -> 
     assert [item.key for item in store.search(("m",), query="peanuts", filter={"secret": "bicycle"})] == ["food"]
 
 
-def test_items_end(blocking: SyncMemoryClient) -> None:
+def test_item_expires_after_its_ttl(blocking: SyncMemoryClient) -> None:
     store = AgentMemoryStore(blocking, user_id=new_user(), ttl={"default_ttl": 0.001, "refresh_on_read": False})
     store.put(("a",), "short", {"n": 1})
     store.put(("a",), "long", {"n": 1}, ttl=60)
@@ -178,7 +178,7 @@ def test_items_end(blocking: SyncMemoryClient) -> None:
 HOSTILE = ["*", "a*", "{}", "{*}", "@t:{*}", "'", '"', "\\", "a/b", "a|b", " ", "\n", "é", "e\u0301", "\U0001f600", "!", "A" * 500]
 
 
-def test_hostile_names_are_names(store: AgentMemoryStore) -> None:
+def test_hostile_namespaces_and_keys_are_stored_unchanged(store: AgentMemoryStore) -> None:
     for number, name in enumerate(HOSTILE):
         store.put((name, "x"), name, {"n": number})
     for number, name in enumerate(HOSTILE):
@@ -199,7 +199,7 @@ def test_hostile_names_are_names(store: AgentMemoryStore) -> None:
         store.put(("a",), "k", {"no": object()})
 
 
-def test_tuples_are_lists_and_long_keys_are_keys(store: AgentMemoryStore) -> None:
+def test_tuples_are_returned_as_lists_and_long_keys_are_accepted(store: AgentMemoryStore) -> None:
     key = "é" * 2000
     store.put(("x",), key, {"pair": (1, (2, {"deep": ()}))})
     item = store.get(("x",), key)
@@ -211,8 +211,8 @@ def test_tuples_are_lists_and_long_keys_are_keys(store: AgentMemoryStore) -> Non
         store.put(("x",), "k", {"prices": [1.0, float("nan")]})
 
 
-def test_an_unknown_operator_of_a_filter_is_a_value_error(store: AgentMemoryStore) -> None:
-    """As in LangGraph's own stores; a value that only looks like one is a value."""
+def test_unknown_filter_operator_raises_value_error(store: AgentMemoryStore) -> None:
+    """As in LangGraph's own stores; a value that only looks like an operator is a plain value."""
     store.put(("operators",), "k", {"price": {"amount": 1}})
     for bad in ({"price": {"$like": 1}}, {"price": {"$gt": 0, "$regex": "x"}}):
         with pytest.raises(ValueError, match="operator"):
@@ -220,7 +220,7 @@ def test_an_unknown_operator_of_a_filter_is_a_value_error(store: AgentMemoryStor
     assert [item.key for item in store.search(("operators",), filter={"price": {"amount": 1}})] == ["k"]
 
 
-def test_users_never_meet(blocking: SyncMemoryClient) -> None:
+def test_items_of_different_users_are_separate(blocking: SyncMemoryClient) -> None:
     names: list[dict[str, Any]] = [{"user_id": new_user()}, {"user_id": new_user()}, {"namespace": new_user()}]
     names += [names[0] | {"namespace": "n"}, {"user_id": f"{names[0]['user_id']} "}]
     stores = [AgentMemoryStore(blocking, **owner) for owner in names]
@@ -234,7 +234,7 @@ def test_users_never_meet(blocking: SyncMemoryClient) -> None:
     assert stores[1].get(("same",), "k") is not None
 
 
-async def test_without_a_server_it_fails_at_once() -> None:
+async def test_unreachable_server_raises_at_once() -> None:
     began = time.monotonic()
     store = AgentMemoryStore(SyncMemoryClient(NOBODY))
     with pytest.raises(MemoryUnavailableError):
@@ -245,7 +245,7 @@ async def test_without_a_server_it_fails_at_once() -> None:
     assert time.monotonic() - began < 20
 
 
-def test_langmems_tools_in_a_prebuilt_agent(blocking: SyncMemoryClient, model: ModelServer) -> None:
+def test_prebuilt_agent_stores_and_finds_memories_with_langmems_tools(blocking: SyncMemoryClient, model: ModelServer) -> None:
     user = new_user()
     store = AgentMemoryStore(blocking, user_id=user)
     tools = [create_manage_memory_tool(namespace=("memories",)), create_search_memory_tool(namespace=("memories",))]
@@ -254,7 +254,7 @@ def test_langmems_tools_in_a_prebuilt_agent(blocking: SyncMemoryClient, model: M
     agent.invoke({"messages": [{"role": "user", "content": "I keep bees. I am Ada."}]})
     (item,) = store.search(("memories",))
     assert item.value["content"] == "Ada keeps bees"
-    # Another process, another agent: the store is where it was.
+    # In another process and with another agent, the store has the same content.
     model.script += [{"name": "search_memory", "arguments": {"query": "which animals?"}}, "bees"]
     again = create_react_agent(ChatOpenAI(model="m", streaming=False), tools, store=AgentMemoryStore(blocking, user_id=user))
     messages = again.invoke({"messages": [{"role": "user", "content": "What do I keep?"}]})["messages"]
@@ -265,7 +265,7 @@ def test_langmems_tools_in_a_prebuilt_agent(blocking: SyncMemoryClient, model: M
     assert "bees" not in messages[-2].content
 
 
-async def test_langmems_tools_awaited(client: MemoryClient) -> None:
+async def test_langmems_tools_can_be_awaited(client: MemoryClient) -> None:
     store = AgentMemoryStore(client, user_id=new_user())
     manage = create_manage_memory_tool(namespace=("memories",), store=store)
     search = create_search_memory_tool(namespace=("memories",), store=store)

@@ -1,4 +1,4 @@
-"""The example of a chat as a graph remembers from one process to the next."""
+"""Test that the example of a chat as a graph remembers from one process to the next."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`AgentMemorySession` keeps what the Agents SDK gives it, exactly; the tools and the hook bring memory into a run."""
+"""Test that `AgentMemorySession` stores the Agents SDK's items exactly, and that tools and hook add memory to a run."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ def agent_of(model: ModelServer, **more: Any) -> Agent[Any]:
     return Agent(name="helper", instructions="Be brief.", model=chat, **more)
 
 
-async def test_strict_mode_takes_the_schemas_of_the_mcp_tools(server_url: str) -> None:
+async def test_strict_mode_accepts_the_schemas_of_the_mcp_tools(server_url: str) -> None:
     for tool in await mcp_tools(server_url):
         strict = ensure_strict_json_schema(deepcopy(tool["inputSchema"]))
         assert set(strict["required"]) == tool["inputSchema"]["properties"].keys(), tool["name"]
 
 
-async def test_every_item_comes_back_as_it_went_in(client: MemoryClient) -> None:
+async def test_session_returns_every_item_unchanged(client: MemoryClient) -> None:
     session = AgentMemorySession(new_id(), client, user_id=new_id())
     assert isinstance(session, Session)
     assert await session.get_items() == []
@@ -88,7 +88,7 @@ async def test_every_item_comes_back_as_it_went_in(client: MemoryClient) -> None
     assert await session.get_items() == ITEMS[:1]
 
 
-async def test_any_text_is_taken_as_the_sdk_s_own_session_takes_it(client: MemoryClient) -> None:
+async def test_session_accepts_any_text_as_the_sdks_own_session_does(client: MemoryClient) -> None:
     ours, theirs = AgentMemorySession(new_id(), client, user_id=new_id()), SQLiteSession(new_id())
     items: list[Any] = []
     for text in [*ODD_TEXTS, HALF_AN_EMOJI]:
@@ -106,8 +106,8 @@ async def test_any_text_is_taken_as_the_sdk_s_own_session_takes_it(client: Memor
     assert len(await ours.get_items()) == len(kept)
 
 
-async def test_limits_are_those_of_the_sdks_own_session(client: MemoryClient) -> None:
-    """Whatever is among the last items: calls without their outputs, and outputs without their calls."""
+async def test_limits_select_the_same_items_as_the_sdks_own_session(client: MemoryClient) -> None:
+    """For any last items: calls without their outputs, and outputs without their calls."""
     user = new_id()
     call = {"type": "function_call", "name": "sh", "arguments": "{}"}
     output = {"type": "function_call_output", "output": "done"}
@@ -121,8 +121,8 @@ async def test_limits_are_those_of_the_sdks_own_session(client: MemoryClient) ->
         assert ours == theirs, limit
 
 
-def test_a_blocking_client_serves_every_event_loop(blocking: SyncMemoryClient, model: ModelServer) -> None:
-    """Programs that call `Runner.run_sync` or `asyncio.run` again and again keep one client."""
+def test_blocking_client_works_in_consecutive_event_loops(blocking: SyncMemoryClient, model: ModelServer) -> None:
+    """Programs that call `Runner.run_sync` or `asyncio.run` repeatedly keep one client."""
     user = new_id()
     session = AgentMemorySession(new_id(), blocking, user_id=user)
     asyncio.run(session.add_items(ITEMS))
@@ -138,7 +138,7 @@ def test_a_blocking_client_serves_every_event_loop(blocking: SyncMemoryClient, m
     assert len(asyncio.run(session.get_items())) == 6
 
 
-async def test_a_long_session_keeps_every_item(client: MemoryClient) -> None:
+async def test_long_session_returns_every_item_after_a_flush(client: MemoryClient) -> None:
     user = new_id()
     session = AgentMemorySession(new_id(), client, user_id=user, session_settings=SessionSettings(limit=2))
     items = [{"role": "user", "content": f"{number}: " + "many words of a long talk " * 200} for number in range(60)]
@@ -150,7 +150,7 @@ async def test_a_long_session_keeps_every_item(client: MemoryClient) -> None:
 
 
 @pytest.mark.parametrize("name", ["a/b", "*", "{}", "@t:{*}", "a|b", " ", "é", "\U0001f600", "%2F", "'\"\\"])
-async def test_hostile_ids_are_ids_or_refused(client: MemoryClient, name: str) -> None:
+async def test_hostile_ids_are_stored_unchanged_and_invalid_ones_refused(client: MemoryClient, name: str) -> None:
     user = new_id()
     mine, other = AgentMemorySession(f"{name}{user}", client, user_id=name + user), AgentMemorySession(user, client, user_id=user)
     await mine.add_items(ITEMS[:1])
@@ -161,7 +161,7 @@ async def test_hostile_ids_are_ids_or_refused(client: MemoryClient, name: str) -
             await AgentMemorySession(bad, client).get_items()
 
 
-async def test_without_a_server_it_fails_at_once(model: ModelServer) -> None:
+async def test_unreachable_server_raises_at_once(model: ModelServer) -> None:
     began = time.monotonic()
     async with MemoryClient(NOBODY) as nobody:
         with pytest.raises(MemoryUnavailableError):
@@ -174,7 +174,7 @@ async def test_without_a_server_it_fails_at_once(model: ModelServer) -> None:
     assert time.monotonic() - began < 30
 
 
-async def test_a_run_goes_on_where_the_last_one_ended(client: MemoryClient, model: ModelServer) -> None:
+async def test_second_run_continues_the_stored_session(client: MemoryClient, model: ModelServer) -> None:
     @function_tool
     def add(a: int, b: int) -> str:
         """Adds."""
@@ -195,8 +195,8 @@ async def test_a_run_goes_on_where_the_last_one_ended(client: MemoryClient, mode
     assert sent[2]["tool_calls"][0]["function"]["name"] == "add"
 
 
-def test_a_blocking_run(server_url: str, model: ModelServer) -> None:
-    """`Runner.run_sync` has a loop of its own: a client is made in it."""
+def test_blocking_runs_continue_one_session(server_url: str, model: ModelServer) -> None:
+    """`Runner.run_sync` has its own loop: the test creates a client in it."""
 
     async def talk(said: str) -> str:
         async with MemoryClient(MemoryClientConfig(base_url=server_url)) as client:
@@ -213,7 +213,7 @@ def test_a_blocking_run(server_url: str, model: ModelServer) -> None:
     assert len(model.asked[-1]["messages"]) == 4
 
 
-async def test_tools_and_hook_bring_memory_into_a_run(client: MemoryClient, model: ModelServer) -> None:
+async def test_tools_and_hook_give_the_model_the_users_memories(client: MemoryClient, model: ModelServer) -> None:
     user = new_id()
     tools = get_memory_tools(client, "s", user_id=user)
     assert "search_memory" in {tool.name for tool in tools}

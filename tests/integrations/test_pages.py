@@ -1,4 +1,4 @@
-"""The programs on the pages about frameworks run as they stand there."""
+"""Run the programs on the pages about frameworks as written there."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 
 from tests.integrations.conftest import ROOT, ModelServer
 
-# Those of other languages run beside their own tools: tests/interfaces/typescript.
 README = ROOT / "README.md"
+# tests/interfaces/typescript runs those of other languages, with their own tools.
 PAGES = [page for page in sorted((ROOT / "docs" / "integrations").glob("*.md")) if "```python" in page.read_text("utf-8")]
 FRAMEWORKS = {
     "frameworks": ["langchain", "langgraph", "mem0", "openai-agents", "supermemory"],
@@ -25,7 +25,7 @@ HERE = [page for page in PAGES if page.stem in FRAMEWORKS[Path(sys.prefix).name]
 
 
 def run(*command: str, said: str = "", **environment: str) -> str:
-    """What a program prints. Fails when it does."""
+    """Return what a program prints. Fail if the program fails."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_BASE") and name != "OPENAI_API_KEY"}
     done = subprocess.run(
         [sys.executable, *command], input=said, env=kept | environment, capture_output=True, text=True, timeout=100, check=False
@@ -39,18 +39,18 @@ def test_every_integration_page_has_an_environment() -> None:
 
 
 @pytest.mark.parametrize("page", HERE, ids=lambda page: page.stem)
-def test_program_of_a_page_runs(page: Path, server_url: str, model: ModelServer, tmp_path: Path) -> None:
+def test_program_on_an_integration_page_prints_the_answer(page: Path, server_url: str, model: ModelServer, tmp_path: Path) -> None:
     (program,) = re.findall(r"^```python\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
     file = tmp_path / "program.py"
     file.write_text(program.replace("http://127.0.0.1:8000", server_url), "utf-8")
     model.script += ["You keep bees."]
-    # The Agents SDK asks the other API of OpenAI unless told.
+    # By default, the Agents SDK uses OpenAI's other API.
     asked = (
         "from agents import set_default_openai_api\nset_default_openai_api('chat_completions')\n" if page.stem == "openai-agents" else ""
     )
     file.write_text(asked + file.read_text("utf-8"), "utf-8")
     printed = run(str(file), OPENAI_BASE_URL=model.url, OPENAI_API_BASE=model.url, OPENAI_API_KEY="sk-test-0000")
-    # Those of compatible APIs show what is remembered; CrewAI draws what it does around the answer.
+    # Programs for compatible APIs show memories; CrewAI draws frames around the answer.
     wanted = "I keep bees." if page.stem in ("mem0", "supermemory") else "You keep bees."
     lines = printed.strip().splitlines()
     assert wanted in printed if page.stem == "crewai" else lines == [wanted], printed

@@ -1,4 +1,4 @@
-"""The API under test: served by uvicorn on a loopback port in the test's own loop, over the real runtime or over recorded answers."""
+"""Serve the API under test: uvicorn on a loopback port in the test's own loop, over the real runtime or recorded answers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from tests.registrations import registrations
 
 
 class _Server(uvicorn.Server):
-    """A uvicorn that tells when it listens, and leaves the signals to pytest."""
+    """A uvicorn server that reports when it listens, and leaves the signals to pytest."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -55,8 +55,8 @@ class _Server(uvicorn.Server):
 
 
 def bound_socket() -> socket.socket:
-    """Returns a socket on a free loopback port."""
-    # The protocol is said explicitly: asyncio switches Nagle's algorithm off (40 ms per answer) only for sockets that name it.
+    """Return a socket on a free loopback port."""
+    # Name the protocol explicitly: only then does asyncio disable Nagle's algorithm (40 ms per answer).
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
     return listener
@@ -66,7 +66,7 @@ def bound_socket() -> socket.socket:
 async def serving(
     app: FastAPI, *, keep_alive: int = KEEP_ALIVE_SECONDS, listener: socket.socket | None = None
 ) -> AsyncGenerator[str, None]:
-    """Serves `app` on a free loopback port, or that of `listener`, and yields its base URL."""
+    """Serve `app` on a free loopback port, or on that of `listener`, and yield its base URL."""
     listener = listener or bound_socket()
     http = http_protocol(app.state.settings)
     config = uvicorn.Config(app, http=http, lifespan="on", log_level="warning", access_log=False, timeout_keep_alive=keep_alive)
@@ -79,7 +79,7 @@ async def serving(
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     finally:
         listening.cancel()
-        # Like a process that stops: otherwise the server waits for streams of pages that are still open.
+        # Like a process that stops: otherwise the server waits for open streams of pages.
         if live := getattr(app.state, "live", None):
             live.end()
         server.should_exit = True
@@ -88,9 +88,9 @@ async def serving(
 
 @dataclass
 class Recorded:
-    """Stands in for the runtime: answers every service call at once and keeps its name and arguments in `calls`.
+    """A stand-in for the runtime: it answers every service call at once and records name and arguments in `calls`.
 
-    `answers[name]` replaces the answer of one call; a function is called for it, an exception is raised.
+    `answers[name]` replaces the answer of one call; it may be a function to call or an exception to raise.
     """
 
     calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = field(default_factory=list[Any])
@@ -100,31 +100,31 @@ class Recorded:
 
     @property
     def runtime(self) -> Runtime:
-        """Itself, as what the API takes it for."""
+        """Return this object under the type that the API expects."""
         return cast("Runtime", self)
 
     @property
     def services(self) -> Recorded:
-        """Itself, as what the routes take it for."""
+        """Return this object under the type that the routes expect."""
         return self
 
     def __getitem__(self, kind: type[Any]) -> Any:
         return _Recorder(self, _SERVICES[kind])
 
     async def ready(self) -> Readiness:
-        """What `Runtime.ready` answers."""
+        """Return the answer of `Runtime.ready`."""
         return await self.answer("ready")
 
     def of(self, _tenant: str) -> Recorded:
-        """The only bucket."""
+        """Return the only bucket."""
         return self
 
     async def backlog(self) -> Any:
-        """What `Runtime.backlog` answers."""
+        """Return the answer of `Runtime.backlog`."""
         return await self.answer("outbox.backlog")
 
     async def answer(self, name: str) -> Any:
-        """The planned answer of a call."""
+        """Return the planned answer of a call."""
         found = self.answers.get(name, _ANSWERS.get(name))
         if callable(found):
             found = found()
@@ -136,7 +136,7 @@ class Recorded:
 
     @property
     def last(self) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
-        """The last call: its name, what followed the scope, and the keywords."""
+        """Return the last call: its name, the arguments after the scope, and the keywords."""
         return self.calls[-1]
 
 
@@ -167,7 +167,7 @@ _SERVICES: dict[type[Any], str] = {
 
 
 def session_answer(*, missing_timestamps: bool = False) -> SessionAnswer:
-    """A stored session in version 7."""
+    """Return a stored session in version 7."""
     return SessionAnswer(WorkingMemoryResponse(session_id="s1"), 7, missing_timestamps)
 
 

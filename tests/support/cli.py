@@ -1,4 +1,4 @@
-"""The command line as a process of its own, in an environment without the developer's settings."""
+"""Run the command line as a separate process, in an environment without the developer's settings."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def clean_environment(**extra: str) -> dict[str, str]:
-    """The environment without any of our variables, plus `extra`."""
+    """Return the environment without our variables, plus `extra`."""
     known = variables()
     return {**{name: value for name, value in os.environ.items() if name.upper() not in known}, **extra}
 
 
 def light_model() -> dict[str, str]:
-    """The embedding model of this session's tests, which opens in a fifth of the CPU of the default."""
+    """The embedding model of this session's tests, which starts in a fifth of the default model's CPU time."""
     return {"LOCAL_MODEL": os.environ.get("TEST_LOCAL_MODEL", "all-MiniLM-L6-v2")}
 
 
@@ -30,18 +30,18 @@ _EVAL = "from agent_memory_eval.__main__ import main\nmain()"
 
 
 def agent_memory_eval(*arguments: str, cwd: Path, seconds: float = 180, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Runs `agent-memory-eval ARGUMENTS` to its end in `cwd`."""
+    """Run `agent-memory-eval ARGUMENTS` to its end in `cwd`."""
     return agent_memory(*arguments, cwd=cwd, seconds=seconds, code=_EVAL, **environment)
 
 
 def agent_memory(
     *arguments: str, cwd: Path, seconds: float = 180, cold: bool = False, code: str = "", **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """Runs `agent-memory ARGUMENTS` to its end in `cwd`; `cold`: as a new interpreter, with all its imports, not as a warm process.
+    """Run `agent-memory ARGUMENTS` to its end in `cwd`. With `cold`, use a new interpreter with all its imports, not a warm process.
 
     `code` is another program, for a warm process.
     """
-    # Figures of an evaluation are those of the default model.
+    # The figures of an evaluation are for the default model.
     environment = clean_environment(**({} if code else light_model()) | environment)
     if cold:
         return subprocess.run(

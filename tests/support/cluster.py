@@ -47,7 +47,7 @@ class Cluster:
     nodes: list[Node]
     password: str = field(repr=False)
     replicas: list[Node] = field(default_factory=list[Node])
-    """One of each node, in the same order, if there are any."""
+    """One replica of each node, in the same order, if there are any."""
 
     @property
     def urls(self) -> list[str]:
@@ -111,7 +111,7 @@ def _start(folder: Path, engine: Engine, password: str, *, node_timeout_ms: int)
         b"cluster-port %d" % bus,
         b"cluster-config-file nodes.conf",
         b"cluster-node-timeout %d" % node_timeout_ms,
-        # Who has lost one node goes on with the others.
+        # A cluster that lost one node continues with the others.
         b"cluster-require-full-coverage no",
         b"requirepass " + password.encode(),
         b"masterauth " + password.encode(),

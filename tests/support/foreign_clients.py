@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[2]
-# These lines are installed beside the frameworks.
+# These client lines are installed in the frameworks' environments.
 _ENVIRONMENTS = {"mem0-2": "frameworks", "supermemory-3": "frameworks"}
 
 

@@ -26,9 +26,9 @@ class Heartbeat:
 
 @asynccontextmanager
 async def heartbeat() -> AsyncGenerator[Heartbeat]:
-    """Watch the event loop that it is called in."""
+    """Watch the event loop that runs this coroutine."""
     beat = Heartbeat()
-    # What earlier tests left in memory is not collected meanwhile: that takes up to a second.
+    # Disable the collection of earlier tests' objects, which takes up to a second.
     gc.collect()
     gc.freeze()
     running = asyncio.create_task(beat.run())

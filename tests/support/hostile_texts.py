@@ -7,12 +7,12 @@ from hashlib import sha256
 
 _NOISE = b64encode(b"".join(sha256(str(number).encode()).digest() for number in range(3000))).decode()
 
-# Different words of eight letters, all of them of two beginnings.
+# Different words of eight letters with only two beginnings.
 _WORDS = " ".join(
     ("perso" if number % 2 else "compa") + "".join(chr(97 + number // 26**place % 26) for place in range(3)) for number in range(1, 9000)
 )
 
-# Each is repeated until there is enough of it.
+# Each is repeated up to the requested size.
 PARTS: dict[str, str] = {
     # Times.
     "from … to": "from may to ",
@@ -81,7 +81,7 @@ PARTS: dict[str, str] = {
     "different words": f"{_WORDS} ",
 }
 
-# Most functions look for words first, and for patterns only where they are: these are such words, in no order in which they say anything.
+# Most functions search for words before they try patterns: these are such words, in an order without meaning.
 _TRIGGERS = (
     " prompts orders rules memories http @ users dan jailbroken without your instructions anweisung ]; semantic] (ID: 5 PRIVATE KEY ://"
     " key pass token bearer /webhooks/ eyJ input_value= [inst] ![ : , ask say always tool future mode enter important ignor ignorier send"

@@ -1,4 +1,4 @@
-"""Fixtures for the API over recorded answers, called in process; conftest files import them."""
+"""Provide fixtures for the API over recorded answers, called in the same process; conftest files import them."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from agent_memory.feature_list import FEATURES
 from agent_memory.foundation.storage import keyspace
 
 SHAPES = ("profile", "timeline", "blocks", "procedures", "items")
-"""The features of what is known of a user, beside its memories."""
+"""The features with data of a user beside memories."""
 
 
 def key_names() -> list[str]:

@@ -1,4 +1,4 @@
-"""A made-up feature: each user has a motto. It has a part in everything that a feature may have a part in."""
+"""A made-up feature: each user has a motto. It implements every part that a feature can have."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from agent_memory_client.resources.model_tools import ModelTools
 
 
 class Motto(BaseModel):
-    """What a user goes by."""
+    """A user's motto."""
 
     text: str = ""
 
@@ -41,43 +41,43 @@ class MottoStore:
         return f"{self._root}motto:{tenant}:{user_id}"
 
     async def read(self, tenant: str, user_id: str | None) -> Motto:
-        """A user's motto."""
+        """Return a user's motto."""
         return Motto(text=(await self.client.get(self.key(tenant, user_id)) or b"").decode())  # pyright: ignore[reportAttributeAccessIssue]
 
 
 @dataclass
 class MottoReads:
-    """All steps of the section of one prompt."""
+    """All steps of one prompt's section."""
 
     key: str
     kind: SectionKind
     text: str = ""
 
     def queue_section(self, pipe: Pipe) -> int:
-        """One read."""
+        """Queue one read."""
         pipe.get(self.key)
         return 1
 
     async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> MottoReads:
-        """The motto of the reply."""
+        """Read the motto from the reply."""
         return MottoReads(self.key, self.kind, (replies[0] or b"").decode())
 
     def fit_section(self, tokens: int | None) -> MottoReads:
-        """As many words as tokens."""
+        """Cut the motto to as many words as tokens."""
         return MottoReads(self.key, self.kind, " ".join(self.text.split()[:tokens]))
 
     def count_tokens(self) -> int:
-        """A word each."""
+        """Count a token for each word."""
         return len(self.text.split())
 
     def render_section(self, messages: SessionMessages | None) -> SectionText:
-        """One message, or nothing."""
+        """Return one message, or none."""
         text = f"{self.kind}: {self.text}"
         return SectionText(parts=[text]) if self.text else SectionText()
 
 
 class MottoSection:
-    """The motto of a prompt's user."""
+    """Shows the motto of a prompt's user."""
 
     kind = SectionKind.ALWAYS
 
@@ -85,13 +85,13 @@ class MottoSection:
         self._store = store
 
     async def open_section(self, ask: PromptAsk) -> MottoReads | None:
-        """Nothing without a user."""
+        """Return no section without a user."""
         user = ask.reader.user_id
         return None if user is None else MottoReads(self._store.key(ask.scope.tenant, user), self.kind)
 
 
 class RecalledMottoSection(MottoSection):
-    """The same behind the memories."""
+    """The same section after the memories."""
 
     kind = SectionKind.RECALLED
 
@@ -101,20 +101,20 @@ router = operations("mottos")
 
 @router.get("/v1/motto", operation_id="get_motto", response_model=Motto)
 async def get_motto(services: ServicesDep, scope: ScopeDep, user_id: UserQuery = None) -> Response:
-    """Reads a motto."""
+    """Read a motto."""
     return ModelResponse(await services[MottoStore].read(scope.tenant, user_id))
 
 
 @router.put("/v1/motto", operation_id="put_motto", response_model=Motto)
 async def put_motto(services: ServicesDep, scope: WriteScopeDep, body: Annotated[Motto, Body()], user_id: UserQuery = None) -> Response:
-    """Stores a motto."""
+    """Store a motto."""
     store = services[MottoStore]
     await store.client.set(store.key(scope.tenant, user_id), body.text)
     return ModelResponse(body)
 
 
 class WhoseMotto(BaseModel):
-    """What read_motto takes."""
+    """Arguments of read_motto."""
 
     user_id: str | None = None
 
@@ -136,13 +136,13 @@ class MottoTools(ModelTools):
     )
 
     async def run_tool(self, name: str, values: Mapping[str, Any], scope: ToolScope) -> dict[str, Any]:
-        """The motto."""
+        """Return the motto."""
         motto = await self._read(Motto, Call("GET", "/v1/motto", {"user_id": scope.user_id}))  # pyright: ignore[reportArgumentType]
         return {"summary": f"{name}: {motto.text}", "agent": scope.agent_id}
 
 
 def open_mottos(foundation: Foundation, services: Services) -> None:
-    """Opens the feature."""
+    """Open the feature."""
     store = MottoStore(foundation)
     services.add(store, MottoSection(store), RecalledMottoSection(store))
 

@@ -19,7 +19,7 @@ START_SECONDS = 120.0
 STOP_SECONDS = 60.0
 _POLL_SECONDS = 0.02
 
-# Short leases: what a killed worker held is due again soon. No worker gives way: on a busy machine it would hardly start.
+# Short leases: a killed worker's work is due again soon. Workers keep their priority, because they would hardly start on a busy machine.
 QUICK = {
     "WORKER_NICENESS": "0",
     "WORKER_LEASE_SECONDS": "2",
@@ -27,8 +27,8 @@ QUICK = {
     "WORKER_RETRY_BASE_SECONDS": "0.1",
     "WORKER_RETRY_MAX_SECONDS": "1",
     "NEIGHBOURS_AFTER_SECONDS": "0.2",
-    "SHUTDOWN_DRAIN_SECONDS": "0",  # nobody is sent elsewhere
-    "BODY_TIMEOUT_SECONDS": "10",  # a test that stands still within a request is not late
+    "SHUTDOWN_DRAIN_SECONDS": "0",  # no shutdown waits for clients to move to other processes
+    "BODY_TIMEOUT_SECONDS": "10",  # a test that pauses within a request gets no timeout
 }
 
 
@@ -68,7 +68,7 @@ class Running:
 
     async def kill(self) -> None:
         """Kill the process and its children with SIGKILL at once, so that none can flush output."""
-        os.kill(self.process.pid, signal.SIGSTOP)  # or it would start its Redis again
+        os.kill(self.process.pid, signal.SIGSTOP)  # or it would restart its Redis
         family = tree(self.process.pid)
         for pid in reversed(family):
             _send(pid, signal.SIGKILL)
@@ -140,7 +140,7 @@ def _parent(entry: Path) -> int | None:
     try:
         return int((entry / "stat").read_text().rpartition(") ")[2].split()[1])
     except OSError:
-        return None  # it ended while we looked
+        return None  # it ended in the meantime
 
 
 def _send(pid: int, number: signal.Signals) -> None:

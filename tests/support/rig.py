@@ -175,7 +175,7 @@ async def open_rig(
             rig = Rig(rt, settings, shared)
             yield rig
     if not kept:
-        # Nobody watches over the store any more: what is taken away now was not lost.
+        # No process watches the store any more, so deleted keys do not count as lost.
         await _delete_store(redis_url, rig.keys)
 
 

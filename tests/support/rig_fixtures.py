@@ -1,7 +1,7 @@
-"""The fixtures of the tests below the API; the conftest files of those folders take them over.
+"""Provide the fixtures of tests below the API; conftest files of those folders import them.
 
-What is opened once a process (`local`, `counter`, `running_lookalike`) is a fixture of tests/conftest.py: a session fixture that several
-conftest files import is one fixture, and one model in memory, for each of them.
+Fixtures that open once per process (`local`, `counter`, `running_lookalike`) are in tests/conftest.py. A session fixture that several
+conftest files import would otherwise open once for each of them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""A real small language model behind a real OpenAI-compatible server: SmolLM2-135M by llama.cpp, in a process of its own, on loopback.
+"""Run a real small language model behind a real OpenAI-compatible server: SmolLM2-135M by llama.cpp, in its own process.
 
-`python -m tests.support.small_model --context 4096` serves until it is interrupted and prints its address.
+`python -m tests.support.small_model --context 4096` serves on loopback until an interrupt and prints its address.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 WEIGHTS = "SmolLM2-135M-Instruct.Q4_1.gguf"
-# Two would wait for each other on a machine that has other things to do: one is faster there, and not much slower elsewhere.
+# Two threads would wait for each other on a busy machine: one is faster there, and not much slower elsewhere.
 _THREADS = 1
-# It often does not know when to end.
+# The model often does not stop by itself.
 _MOST_ANSWERED = 64
 _REPEATS = 1.15
 _START_SECONDS = 60.0

@@ -1,4 +1,4 @@
-"""Ada's timeline in a rig: events, the summaries of her days, weeks and months, and what a prompt tells of them."""
+"""Build Ada's timeline in a rig: events, the summaries of her days, weeks and months, and the timeline in prompts."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ TRIP = [
 
 
 async def store(rig: Rig, *events: tuple[str, str], **more: Any) -> None:
-    """Events of ada's, followed."""
+    """Store events of Ada's and run the followers."""
     fields = {"user_id": "ada", "memory_type": "episodic", **more}
     told = datetime.now(UTC) - timedelta(days=1)
-    # Each a second after the one before: so they stand in a day.
+    # Each a second after the one before: this is their order within a day.
     records = [record(text, name, created_at=told + timedelta(seconds=n), **fields) for n, (name, text) in enumerate(events)]
     await rig.rt[MemoryStore].write(SCOPE, records)
     await follow(rig)
@@ -42,20 +42,20 @@ async def follow(rig: Rig) -> None:
 
 
 async def close_periods(rig: Rig) -> None:
-    """Does what the periodic job orders, as a worker does it."""
+    """Run what the periodic job orders, as a worker does."""
     await order_summaries(rig.rt)
     await rig.make_due(DueKind.ORDER)
     await rig.work(DueKind.ORDER)
 
 
 async def periods(rig: Rig, granularity: str = "month", **query: Any) -> dict[str, TimelinePeriod]:
-    """Ada's periods, by name."""
+    """Return Ada's periods, by name."""
     asked = TimelineQuery.model_validate({"user_id": "ada", "granularity": granularity, **query})
     return {period.name: period for period in (await rig.rt[TimelineService].read(SCOPE, asked)).periods or ()}
 
 
 async def text_of(rig: Rig, name: str = "2024-03", granularity: str = "month", **query: Any) -> str:
-    """The text of a period's current summary."""
+    """Return the text of a period's current summary."""
     period = (await periods(rig, granularity, **query))[name]
     assert (period.state, period.summary is not None) == ("current", True), period
     assert period.summary is not None
@@ -63,7 +63,7 @@ async def text_of(rig: Rig, name: str = "2024-03", granularity: str = "month", *
 
 
 async def stored_bytes(rig: Rig) -> str:
-    """All that is stored of timelines."""
+    """Return all stored timelines."""
     client, texts = rig.rt.client, list[str]()
     for key in await rig.raw_keys():
         if key.startswith("tl"):
@@ -74,7 +74,7 @@ async def stored_bytes(rig: Rig) -> str:
 
 
 async def prompt(rig: Rig, query: str, tokens: int = 300, *, scope: Scope = SCOPE, **more: Any) -> str:
-    """What a prompt for ada says of her timeline."""
+    """Return the timeline in a prompt for Ada."""
     asked = {"query": query, "user_id": "ada", "timeline": {"tokens": tokens}, "long_term_search": True, "format": "text", **more}
     body = MemoryPromptRequest.model_validate(asked)
     answer = await rig.rt[RecallService].build_prompt(scope, body)

@@ -12,7 +12,7 @@ from agent_memory_client import MemoryAPIClient
 
 Found = TypeVar("Found")
 
-# Less than the default lease of a worker: work that is claimed and forgotten must not pass for slow.
+# Less than the default lease of a worker: claimed work that no worker runs must not look slow.
 PATIENCE_SECONDS = 30.0
 _POLL_SECONDS = 0.05
 

@@ -16,7 +16,7 @@ _IMPORTED = [
     "agent_memory.interfaces.cli.commands.doctor",
     "agent_memory_eval.commands.recall",
     "agent_memory_worker.main",
-    # What a client's first request imports.
+    # Modules that a client's first request imports.
     "anyio._backends._asyncio",
     "httpcore",
     "tests.support.shared.preloaded",
@@ -49,9 +49,10 @@ def _run(code: str, arguments: list[str], cwd: str, environment: dict[str, str],
 
 
 class WarmProcess:
-    """A child that runs `agent-memory ARGUMENTS`, or a program of its own. To signals it is a process like any other.
+    """A child that runs `agent-memory ARGUMENTS`, or another program. It receives signals like any process.
 
-    What it has of `subprocess.Popen` means the same. It starts in a fraction of a second, where a new interpreter imports for two.
+    Its attributes mean the same as those of `subprocess.Popen`. It starts in a fraction of a second, while a new interpreter imports for
+    two.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The rig of the tests below the API, and the same rig behind a proxy that misbehaves."""
+"""Provide the rig of the tests below the API, and the same rig behind a faulty proxy."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ MakeProxied = Callable[..., AbstractAsyncContextManager[tuple[Rig, Proxy]]]
 
 
 def through(url: str, port: int) -> str:
-    """A Redis URL, but for its port."""
+    """Return a Redis URL with another port."""
     return url.replace(f":{urlsplit(url).port}/", f":{port}/")
 
 
 @pytest.fixture
 def make_chat(lookalike: Lookalike) -> MakeChat:
-    """Opens the look-alike's language model: one for each runtime, which closes it."""
+    """Open the look-alike's language model: one for each runtime, which closes it."""
 
     async def make() -> OpenAIChat:
         settings = load_settings(OPENAI_BASE_URL=lookalike.url, OPENAI_API_KEY="sk-test-0000", MODEL_TIMEOUT_SECONDS=5)
@@ -40,7 +40,7 @@ def make_chat(lookalike: Lookalike) -> MakeChat:
 
 @pytest.fixture
 def make_proxied(redis_url: str, local: EmbeddingModel, counter: TokenCounter) -> MakeProxied:
-    """Opens a runtime whose Redis is behind a proxy: `async with make_proxied(chat, SETTING=…) as (rig, proxy)`."""
+    """Open a runtime whose Redis is behind a proxy: `async with make_proxied(chat, SETTING=…) as (rig, proxy)`."""
 
     @asynccontextmanager
     async def make(chat: OpenAIChat | None = None, *, url: str = redis_url, **overrides: Any) -> AsyncGenerator[tuple[Rig, Proxy]]:
@@ -51,7 +51,7 @@ def make_proxied(redis_url: str, local: EmbeddingModel, counter: TokenCounter) -
                 yield rig, proxy
             finally:
                 proxy.heal()
-                # What was cut must not stand in the pool when the rig tidies up.
+                # The pool must contain no broken connections when the rig cleans up.
                 await rig.rt.client.connection_pool.disconnect(inuse_connections=False)
 
     return make

@@ -29,7 +29,7 @@ _KEY = "s\n\n"
 
 
 async def healthy(rig: Rig, path: Path) -> None:
-    """A session with five messages, a memory that stays and one that was deleted, and the journal that says so."""
+    """Return a healthy store and its journal: a session with five messages, a memory, and a deleted memory."""
     journal = Journal(path)
     for text in _TEXTS:
         op = journal.intend("append", _KEY, messages=[[f"s-{text}"[:100], "user", text, True]])

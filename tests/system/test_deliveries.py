@@ -1,4 +1,4 @@
-"""F6: every task delivered two and three times, at the same moment, late, and in reversed order: the state is that of one delivery."""
+"""Test F6: every task is delivered two and three times, concurrently, late, and in reversed order, and has one effect."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SETTINGS = {"DEFAULT_CONTEXT_WINDOW": 256, "EXTRACTION_DEBOUNCE_SECONDS": 0}
 
 
 async def written(rig: Rig) -> None:
-    """Three sessions, one of them too long for its window, and some memories."""
+    """Store three sessions, one of them longer than its window, and some memories."""
     for session in ("a", "b", "c"):
         for number in range(4 if session != "c" else 14):
             await rig.append(session, f"In session {session} and year {number} I bought a house with {number} rooms near the harbour")
@@ -36,7 +36,7 @@ async def written(rig: Rig) -> None:
 
 
 async def delivered(rig: Rig, tasks: Tasks, kind: DueKind, claims: Sequence[Claim]) -> None:
-    """One delivery of these claims, as docket makes it."""
+    """Deliver these claims once, as docket does."""
     if kind is DueKind.MEMORY:
         await tasks.index_memories([c.member for c in claims], [c.lease for c in claims], [c.attempt for c in claims])
         return
@@ -106,7 +106,7 @@ async def test_duplicate_work_without_a_claim_has_one_effect(make_rig: MakeRig, 
 
 
 async def test_a_session_deleted_during_its_work_stays_deleted(make_rig: MakeRig, make_chat: MakeChat) -> None:
-    """The model is asked, the session goes, the model answers: nothing comes back."""
+    """The session is deleted between the request to the model and the answer: no memory returns."""
     async with make_rig(await make_chat(), **_SETTINGS) as rig:
         await written(rig)
         sid = next(iter(await rig.marks(DueKind.EXTRACTION)))
@@ -120,7 +120,7 @@ async def test_a_session_deleted_during_its_work_stays_deleted(make_rig: MakeRig
             await rig.rt[MemoryService].delete(SCOPE, [one.id for one in found])
 
         await gathered([extract_facts(rig.rt, sid), summarize_session(rig.rt, sid), delete()])
-        # Whatever was under way when the session went, a second deletion of its memories finds all there will ever be.
+        # A second deletion of its memories finds all memories that running work may still have written.
         await delete()
         await finished(rig)
         assert not [one for one in await rig.stored() if one.session_id == journal.ref.session_id]

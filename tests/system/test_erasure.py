@@ -34,7 +34,7 @@ async def there(rig: Rig) -> list[str]:
 
 
 async def test_repeated_deletion_request_is_one_order(make_rig: MakeRig) -> None:
-    """As after a lost answer: nothing is left over that would go on deleting when the caller was told that it is done."""
+    """As after a lost response: no order remains that would delete data after the caller got a confirmation."""
     async with make_rig() as rig:
         await fills(rig, "old")
         marks = [await rig.rt[ErasureOrders].order_erasure(SCOPE, _ANN) for _ in range(3)]
@@ -52,7 +52,7 @@ async def test_repeated_deletion_request_is_one_order(make_rig: MakeRig) -> None
 
 
 async def test_repeated_request_does_not_restart_a_running_erasure(make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A client that repeats its request every few seconds would otherwise keep a long erasure from ending."""
+    """Otherwise a client that repeats its request every few seconds would keep a long erasure from ending."""
     async with make_rig() as rig:
         await fills(rig, "old")
         mark = await rig.rt[ErasureOrders].order_erasure(SCOPE, _ANN)
@@ -71,7 +71,7 @@ async def test_repeated_request_does_not_restart_a_running_erasure(make_rig: Mak
 async def test_stalled_worker_deletes_nothing_written_after_the_erasure(
     make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch, looks: int
 ) -> None:
-    """It has just seen sessions (first look) or memories (second) when it is stopped."""
+    """The worker stops right after it has read sessions (first read) or memories (second read)."""
     async with make_rig() as rig, make_rig(KEY_PREFIX=rig.settings.redis.key_prefix) as other:
         await fills(rig, "old")
         mark = await rig.rt[ErasureOrders].order_erasure(SCOPE, _ANN)

@@ -1,4 +1,4 @@
-"""F15: an index that is gone or incomplete is told, never a shorter answer; the processes that run build it again, complete."""
+"""Test F15: a missing or incomplete index is reported, never a shorter result. Running processes rebuild it completely."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ async def test_dropped_index_gives_503_and_is_rebuilt_without_restart(make_rig: 
                 return await http.post("/v1/long-term-memory/search", json=_SEARCH)
 
             async def gone() -> bool:
-                # It may be there again before we have asked.
+                # It may exist again before the next request.
                 await rig.rt.client.execute_command("FT.DROPINDEX", names(rig)[which])
                 answer = await ask()
                 if answer.status_code == 200:
@@ -87,7 +87,7 @@ async def test_dropped_index_gives_503_and_is_rebuilt_without_restart(make_rig: 
 
 
 async def test_index_alias_is_set_only_after_paused_writes_resume(make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An alias that is set meanwhile would end the engine: redis-server 8.2 fails an assertion."""
+    """An alias set meanwhile would crash the engine: redis-server 8.2 fails an assertion."""
     complete = getattr(indexes, "_complete")  # noqa: B009
 
     async def complete_and_held(client: Redis, name: str) -> None:
@@ -105,7 +105,7 @@ async def test_index_alias_is_set_only_after_paused_writes_resume(make_rig: Make
 
 
 async def test_search_timeout_is_an_error_not_a_partial_result(make_rig: MakeRig) -> None:
-    """The engine's own habit is to answer with what it has found so far."""
+    """By default, the engine returns partial results."""
     async with make_rig() as rig:
         await filled(rig)
         before = await rig.rt.client.execute_command("FT.CONFIG", "GET", "ON_TIMEOUT")

@@ -1,4 +1,4 @@
-"""No body of a request keeps others waiting, however large it may be; texts that are slow to read are in `test_stalls.py`."""
+"""Test that no request body delays other requests, whatever its size. `test_stalls.py` covers texts that are slow to read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.stalls.watched import Watched, watched_server
 
 
 def _large_bodies() -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Bodies as large as they may be: of few long texts, and of many small values, which are the dearer ones."""
+    """Bodies of the maximum size: with few long texts, and with many small values, which cost more."""
     text, values = "word " * 1_600, [{}] * 45_000
     turns = [{"role": "user", "content": "word " * 120} for _ in range(9_900)]
     for own in ({"metadata": {f"k{number}": text[:60] for number in range(90_000)}}, {"metadata": {"a": values}}):
@@ -40,7 +40,7 @@ async def test_large_bodies_do_not_block_the_event_loop(redis_url: str, tmp_path
     accepted = 0
     async with watched_server(redis_url, tmp_path, WATCHED_WORKER="no") as (client, bound):
         watched = Watched(client, bound)
-        await client.get("/held")  # what the start took
+        await client.get("/held")  # the cost of the start
         for number, (method, url, body) in enumerate(_large_bodies()):
             request = client.build_request(method, url, json=body, headers={"accept": "application/json, text/event-stream"})
             answer = await watched.send(f"{method} {url}, the large body {number}", request)

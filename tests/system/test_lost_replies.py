@@ -1,4 +1,4 @@
-"""F5: Redis executes a command but its reply is lost. A repeated request has its effect once, on every write path."""
+"""Test F5: Redis executes a command but its reply is lost. A repeated request has its effect once, on every write path."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Loser = Callable[[], None]
 _SESSION = "/v1/working-memory/s"
 _MESSAGES = [{"id": f"m{n}", "role": "user", "content": f"I moved to city number {n} in May", "created_at": "2026-01-02"} for n in range(3)]
 _RECORD = {"id": "f1", "text": "Ana plays the violin in Lisbon", "memory_type": "semantic", "user_id": "u"}
-# Each write of the API: what is there before, and the request.
+# Each write of the API: the data before it, and the request.
 WRITES: dict[str, tuple[list[tuple[str, str, dict[str, Any]]], tuple[str, str, dict[str, Any]]]] = {
     "append": ([], ("POST", f"{_SESSION}/messages", {"json": {"messages": _MESSAGES}})),
     "append to": (
@@ -64,7 +64,7 @@ async def test_retried_write_after_a_lost_reply_has_one_effect(make_proxied: Mak
             for earlier in before:
                 assert (await http.request(earlier[0], earlier[1], **earlier[2])).status_code == 200
             if lossy:
-                # What was deleted is not there to be deleted a second time: that request writes nothing.
+                # A second deletion finds nothing: that request writes nothing.
                 times = 1 if name == "delete" else 2
                 proxy.lose_replies(times, lambda chunk: b"EVALSHA" in chunk[:40])
                 for _ in range(times):
@@ -86,13 +86,13 @@ async def test_retried_write_after_a_lost_reply_has_one_effect(make_proxied: Mak
 
 
 def _counters(body: dict[str, Any]) -> dict[str, Any]:
-    """The numbers of an answer that a repetition must not change. Others say what the request itself did."""
+    """The numbers in a response that a repetition must not change. Other numbers count what the request itself did."""
     return {name: body[name] for name in ("total_messages", "tokens", "text", "data") if name in body}
 
 
 @pytest.mark.parametrize("lost_at", range(3))
 async def test_idempotency_key_prevents_duplicates_whichever_reply_is_lost(make_proxied: MakeProxied, lost_at: int) -> None:
-    """The claim of the key, the write, the keeping of the answer: what has no id is made once, by the server's own."""
+    """The claim of the key, the write, the storage of the response: an object without an id is created once, with the server's id."""
     message = {"role": "user", "content": "Twice said is once said", "created_at": "2026-01-02T03:04:05Z"}
     requests: list[tuple[str, dict[str, Any]]] = [
         ("/v1/working-memory/s/messages", {"messages": [message, message]}),
@@ -115,7 +115,7 @@ async def test_idempotency_key_prevents_duplicates_whichever_reply_is_lost(make_
             proxy.lose_replies(1, chosen)
             first = await http.post(path, json=body, headers=headers)
             proxy.heal()
-            # The key of a request that is lost is taken until it must be dead.
+            # The key of a lost request is taken until its deadline has passed.
             await rig.rt.client.hset(rig.keys.idempotency(SCOPE.tenant, headers["Idempotency-Key"]), "u", 0)
             again = await http.post(path, json=body, headers=headers)
             assert (first.status_code in (200, 503), again.status_code) == (True, 200), again.text
@@ -124,20 +124,20 @@ async def test_idempotency_key_prevents_duplicates_whichever_reply_is_lost(make_
             assert shown((await http.get(path)).json()) == wanted
 
 
-# Those that only read.
+# Read-only scripts.
 _NO_STORY = ("sessions/recent_messages", "sessions/session_window")
-# No life has pictures: the ids of their descriptions differ between stores.
-_NEVER_RUN = ("sessions/session_data", "sessions/session_pictures", "sessions/session_dead_batch", "storage/due_fail")
-# A store's marker is written before there is anything to lose.
+# No lifecycle contains pictures: the ids of their descriptions differ between stores.
+_NEVER_RUN = ("sessions/session_data", "sessions/session_pictures", "sessions/session_set_aside", "storage/due_fail")
+# The store's marker is written before any data could be lost.
 BACKGROUND = [name for name in SCRIPTS if name.startswith(("sessions/", "storage/due_")) and name not in _NO_STORY]
 
-# What a life without lost replies leaves, which is the same beside every script.
+# The result of the lifecycle without lost replies, which is the same for every script.
 _CALM: list[tuple[Any, Any]] = []
 
 
 @pytest.mark.parametrize("name", BACKGROUND)
 async def test_every_script_tolerates_lost_replies(make_proxied: MakeProxied, make_chat: MakeChat, name: str) -> None:
-    """A whole life of a session (written, promoted, extracted, summarized, indexed, deleted), once calm and once with lost replies."""
+    """A lifecycle of a session (written, promoted, extracted, summarized, indexed, deleted), once without and once with lost replies."""
 
     def runs_it(chunk: bytes) -> bool:
         return digest in chunk[:200]
@@ -173,7 +173,7 @@ async def test_every_script_tolerates_lost_replies(make_proxied: MakeProxied, ma
 
 
 async def repeated(request: Callable[[], Awaitable[Any]]) -> Any:
-    """What a client does: the same again until it is answered."""
+    """Repeat the request until a response arrives, as a client does."""
     for _ in range(20):
         try:
             return await request()
@@ -183,7 +183,7 @@ async def repeated(request: Callable[[], Awaitable[Any]]) -> Any:
 
 
 async def _struck(rig: Rig, beginning: str) -> None:
-    """Strikes the messages that begin so out of the session "s", as a purge does."""
+    """Purge the messages with this beginning from the session "s"."""
     state = await rig.rt[SessionStore].get(SCOPE, SessionRef("s", None, None))
     assert state is not None
     if bad := [stored.seq for stored in state.messages if stored.message.content.startswith(beginning)]:

@@ -1,4 +1,4 @@
-"""F8, F9: whatever the model server does, nothing half-done is stored, the reason stands with the work, and nothing is lost in the end."""
+"""Test F8 and F9: for any fault of the model server, no partial result is stored, the reason is recorded, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.slow
 
 _SAID = [f"In year {number} I bought {number} violins in Lisbon" for number in range(6)]
 _FACTS = sorted(f"User said: {text}" for text in _SAID)
-# What the model cannot be excused for, with the word of the reason; the others are repaired or understood.
+# Unrecoverable faults, each with a word of its reason; the others are repaired or parsed.
 _BAD_ANSWERS = ("garbage", "truncated", "wrong_types", "refusal", "empty_choices", "no_content", "html", "null", "garbage_body")
 _GOOD_ANYWAY = ("fenced", "prose_around", "thinking")
 _AWAY = ("500", "503", "429", "401")
@@ -66,7 +66,7 @@ async def test_unusable_answer_stores_nothing_and_becomes_dead_letter_with_reaso
         await rig.make_due(DueKind.EXTRACTION)
         await rig.work(DueKind.EXTRACTION)
         assert (await rig.rt.outbox.backlog())[DueKind.EXTRACTION].dead == 1
-        # The verbatim memories never needed the model, and a replay with a healthy one brings every fact once.
+        # The verbatim memories need no model, and a replay with a healthy model stores every fact once.
         await finished(rig)
         assert sorted(one.text for one in await rig.stored()) == sorted(_SAID)
         lookalike.set_fault(None)
@@ -123,7 +123,7 @@ async def test_unavailable_model_consumes_no_attempts(make_rig: MakeRig, make_ch
 
 @pytest.mark.parametrize("kind", ["timeout", "drip", "reset"])
 async def test_hanging_dripping_or_disconnecting_model_consumes_no_attempts(make_rig: MakeRig, lookalike: Lookalike, kind: str) -> None:
-    """Each call ends by its own deadline, drip or not; requests are answered meanwhile, and the facts come once it is well again."""
+    """Each call ends at its own deadline. Requests are answered meanwhile, and the facts follow once the model is healthy again."""
     async with Proxy(lookalike.port).running() as proxy:
         url = f"http://127.0.0.1:{proxy.port}/v1"
         chat = await OpenAIChat.open(load_settings(OPENAI_BASE_URL=url, OPENAI_API_KEY="sk-test-0000", MODEL_TIMEOUT_SECONDS=0.4))
@@ -158,7 +158,7 @@ async def test_hanging_dripping_or_disconnecting_model_consumes_no_attempts(make
 async def test_retry_after_of_the_model_is_respected_up_to_a_maximum(
     make_rig: MakeRig, make_chat: MakeChat, lookalike: Lookalike, said: str, least: float, most: float
 ) -> None:
-    """Nobody sleeps through `Retry-After: 3600` within a task, and nobody believes it for a whole hour."""
+    """No task sleeps through `Retry-After: 3600`, and the server does not wait for a whole hour."""
     async with make_rig(await make_chat(), **_SETTINGS) as rig:
         lookalike.set_fault("429")
         lookalike.retry_after = said
@@ -174,7 +174,7 @@ async def test_retry_after_of_the_model_is_respected_up_to_a_maximum(
 
 
 async def test_session_and_summary_survive_bad_model_answers(make_rig: MakeRig, make_chat: MakeChat, lookalike: Lookalike) -> None:
-    """While the answers are bad, no message goes; in the end sentences are chosen without the model, and exactly those messages go."""
+    """While the answers are bad, no message is removed. In the end, an extractive summary replaces exactly those messages."""
     async with make_rig(await make_chat(), **_SETTINGS) as rig:
         lookalike.set_fault("wrong_types")
         said = [f"In year {number} I bought {number} violins and a very old ladder in Lisbon, near the harbour" for number in range(16)]
@@ -250,6 +250,6 @@ async def _all_indexed(rig: Rig, count: int) -> None:
     ],
 )
 def test_truncated_answer_is_not_parsed_as_empty(answer: str) -> None:
-    """Its inner lists must not be taken for "no facts": the cursor would pass over messages that nobody was told of."""
+    """Its inner lists must not be parsed as "no facts": the cursor would skip messages that the model never saw."""
     with pytest.raises(UnusableAnswer):
         parse_answer(answer, ExtractionAnswer)

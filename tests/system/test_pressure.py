@@ -1,4 +1,4 @@
-"""F11, F12, F13: too few connections for too many requests, clocks that disagree, and fifty writers on one session."""
+"""Test F11, F12 and F13: few connections for many requests, clocks that disagree, and fifty writers on one session."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _CLIENTS = 500
 
 
 async def test_500_requests_on_few_connections_with_200_ms_latency_end_in_time(make_proxied: MakeProxied) -> None:
-    """Each is answered, or refused with 503 within its deadline; no connection is lost to the pools, and none is opened beyond them."""
+    """Each is answered, or refused with 503 within its deadline; no pool loses a connection, and none opens too many."""
     limits = {"REDIS_POOL_SIZE": 16, "REQUEST_TIMEOUT_SECONDS": 5, "MAX_CONCURRENT_REQUESTS": 400}
     async with make_proxied(**limits) as (rig, proxy), serving(create_app(rig.settings, rig.rt)) as base_url:
         answers: Counter[str] = Counter()
@@ -56,16 +56,16 @@ async def test_500_requests_on_few_connections_with_200_ms_latency_end_in_time(m
         await gathered(one(number) for number in range(_CLIENTS))
         assert set(answers) <= {"200", "503"}, answers
         assert answers["200"] > 16, answers
-        # The deadline's 5 s, and what 500 clients and the server cost in this one process.
+        # The deadline of 5 s, and the cost of 500 clients and the server in this one process.
         assert max(seconds) < 10, f"{max(seconds):.1f} s"
-        # The pool, the one of searches, and what the rig has of its own.
+        # The pool, the pool of searches, and the rig's own connections.
         assert proxy.open <= 2 * 16 + 2
         proxy.heal()
         after = Counter([(await plain_post(base_url, "/v1/long-term-memory/search", {"text": "house"}))[0] for _ in range(50)])
         assert set(after) == {"200"}
         pool = rig.rt.client.connection_pool
 
-        # What is counted after the answers (readings, vectors) may just be on its way.
+        # Background counters (readings, vectors) may be sent at the same time.
         async def given_back() -> bool:
             return not pool.busy
 
@@ -73,7 +73,7 @@ async def test_500_requests_on_few_connections_with_200_ms_latency_end_in_time(m
 
 
 async def test_dropped_packets_end_requests_at_the_deadline_without_connection_leaks(make_proxied: MakeProxied) -> None:
-    """Nothing comes back from Redis: every request is told so, none hangs, and the next ones are served as soon as packets flow."""
+    """No reply arrives from Redis: every request gets an error, none hangs, and the next ones succeed as soon as packets flow."""
     limits = {"REDIS_POOL_SIZE": 8, "REDIS_COMMAND_TIMEOUT_SECONDS": 0.5, "REQUEST_TIMEOUT_SECONDS": 2}
     async with make_proxied(**limits) as (rig, proxy), serving(create_app(rig.settings, rig.rt)) as base_url:
         body = {"messages": [{"role": "user", "content": "hello there", "id": "m", "created_at": "2026-01-02"}]}
@@ -93,12 +93,12 @@ async def test_dropped_packets_end_requests_at_the_deadline_without_connection_l
             return not pool.busy
 
         await wait_until(served, "an answer when packets flow again", 10)
-        # A regular task of the process may just be asking Redis something.
+        # A periodic task of the process may use a connection at this moment.
         await wait_until(given_back, "connections were not given back", 10)
 
 
 async def plain_post(base_url: str, path: str, body: dict[str, Any]) -> tuple[str, str]:
-    """Status and headers of a POST on a connection of its own. (httpx looks through all its connections for each of its requests.)"""
+    """Return status and headers of a POST on a separate connection. (httpx searches all its connections for each request.)"""
     content = json.dumps(body).encode()
     address = urlsplit(base_url)
     reader, writer = await asyncio.open_connection(address.hostname, address.port)
@@ -145,7 +145,7 @@ async def test_aborted_requests_return_their_connections(make_proxied: MakeProxi
 
 
 async def test_order_ttl_and_leases_follow_the_redis_clock(make_rig: MakeRig) -> None:
-    """Two processes an hour apart write to one session; the mixed run does the same with whole processes."""
+    """Two processes with clocks an hour apart write to one session; the mixed run does the same with whole processes."""
     async with make_rig() as one, make_rig(KEY_PREFIX=one.settings.redis.key_prefix) as other:
         real = time.time
         for number in range(6):
@@ -167,7 +167,7 @@ async def test_order_ttl_and_leases_follow_the_redis_clock(make_rig: MakeRig) ->
 
 
 async def test_retry_delay_follows_the_redis_clock_and_does_not_delay_new_work(make_rig: MakeRig) -> None:
-    """Whatever the clock of the worker it failed in; and what is said meanwhile does not wait for it (docs/adr/0003)."""
+    """Whatever the clock of the failed worker; new messages do not wait for the retry (docs/adr/0003)."""
     async with make_rig(WORKER_RETRY_BASE_SECONDS=100, WORKER_RETRY_MAX_SECONDS=100) as rig:
         real = time.time
         for number, skew in enumerate((-3600.0, 3600.0)):
@@ -183,7 +183,7 @@ async def test_retry_delay_follows_the_redis_clock_and_does_not_delay_new_work(m
 
 
 async def test_docket_retries_by_the_clock_of_the_worker_that_failed(make_rig: MakeRig) -> None:
-    """Why the delay of a failed try stands in the outbox: when this fails, docket's own `ExponentialRetry` may do (docs/adr/0003)."""
+    """The reason why the outbox stores the delay of a failed attempt: if this test fails, use docket's retry instead (docs/adr/0003)."""
     async with make_rig() as rig, rig.rt.docket() as docket:
         starts: list[int] = []
         anew: list[Disposition] = []
@@ -203,7 +203,7 @@ async def test_docket_retries_by_the_clock_of_the_worker_that_failed(make_rig: M
 
             await wait_until(parked, "the second try's time")
             anew.append((await docket.add(failing, key="k")()).disposition)
-            # As a worker an hour behind would have written it.
+            # As a worker with a clock an hour behind would write it.
             async with docket.redis() as redis:
                 await redis.zincrby(docket.queue_key, -3600, "k")
 
@@ -221,7 +221,7 @@ async def _broken(*_: object) -> list[str]:
 
 
 async def test_fifty_writers_lose_no_message_during_summary_and_extraction(make_rig: MakeRig, make_chat: MakeChat) -> None:
-    """Every message once, in the server's order; what the summary replaced are the oldest; nothing is promoted or extracted twice."""
+    """Every message once, in the server's order; the summary replaced the oldest; no message is promoted or extracted twice."""
     settings = {"DEFAULT_CONTEXT_WINDOW": 1024, "EXTRACTION_DEBOUNCE_SECONDS": 0.1, "WORKER_LEASE_SECONDS": 5}
     async with make_rig(await make_chat(), **settings) as rig:
         stop = asyncio.Event()

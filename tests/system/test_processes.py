@@ -1,4 +1,4 @@
-"""F4, F7, F16 with whole processes: a worker that comes back from the dead, work that kills its workers, and SIGTERM under load."""
+"""Test F4, F7 and F16 with whole processes: a resumed worker, work that kills its workers, and SIGTERM under load."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def redis(on: Ground) -> AsyncGenerator[aioredis.Redis]:
 
 @pytest.fixture(autouse=True)
 async def healed(on: Ground) -> AsyncGenerator[None]:
-    """No test leaves its faults to the next."""
+    """Clear the faults of each test."""
     yield
     on.model.heal()
     on.model.cut()
@@ -78,14 +78,14 @@ def sid(session: str) -> str:
 
 
 async def memories(redis: aioredis.Redis, session: str, strategy: str) -> list[str]:
-    """The texts of a session's memories of one kind, sorted, by the keys alone."""
+    """Return the texts of a session's memories of one kind, sorted, by the keys alone."""
     names = [name async for name in redis.scan_iter(match=_KEYS.memory_prefix + "*", count=1000)]
     found = [decode_memory(raw) for name in names if (raw := await redis.hget(name, "j"))]
     return sorted(one.text for one in found if one.session_id == session and one.extraction_strategy == strategy)
 
 
 def token_of(redis: aioredis.Redis, kind: DueKind, member: str) -> Callable[[], Awaitable[str | None]]:
-    """The token of a beginning, which does not change while its worker lives and its lease is made longer."""
+    """Return the token of a started task, which is stable while its worker lives and extends its lease."""
 
     async def look() -> str | None:
         words = (await redis.hget(_KEYS.tries(kind), member) or b"").decode().split()
@@ -95,7 +95,7 @@ def token_of(redis: aioredis.Redis, kind: DueKind, member: str) -> Callable[[], 
 
 
 def nothing_pending(redis: aioredis.Redis) -> Callable[[], Awaitable[bool]]:
-    """Whether docket's workers hold no message any more."""
+    """True if docket's workers have no message any more."""
 
     async def look() -> bool:
         return (await redis.xpending("am:agent-memory:stream", "docket-workers"))["pending"] == 0
@@ -113,7 +113,7 @@ def all_there(redis: aioredis.Redis, session: str, strategy: str, texts: list[st
 async def test_worker_resumed_after_its_lease_changes_nothing(on: Ground, redis: aioredis.Redis, http: Any) -> None:
     facts = sorted(f"User said: {message['content']}" for message in said("zombie"))
     first = on.fleet.places["worker0"]
-    on.model.delay = 1.5  # long enough to be stopped in the middle of a call
+    on.model.delay = 1.5  # long enough to stop the worker in the middle of a call
     assert (await http.post("/v1/working-memory/zombie/messages", json={"messages": said("zombie")})).status_code == 200
     await wait_until(token_of(redis, DueKind.EXTRACTION, sid("zombie")), "the claim of the first worker")
     assert on.fleet.stop(first)
@@ -130,7 +130,7 @@ async def test_worker_resumed_after_its_lease_changes_nothing(on: Ground, redis:
 
 
 async def test_work_that_kills_workers_becomes_dead_letter_and_can_be_replayed(on: Ground, redis: aioredis.Redis, http: Any) -> None:
-    """Three deaths, then it is a dead letter with a reason; others are served meanwhile; a replay does it."""
+    """After three deaths it is a dead letter with a reason; other work continues meanwhile; a replay does it."""
     member = sid("poison")
     on.model.delay = 60.0
     assert (await http.post("/v1/working-memory/poison/messages", json={"messages": said("poison")})).status_code == 200
@@ -158,7 +158,7 @@ async def test_work_that_kills_workers_becomes_dead_letter_and_can_be_replayed(o
     assert "died" in given_up["extraction"]["reason"]
     on.model.heal()
     on.model.cut()
-    # What else ran in those workers may have died with them as often; the replay of one may bring another one back to life.
+    # Other work in those workers may have died as often; the replay of one may restart another.
     for kind, operation in sorted(given_up.items(), key=lambda one: one[0] != "extraction"):
         replayed = await http.post(f"/v1/operations/{operation['id']}/replay")
         revived = replayed.status_code == 409 and "not dead" in replayed.text
@@ -184,13 +184,13 @@ async def test_unreadable_task_message_does_not_stop_workers(on: Ground, redis: 
     await wait_until(nothing_pending(redis), "an empty stream", 30)
     assert {place.name: place.starts for place in on.fleet.of("worker")} == starts
     if what == "undecodable":
-        # Beside it may stand what was delivered together with it, or to the workers that other tests killed.
+        # Messages of the same delivery, or of workers that other tests killed, may be next to it.
         dead = [json.loads(entry)["id"] for entry in await redis.lrange(_KEYS.dead_messages, 0, -1)]
         assert dead.count(sent) == 1, "it is kept where an operator finds it"
 
 
 async def test_sigterm_under_load_loses_no_acknowledged_write(on: Ground, redis: aioredis.Redis) -> None:
-    """What was admitted is answered, nothing acknowledged is lost, everybody leaves with exit code 0."""
+    """Admitted requests are answered, no acknowledged write is lost, and all processes exit with code 0."""
     figures, stop = Figures(), asyncio.Event()
     client = Client(on.fleet.api_urls, figures, stop)
     on.nursery.codes.clear()
@@ -238,7 +238,7 @@ async def test_sigterm_under_load_loses_no_acknowledged_write(on: Ground, redis:
     stop.set()
     await asyncio.gather(*writers)
     await client.close()
-    # -15: asked to end before it had begun to listen for signals.
+    # -15: stopped before it listened for signals.
     assert set(Counter(code for _, code in on.nursery.codes)) <= {0, -15}, on.nursery.codes
     assert not figures.violations, figures.violations
     assert set(figures.answers) <= {200, 503}, figures.answers

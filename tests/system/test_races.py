@@ -1,4 +1,4 @@
-"""Requests that meet: edits of one memory, an edit and a deletion, and replacements of one session, many at the same moment."""
+"""Test concurrent requests: edits of one memory, an edit and a deletion, and replacements of one session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Ready says what is wrong: Redis takes no writes, an index is gone, the store is gone or another one; and it passes, or is accepted."""
+"""Test that /v1/ready names the problem: Redis refuses writes, an index is missing, the store is empty or another one.
+
+The problem ends by itself, or the operator accepts it.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +60,7 @@ _REQUESTS: list[tuple[str, str, dict[str, Any]]] = [
 
 @pytest.fixture
 async def own_redis(tmp_path: Path) -> AsyncGenerator[EmbeddedRedis]:
-    """A Redis that one test may spoil."""
+    """A Redis that one test may damage."""
     async with embedded_redis(tmp_path / "data") as redis:
         yield redis
 
@@ -72,7 +75,7 @@ async def served(rig: Rig) -> AsyncGenerator[httpx.AsyncClient]:
 
 
 def unready(http: httpx.AsyncClient, code: str) -> Callable[[], Awaitable[dict[str, Any] | None]]:
-    """Whether /v1/ready says this problem first: its answer then."""
+    """Return the response of /v1/ready if it names this problem first."""
 
     async def look() -> dict[str, Any] | None:
         answer = await http.get("/v1/ready")
@@ -93,7 +96,7 @@ def ready(http: httpx.AsyncClient) -> Callable[[], Awaitable[bool]]:
 
 
 async def refused(http: httpx.AsyncClient, code: str) -> None:
-    """Every read and every write is answered 503 and names the way out."""
+    """Assert that every read and every write returns 503 and names the fix."""
     for method, path, body in _REQUESTS:
         answer = await http.request(method, path, **body)
         assert (answer.status_code, answer.json()["code"]) == (503, code), f"{method} {path}: {answer.status_code} {answer.text}"
@@ -142,7 +145,7 @@ async def _saved(operator: aioredis.Redis, status: str) -> None:
 
 
 async def _unable_to_save(operator: aioredis.Redis, folder: Path) -> None:
-    # A directory stands where the snapshot is to be put.
+    # A directory has the name of the snapshot file.
     (folder / "dump.rdb" / "in-the-way").mkdir(parents=True)
     await operator.config_set("save", "3600 1")
     await _saved(operator, "err")
@@ -201,7 +204,7 @@ async def test_ready_fails_while_the_disk_is_full(small_disk: Path, make_proxied
                 pass
 
         async def full() -> bool:
-            # The last block of a file has room for some.
+            # The last block of a file has room for some bytes.
             body = {"messages": [{"role": "user", "content": "I moved to Lisbon. " * 40}]}
             return (await http.post("/v1/working-memory/s/messages", json=body)).status_code == 503
 
@@ -248,16 +251,16 @@ async def test_lost_index_is_rebuilt_by_running_processes(make_rig: MakeRig) -> 
         for name in names:
             info = await rig.rt.client.execute_command("FT.INFO", name)
             assert int(info[b"num_docs"]) == whole["total"], name
-        # The processes that start later find what was built, and make nothing twice.
+        # Processes that start later find the rebuilt indexes, and build nothing twice.
         before = sorted(await rig.rt.client.execute_command("FT._LIST"))
         async with make_rig(KEY_PREFIX=rig.settings.redis.key_prefix) as later:
             assert sorted(await later.rt.client.execute_command("FT._LIST")) == before
-        # And neither do those that clear up after former models.
+        # Neither do the tasks that clean up after former models.
         assert await rig.rt[Reindexer].drop_former_indexes() == []
 
 
 async def test_ready_names_a_missing_index(own_redis: EmbeddedRedis, make_proxied: MakeProxied) -> None:
-    """One that cannot be built again, or it would be there again at once."""
+    """An index that cannot be rebuilt; otherwise it would exist again at once."""
     async with (
         make_proxied(url=own_redis.url) as (rig, _),
         served(rig) as http,
@@ -275,7 +278,7 @@ _INDEXED = 8_000
 
 
 async def test_writes_during_an_index_rebuild_are_indexed_once(own_redis: EmbeddedRedis, monkeypatch: pytest.MonkeyPatch) -> None:
-    # However long a busy machine builds and the program that asks for the pause stands still: writes are let in at the end alone.
+    # Only the end of the rebuild allows writes, however long a busy machine takes and the pausing program sleeps.
     monkeypatch.setattr(indexes, "_PAUSED_SECONDS", 120.0)
     monkeypatch.setattr(indexes, "_PAUSE_MS", 120_000)
     keys = Keys("t")
@@ -298,7 +301,7 @@ async def test_writes_during_an_index_rebuild_are_indexed_once(own_redis: Embedd
         await writer.hset(keys.memory("c"), mapping={"k": "cello", "t": "aa"})
         found = await client.execute_command("FT.INFO", schema.index.name)
         assert int(found[b"num_docs"]) == _INDEXED + count + 1
-        # Numbers are given once: a document that is indexed again gets another. A few may come between the index's beginning and the pause.
+        # Each number is used once: a reindexed document gets another. A few may come between the index's beginning and the pause.
         assert int(found[b"max_doc_id"]) <= _INDEXED + count + 1 + 20
 
 
@@ -320,7 +323,7 @@ async def test_emptied_store_is_refused_until_accepted(
         assert "agent-memory accept-store" in said["detail"]
         assert any("accept-store" in vars(entry)["error"] for entry in caplog.records if entry.message == "not ready")
         await refused(http, "store_lost")
-        # Who starts now never knew the store, and learns that there was one.
+        # A process that starts now never knew the store, and learns that it existed.
         async with make_proxied(url=own_redis.url, KEY_PREFIX=rig.settings.redis.key_prefix) as (later, _), served(later) as beside:
             await refused(beside, "store_lost")
             await accept_store(own_redis.url, [rig.keys], None, command_timeout=5)
@@ -339,10 +342,10 @@ async def test_emptied_store_is_refused_until_accepted(
 
 
 @pytest.mark.parametrize(("code", "there"), [("store_lost", False), ("store_changed", True)])
-async def test_the_first_request_to_another_redis_is_refused(
+async def test_first_request_to_another_redis_is_refused(
     own_redis: EmbeddedRedis, tmp_path: Path, make_proxied: MakeProxied, code: str, there: bool
 ) -> None:
-    """It reaches no store that it does not know, not even once."""
+    """Not even one request reaches an unknown store."""
     async with AsyncExitStack() as stack:
         rig, proxy = await stack.enter_async_context(make_proxied(url=own_redis.url))
         another = await stack.enter_async_context(embedded_redis(tmp_path / "another"))
@@ -357,7 +360,7 @@ async def test_the_first_request_to_another_redis_is_refused(
         before = {key async for key in operator.scan_iter()}
         home, proxy.target = proxy.target, another.port
         proxy.cut()
-        # The connections that were cut are told so once each.
+        # Each broken connection gets one error.
         for _ in range(3):
             assert (await http.post("/v1/working-memory/s/messages", json=_MESSAGE)).status_code == 503
         await refused(http, code)
@@ -392,7 +395,7 @@ async def test_missing_data_directory_is_reported_and_can_be_accepted(tmp_path: 
             await wait_until(ready(http), "readiness")
             assert (await http.post("/v1/working-memory/s/messages", json=_MESSAGE)).status_code == 200
         assert await server.stop() == 0
-    # The copy of the former data is another store than the one that was accepted.
+    # The copy of the former data is not the store that was accepted.
     (data / "appendonlydir").rename(tmp_path / "accepted")
     (tmp_path / "elsewhere").rename(data / "appendonlydir")
     async with running(tmp_path, "serve", "--port", "0", "--data-dir", "data", warm=True) as server:

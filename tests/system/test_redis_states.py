@@ -1,4 +1,7 @@
-"""F10: Redis is full, a replica, without replicas, loading or unable to write: 503 with a reason, reads go on, and it passes by itself."""
+"""Test F10: Redis is full, a replica, without replicas, loading or unable to write.
+
+Writes get 503 with a reason, reads work, and the server recovers by itself.
+"""
 
 from __future__ import annotations
 
@@ -51,21 +54,21 @@ _STATES = {
 
 @pytest.fixture(scope="module")
 async def own_redis(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[str]:
-    """A Redis that these tests may spoil."""
+    """A Redis that these tests may damage."""
     async with embedded_redis(tmp_path_factory.mktemp("spoilt")) as redis:
         yield redis.url
 
 
 @pytest.fixture
 async def operator(own_redis: str) -> AsyncGenerator[aioredis.Redis]:
-    """A connection of the operator's own."""
+    """A connection of the operator."""
     client = aioredis.Redis.from_url(own_redis)
     yield client
     await client.aclose()
 
 
 async def refused(http: httpx.AsyncClient, method: str, path: str, **body: Any) -> str:
-    """Asks for a write that must be refused as it should, and returns the reason."""
+    """Send a write that the server must refuse; return the reason."""
     answer = await http.request(method, path, **body)
     assert (answer.status_code, answer.json()["code"]) == (503, "redis_unavailable"), f"{method} {path}: {answer.status_code} {answer.text}"
     assert int(answer.headers["retry-after"]) >= 1
@@ -116,7 +119,7 @@ async def test_writes_get_503_with_reason_while_reads_work(
 async def test_background_work_changes_nothing_while_redis_is_full(
     make_proxied: MakeProxied, make_chat: MakeChat, own_redis: str, operator: aioredis.Redis
 ) -> None:
-    """Every script is refused before it begins, whichever of its writes comes first. What only frees memory is still allowed."""
+    """Redis refuses every script before it begins, whichever of its writes comes first. Commands that free memory are allowed."""
     settings = {"DEFAULT_CONTEXT_WINDOW": 256, "EXTRACTION_DEBOUNCE_SECONDS": 0}
     async with make_proxied(await make_chat(), url=own_redis, **settings) as (rig, _):
         for number in range(12):
@@ -171,7 +174,7 @@ async def test_a_replica_refuses_writes_and_serves_reads(make_proxied: MakeProxi
     ids=lambda said: said[1:].split()[0].decode(),
 )
 async def test_every_temporary_redis_error_gives_503(make_proxied: MakeProxied, said: bytes) -> None:
-    """What is hard to bring about is said by the proxy in Redis' place."""
+    """The proxy returns errors that are hard to cause in Redis."""
     async with (
         make_proxied() as (rig, proxy),
         serving(create_app(rig.settings, rig.rt)) as base_url,

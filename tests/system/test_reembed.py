@@ -105,7 +105,7 @@ async def recall(http: httpx.AsyncClient) -> float:
 
 @asynccontextmanager
 async def used(http: httpx.AsyncClient, written: set[str], least: float) -> AsyncGenerator[list[float]]:
-    """Search, write, edit and delete until the context ends. Recall is never below `least`."""
+    """Search, write, edit and delete until the context ends. Assert that recall is never below `least`."""
     shares: list[float] = []
 
     async def use() -> None:
@@ -134,7 +134,7 @@ async def status(http: httpx.AsyncClient) -> dict[str, Any]:
     return (await http.get("/v1/reembed")).json()
 
 
-async def test_model_changes_under_load_with_kills(store: Store) -> None:
+async def test_model_change_under_load_with_kills_loses_no_memory(store: Store) -> None:
     first, second, worker = await asyncio.gather(store.begin("api"), store.begin("api"), store.begin("worker"))
     async with AsyncExitStack() as stack:
         http = await stack.enter_async_context(httpx.AsyncClient(base_url=await first.base_url(), timeout=60))
@@ -193,8 +193,8 @@ async def longer(values: list[float], count: int) -> bool:
     return len(values) >= count
 
 
-async def test_provider_changes_while_processes_sleep(store: Store, lookalike: Lookalike) -> None:
-    """From a local model to a model server and back: an abortion, a rollback and a confirmation. A sleeping process misses each switch."""
+async def test_changes_of_the_provider_keep_memories_searchable_while_processes_sleep(store: Store, lookalike: Lookalike) -> None:
+    """From a local model to a model server and back, with an abort, a rollback and a confirmation. One process misses each switch."""
     store.set(EMBEDDING_PROVIDER="local", EMBEDDING_BASE_URL=lookalike.url, EMBEDDING_API_KEY="sk-test-0000")
     first, sleeper, worker, late = await asyncio.gather(*(store.begin(command) for command in ("api", "api", "worker", "worker")))
     urls = await first.base_url(), await sleeper.base_url()
@@ -206,7 +206,7 @@ async def test_provider_changes_while_processes_sleep(store: Store, lookalike: L
         written = 0
 
         async def check(client: httpx.AsyncClient) -> None:
-            """A new memory is found by its words' meaning, and the others by both models' state."""
+            """A new memory is found by its meaning, and the other ones in each state of both models."""
             nonlocal written
             written += 1
             name = f"w{written}"
@@ -275,7 +275,7 @@ async def found(http: httpx.AsyncClient, user: str, text: str) -> bool:
 
 
 async def acted(store: Store, http: httpx.AsyncClient, action: str) -> bool:
-    """End the change as soon as it may. What sleeping processes have announced is forgotten, as after 30 seconds."""
+    """End the change as soon as possible. Expire the announcements of sleeping processes, as after 30 seconds."""
     if action == "confirm":
         await store.redis.delete(f"{store.prefix}:{{0}}:re:processes")
     return await accepted(http, action)

@@ -1,4 +1,4 @@
-"""F16: two API processes behind a balancer are replaced one after the other, and no caller notices it."""
+"""Test F16: two API processes behind a balancer are replaced one after the other, without failed requests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _HEALTH_SECONDS = 0.1
 
 
 class Balancer:
-    """Leads each connection to the next backend that is ready, and to another one only when that accepts none."""
+    """Forwards each connection to the next ready backend, or to another one only if that refuses it."""
 
     def __init__(self, ports: list[int]) -> None:
         self.ready = dict.fromkeys(ports, False)
@@ -87,7 +87,7 @@ async def _write(base_url: str, caller: int, stop: asyncio.Event, written: list[
             if stop.is_set():
                 return
             message = {"id": f"{caller}-{number}", "role": "user", "content": f"I paid {number} euros"}
-            # No second try: whatever goes wrong is the caller's loss.
+            # No retry: any failure reaches the caller.
             answer = await http.post(f"/v1/working-memory/s{caller}/messages", json={"messages": [message]})
             assert answer.status_code == 200, answer.text
             written.append(message["id"])
@@ -123,7 +123,7 @@ async def test_rolling_restart_fails_no_request(tmp_path: Path) -> None:
             enough = len(written) + 200
 
             async def there() -> bool:
-                # A caller that failed ends the test at once.
+                # A failed caller ends the test at once.
                 for caller in callers:
                     if caller.done():
                         caller.result()

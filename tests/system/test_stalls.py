@@ -1,7 +1,7 @@
-"""No request keeps others waiting: hostile texts in every field of the API, the tools and the compatible APIs, beside a worker.
+"""Test that no request delays others: hostile texts in every field of the API, tools and compatible APIs, beside a worker.
 
-Fields, tools and routes are those that the application has: one that is added is sent texts without being named here. A health check
-waits for the event loop alone, so what counts is how long one turn of it takes, in CPU: a busy machine adds none.
+The application lists its fields, tools and routes, so a new one is tested automatically. A health check only waits for the event loop. So
+the test measures the CPU time of one turn, which a busy machine does not change.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tests.support.lookalike import Lookalike
 from tests.support.stalls.text_fields import SchemaWalk, TextField
 from tests.support.stalls.watched import Watched, watched_server
 
-# The sizes that a field is tried with, the largest that it takes being its own.
+# The sizes tried for a field; its own maximum is the largest.
 _SIZES = (2_000_000, 64_000, 20_000, 8_000, 4_000, 2_000, 1_000, 500, 200, 60)
 _OFTEN = 64_000
 _LARGE_KINDS = ("sentences", "ligatures", "different words")
@@ -41,31 +41,31 @@ _LONGEST_QUERY = 8_000
 _FEW = 2
 # All kinds take an hour: STALL_KINDS=60.
 _KINDS = int(os.environ.get("STALL_KINDS", "1"))
-# Conditions of searches: all requests that take them hold the same model, read by the same code. `STALL_KINDS` above 2 tries all.
+# Conditions of searches: all requests with conditions use the same model and code. `STALL_KINDS` above 2 tries all.
 _CONDITIONS = {each.__name__ for each in vars(filters).values() if isinstance(each, type) and issubclass(each, filters.Filter)} | {
     MetadataFilter.__name__
 }
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200 if _KINDS == 1 else 7200)]
 _VALUES = {"user_id": "victim", "session_id": "s1", "role": "user", "label": "b1", "memory_id": "m1", "id": "m1", "name": "notes"}
 _IN_PATHS = {**_VALUES, "agent_id": "a1"}
-# What is erased, or gone, could not be compared any more.
+# Erased or deleted data could not be compared any more.
 _LATER = ("delete /v1/users", "delete /v1/agents", "post /v1/long-term-memory/purge", "post /v1/long-term-memory/forget")
 
 
 @dataclass
 class Fields(Watched):
-    """A watched server whose fields are tried one by one."""
+    """A watched server, whose fields are tried one by one."""
 
     _kind: Iterable[int] = field(default_factory=count)
     tried: set[tuple[str, ...]] = field(default_factory=set[tuple[str, ...]])
-    """The operators of conditions that were sent texts."""
+    """The operators of conditions that have received texts."""
 
     async def try_field(self, what: str, text_field: TextField, request: Callable[[Any], httpx.Request]) -> None:
-        """Sends hostile texts in one field: of `STALL_KINDS` kinds up to 64 KB, the next field others, and as long as the field takes.
+        """Send hostile texts in one field: `STALL_KINDS` kinds up to 64 KB, other kinds in the next field, up to the field's maximum.
 
-        Short fields, and those of conditions and of callers' own JSON, which are many and alike, are sent few kinds of all. What
-        the schema limits to a short text is sent at once, and workers are waited for at the end of all fields. An operator of a
-        condition is tried in the first request that takes it, inside and outside `filter`.
+        Short fields, fields of conditions and fields of callers' own JSON are numerous and similar, so they share a few kinds. The test
+        sends short texts at once, and waits for workers after all fields. It tries an operator in the first request that accepts it, inside
+        and outside `filter`.
         """
         if text_field.schema in _CONDITIONS and _KINDS <= _FEW:
             condition = (text_field.schema, text_field.path.rpartition(".")[2], "in a filter" if "filter." in text_field.path else "")
@@ -98,7 +98,7 @@ def _is_taken(answer: httpx.Response) -> bool:
 
 @pytest.fixture(scope="module")
 async def filled(redis_url: str, running_lookalike: Lookalike, tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Fields]:
-    # The local model takes 2 s of CPU for each 60 KB; it has a test of its own below.
+    # The local model takes 2 s of CPU for each 60 KB; another test below covers it.
     model = {
         "MODEL_PROVIDER": "openai",
         "EMBEDDING_PROVIDER": "openai",
@@ -123,7 +123,7 @@ def watched(filled: Fields) -> Fields:
 
 
 async def _fill(client: httpx.AsyncClient) -> None:
-    """Gives a user 50 memories of 60 KB, which have words of the hostile texts and others."""
+    """Store 50 memories of 60 KB for a user, with words of the hostile texts and others."""
     choose = random.Random(5)
     for start in range(0, 50, 10):
         memories = [
@@ -139,7 +139,7 @@ async def _fill(client: httpx.AsyncClient) -> None:
 
 
 def _different_words(choose: random.Random, size: int) -> str:
-    """Words of which many begin alike, so that each could be a form of many others."""
+    """Return words of which many begin alike, so that each could be a form of many others."""
     words = (choose.choice(("perso", "compa", "quart")) + "".join(choose.choices("abcdefghij", k=3)) for _ in range(size // 9))
     return "I like gin and " + " ".join(words)
 
@@ -153,13 +153,13 @@ def _url(path: str) -> str:
 
 
 def _operations(document: Any) -> list[tuple[str, str, Any]]:
-    """Every operation (method, path, description), those last that delete what the others compare."""
+    """Return every operation (method, path, description); operations that delete the compared data come last."""
     found = [(method, path, each) for path, methods in document["paths"].items() for method, each in methods.items()]
     return sorted(found, key=lambda one: f"{one[0]} {one[1]}".startswith(_LATER))
 
 
 def _tries(client: httpx.AsyncClient) -> Iterator[tuple[str, TextField, Callable[[Any], httpx.Request]]]:
-    """Every text field of the API with what makes a request of its value: parameters, and fields of bodies."""
+    """Yield every text field of the API with a function that builds a request: parameters, and fields of bodies."""
     document = _app().openapi()
     walk = SchemaWalk(document, _VALUES)
     for method, path, operation in _operations(document):
@@ -217,7 +217,7 @@ async def test_tool_call_texts_do_not_block_the_event_loop(watched: Fields) -> N
 
 
 def _compat_bodies() -> list[Callable[[str], dict[str, Any]]]:
-    """Bodies that hold a text in every field of the models of the compatible APIs that takes one."""
+    """Yield bodies with a text in every text field of the compatible APIs' models."""
     names: dict[str, Callable[[str], Any]] = {}
     for product in ("mem0", "supermemory"):
         module = importlib.import_module(f"agent_memory.interfaces.compat.{product}.requests")
@@ -233,7 +233,7 @@ def _compat_bodies() -> list[Callable[[str], dict[str, Any]]]:
 
 
 def _routes(app: Any) -> set[tuple[str, str]]:
-    """The methods and paths of an application that take a body."""
+    """Return the methods and paths of an application that accept a body."""
     routes = [route for route in cast("list[Any]", app.routes) if isinstance(route, Route)]
     return {(method, route.path) for route in routes for method in route.methods or () if method not in ("GET", "HEAD")}
 

@@ -1,4 +1,4 @@
-"""F14: while a deploy mixes versions, what only the newer one knows is left for it: not dropped, not counted as failed, done once."""
+"""Test F14: while a deploy mixes versions, work that only the newer version knows waits for it: not dropped, not failed, done once."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _FUTURE = cast("DueKind", "future")
 
 
 class OlderTasks(Tasks):
-    """The tasks of a version that had no vectors."""
+    """The tasks of a version without vectors."""
 
     def register(self, docket: Docket) -> None:
         for name in TaskName:
@@ -38,11 +38,11 @@ class OlderTasks(Tasks):
                 docket.register(getattr(self, name.value), names=[name.value])
 
     async def _embed(self, members: Sequence[str]) -> None:
-        """Nothing: their marks stay."""
+        """Do nothing: the marks remain."""
 
 
 def started(rig: Rig, stop: asyncio.Event, monkeypatch: pytest.MonkeyPatch, *, older: bool) -> asyncio.Task[None]:
-    """A worker of this version, or of an older one, which neither claims nor does the newer kind of work."""
+    """Run a worker of this version, or of an older one, which neither claims nor does the newer kind of work."""
     if older:
         claim_each = rig.rt.outbox.claim_each
 
@@ -55,7 +55,7 @@ def started(rig: Rig, stop: asyncio.Event, monkeypatch: pytest.MonkeyPatch, *, o
 
 
 async def newer_docket(rig: Rig) -> Docket:
-    """Where a newer version's relay puts its tasks: the same stream, with names of its own."""
+    """Hand over tasks as a newer version's relay does: to the same stream, with its own names."""
     docket = rig.rt.docket()
 
     async def stub() -> None: ...
@@ -81,7 +81,7 @@ async def test_older_worker_leaves_unknown_task_to_the_newer_version(
             return not await newer.marks(DueKind.SESSION)
 
         await wait_until(promoted, "what both know is done by the older")
-        # More often than a mark may fail: the older worker gets them each time, alone as it is.
+        # More often than a mark may fail: the older worker, the only one, gets them each time.
         async with await newer_docket(newer) as docket:
             for round_ in range(5):
                 await newer.make_due(DueKind.MEMORY)

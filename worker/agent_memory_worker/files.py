@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agent_memory.extensions.files.passages import is_session_of_file, memories_of, messages_of, passages_of
+from agent_memory.extensions.files.passages import MOST_PASSAGES, is_session_of_file, memories_of, message_id, messages_of, passages_of
 from agent_memory.extensions.files.service import order_of, remove_derived
-from agent_memory.extensions.files.store import FileRow, FileStore, ref_of
+from agent_memory.extensions.files.store import FileStore, ref_of
 from agent_memory.extensions.files.text import UnreadableFile, read_pages
 from agent_memory.features.access.limits import MemoryLimit
 from agent_memory.features.jobs.order_store import JobOrder, OrderStore
@@ -14,7 +14,7 @@ from agent_memory.features.memories.commit import Add, ChangeOrigin, Decision, F
 from agent_memory.features.memories.records import StoredMemory
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.memories.upkeep.followers import MemoryFollowers
-from agent_memory.features.privacy.derived_memories import load_memories_of
+from agent_memory.features.privacy.derived_memories import delete_memories_of, load_memories_of
 from agent_memory.features.privacy.surviving_evidence import hand_on
 from agent_memory.features.sessions.service import SessionService
 from agent_memory.features.sessions.store import SessionStore
@@ -55,21 +55,26 @@ async def read_file(runtime: Runtime, order: JobOrder) -> None:
             await orders.give_up(order, str(error))
             raise BadInput(str(error), field="body") from None
         return
-    if await store.swap(scope, ref, row, ready):
+    if ready is not None and await store.swap(scope, ref, row, ready):
         await orders.keep_receipt(order, {"pages": ready.pages, "passages": ready.passages})
     else:
-        await _undo(runtime, scope, ref, row)
+        await _undo(runtime, scope, ref)
 
 
-async def _undo(runtime: Runtime, scope: Scope, ref: SessionRef, row: FileRow) -> None:
-    """If a caller has deleted the file in the meantime, delete its text and passages. A newer version replaces them itself."""
+async def _undo(runtime: Runtime, scope: Scope, ref: SessionRef) -> None:
+    """Delete passages of a file that a caller has deleted in the meantime, or of a version whose text was replaced."""
     now = (await runtime[FileStore].load(scope, ref)).file
-    if now is None or now.state == "failed":
+    if now is None or now.reason == "deleted":
         await remove_derived(runtime.services, scope, ref)
+        return
+    current = [message_id(now, number) for number in range(MOST_PASSAGES)]
+    stored = await runtime[SessionStore].get(scope, ref, 1)
+    if stored is not None and stored.messages and stored.messages[-1].message.id in current:
+        await delete_memories_of(runtime.services, scope, ref, current=current)
 
 
-async def _read(runtime: Runtime, scope: Scope, file: StoredFile) -> StoredFile:
-    """Store a file's passages, and return its record. Raises UnreadableFile."""
+async def _read(runtime: Runtime, scope: Scope, file: StoredFile) -> StoredFile | None:
+    """Store a file's passages, and return its record. Return None if the file has changed while it was read. Raises UnreadableFile."""
     store, ref = runtime[FileStore], ref_of(file)
     data = await store.load_bytes(scope, ref)
     if data is None:
@@ -83,6 +88,8 @@ async def _read(runtime: Runtime, scope: Scope, file: StoredFile) -> StoredFile:
 
     messages, records = await run_in_thread(build, sum(map(len, pages)))
     await runtime[MemoryLimit].room_for(scope.tenant, len(records))
+    if (await store.load(scope, ref)).file != file:
+        return None  # A newer version may be stored already.
     await _keep_text(runtime, scope, file, messages)
     await _replace(runtime, scope, ref, records, [message.id for message in messages])
     return file.model_copy(update={"state": "ready", "reason": None, "pages": len(pages), "passages": len(records)})
@@ -97,7 +104,7 @@ async def _keep_text(runtime: Runtime, scope: Scope, file: StoredFile, messages:
     body = AppendMessagesRequest.model_construct(
         messages=list(messages), namespace=ref.namespace, user_id=ref.user_id, agent_id=file.agent_id, context_window_max=_WHOLE_WINDOW
     )
-    await runtime[SessionService].append(scope, ref.session_id, body, anew=True)
+    await runtime[SessionService].append(scope, ref.session_id, body, replaces=True)
 
 
 async def _replace(runtime: Runtime, scope: Scope, ref: SessionRef, records: Sequence[MemoryRecord], message_ids: Sequence[str]) -> None:

@@ -102,7 +102,7 @@ async def _fill_names(store: ReembedStore, target: Runtime, names: Sequence[str]
     try:
         await fill_vectors(target, names)
     except ModelAnswerInvalid as error:
-        # The model refuses one of the texts, so embed them one by one, and do without vectors for those it refuses.
+        # The model refuses one of the texts, so embed them one by one, and store no vectors for refused texts.
         await store.note_error(f"{target.spec.model}: {error.message}")
         await store.mark_refused(await embed_singly(target.embedder, names, lambda name: fill_vectors(target, [name])))
         await asyncio.sleep(_IDLE_SECONDS)

@@ -63,7 +63,7 @@ async def run_view(runtime: Runtime, order: JobOrder) -> None:
     try:
         view = await runtime[ViewStore].load_view(scope, order.arguments["view_id"] or "")
         if view is None or not await _compute(runtime, scope, view, refresh=False):
-            raise NotFound("the view was deleted")
+            raise NotFound("the view was deleted: create it again")
         task.status = TaskStatusEnum.SUCCESS
     except (RedisUnavailable, ErasureUnderWay):
         raise

@@ -53,7 +53,6 @@ class StoredBlock:
     """The tag of the import that stored the block, if it has not changed since."""
 
     def model(self, tokens: int) -> Block:
-        """Return the wire model. `tokens` is the size of the block's text."""
         return Block.model_construct(
             None,
             **self.owner._asdict(),

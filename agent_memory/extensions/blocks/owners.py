@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from agent_memory.foundation.api.dependencies import AgentOwnerParameters
 from agent_memory.foundation.core.errors import Forbidden, UnsupportedRequest
+from agent_memory.foundation.core.permissions import access_denied, denied_field
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.storage.keyspace import digest, joined
 from agent_memory_client.models.features import blocks as wire
@@ -53,7 +54,7 @@ def may_write(scope: Scope, owner: BlockOwner) -> bool:
 def check_reader(scope: Scope, owner: BlockOwner) -> None:
     """Raise Forbidden if the caller may not see the owner's blocks."""
     if not may_read(scope, owner):
-        raise Forbidden("these credentials do not give access to this owner's blocks", field=_beyond(scope, owner))
+        raise access_denied("this owner's blocks", denied_field(scope, owner))
 
 
 def check_writer(scope: Scope, owner: BlockOwner) -> None:
@@ -61,12 +62,7 @@ def check_writer(scope: Scope, owner: BlockOwner) -> None:
     if not scope.may_write:
         raise Forbidden("these credentials are read-only: use credentials with the role write")
     if not may_write(scope, owner):
-        raise Forbidden("these credentials may not change this owner's blocks", field=_beyond(scope, owner))
-
-
-def _beyond(scope: Scope, owner: BlockOwner) -> str:
-    limits = (("namespace", scope.namespaces), ("user_id", scope.users), ("agent_id", scope.agents))
-    return next(name for name, limit in limits if limit is not None and getattr(owner, name) not in limit)
+        raise access_denied("changes of this owner's blocks", denied_field(scope, owner))
 
 
 class BlockKeys:

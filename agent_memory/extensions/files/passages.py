@@ -57,6 +57,11 @@ def _spans(page: str) -> Iterator[tuple[int, int]]:
         start += spans[-1][1]
 
 
+def message_id(file: StoredFile, number: int) -> str:
+    """Return the id of the message that stores a passage. Each version of a file has its own ids."""
+    return f"{file.digest[:16]}-{file.updated_at.timestamp():.6f}-{number}"
+
+
 def messages_of(settings: Settings, file: StoredFile, passages: Sequence[Passage]) -> list[MemoryMessage]:
     """Return the messages that store a file's text. Their role is `tool`, because no user wrote them."""
     messages: list[MemoryMessage] = []
@@ -64,7 +69,7 @@ def messages_of(settings: Settings, file: StoredFile, passages: Sequence[Passage
         place = {**file.metadata, "file": file.name, _FILE_ID: file.id, "page": passage.page, "start": passage.start, "end": passage.end}
         remember_as = {"metadata": place, "document": True, **({} if file.agent_id is None else {"agent_id": file.agent_id})}
         values = {
-            "id": f"{file.digest[:16]}-{file.updated_at.timestamp():.6f}-{number}",
+            "id": message_id(file, number),
             "role": "tool",
             "content": redact(passage.text) if settings.longterm.redact_secrets else passage.text,
             "created_at": file.updated_at + timedelta(microseconds=number),

@@ -47,8 +47,9 @@ class FileService:
         self._store = store
 
     async def upload(self, scope: Scope, upload: NewFile) -> StoredFile:
-        """Accept a file, and queue a job to read it. If the owner already has a file with these bytes, return that file.
+        """Accept a file, and queue a job to read it.
 
+        If the upload replaces no other file, and the owner already has a file with these bytes, return that file.
         Raises Forbidden, Conflict, and anything that `media_type_of` raises.
         """
         self._services[MemoryService].require()
@@ -68,12 +69,13 @@ class FileService:
             updated_at=now,
         )
         for _ in range(_TRIES):
-            same = await self._same(scope, new)
+            row = await self._store.load(scope, ref_of(new))
+            # Other bytes replace this file, even if a file with another name has the same bytes.
+            same = await self._same(scope, new) if row.file is None or row.file.digest == new.digest else None
             if same is not None:
                 if same.state == "queued":  # The operation may have been given up.
                     await self._services[OrderStore].place_orders(order_of(scope, same))
                 return same
-            row = await self._store.load(scope, ref_of(new))
             await self._check_place(scope, new, row)
             former = row.file or new
             counts = {"created_at": former.created_at, "pages": former.pages, "passages": former.passages}
@@ -103,7 +105,7 @@ class FileService:
         namespace, user_id = place_of(scope, ref.namespace, ref.user_id)
         row = await self._store.load(scope, SessionRef(ref.session_id, namespace, user_id))
         if row.file is None or not may_reach(scope, row.file):
-            raise NotFound(f"there is no file {ref.session_id}")
+            raise NotFound(f"there is no file {ref.session_id}", field="file_id")
         return row
 
     async def list_files(self, scope: Scope, namespace: str | None, user_id: str | None, offset: int, limit: int) -> FileList:

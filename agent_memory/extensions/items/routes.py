@@ -43,7 +43,7 @@ async def get_item(
     request = models.GetItem(path=path, key=key, refresh_ttl=refresh_ttl)
     item = await services[ItemService].get_item(scope, owner_of(scope, names), request)
     if item is None:
-        raise NotFound("Item not found")
+        raise NotFound("Item not found", field="key")
     return JsonResponse(item)
 
 

@@ -20,7 +20,7 @@ from redis.asyncio import Redis
 from agent_memory.extensions.items.search_index import ItemKeys
 from agent_memory.extensions.items.texts import item_terms, item_text
 from agent_memory.foundation.core.clock import from_micros
-from agent_memory.foundation.core.errors import Forbidden
+from agent_memory.foundation.core.permissions import access_denied, denied_field
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.foundation.llm.threads import run_in_thread
@@ -89,7 +89,7 @@ class EmbedJob(NamedTuple):
 def owner_digest(scope: Scope, owner: ItemOwner) -> str:
     """Return the name that represents an owner in Redis keys. Raises Forbidden if the caller may not access the owner."""
     if not scope.reaches(owner.namespace, owner.user_id):
-        raise Forbidden("these credentials do not give access to the namespace or user of these items")
+        raise access_denied("these items", denied_field(scope, owner))
     return digest("items", scope.tenant, owner.namespace, owner.user_id)
 
 

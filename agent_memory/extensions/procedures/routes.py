@@ -22,7 +22,8 @@ from agent_memory.foundation.api.dependencies import (
 from agent_memory.foundation.api.operation import operations
 from agent_memory.foundation.api.principals import session_of
 from agent_memory.foundation.api.responses import ModelResponse, errors, etag, versioned
-from agent_memory.foundation.core.errors import Forbidden, NotFound
+from agent_memory.foundation.core.errors import NotFound
+from agent_memory.foundation.core.permissions import access_denied
 from agent_memory_client.models import AckResponse, Identifier, OptionalIdentifier
 from agent_memory_client.models.features import procedures as wire
 
@@ -66,7 +67,7 @@ async def search_procedures(services: ServicesDep, scope: ScopeDep, body: Annota
 
 @router.get("/v1/procedures/{procedure_id}", response_model=wire.Procedure, responses=versioned(404))
 async def get_procedure(services: ServicesDep, scope: ScopeDep, procedure_id: ProcedurePath) -> Response:
-    """Returns a procedure."""
+    """Returns a procedure, with its version as ETag."""
     procedure = await services[ProcedureService].get(scope, procedure_id)
     return ModelResponse(procedure, etag(procedure.version))
 
@@ -131,7 +132,7 @@ async def mark_session_result(
     owner = owner_of(scope, wire.ProcedureOwner(user_id=ref.user_id, namespace=ref.namespace, agent_id=body.agent_id))
     marked = await services[ResultStore].mark(scope, ref, body.model_copy(update={"agent_id": owner.agent_id}))
     if marked is None:
-        raise NotFound(f"Session {session_id} not found")
+        raise NotFound(f"Session {session_id} not found", field="session_id")
     return ModelResponse(marked)
 
 
@@ -145,9 +146,9 @@ async def get_session_result(services: ServicesDep, scope: ScopeDep, session_id:
     """Returns the result of a session, and what a worker learned from it."""
     result = await services[ResultStore].load(scope, session_of(scope, session_id, names.namespace, names.user_id))
     if result is None:
-        raise NotFound(f"Session {session_id} has no result")
+        raise NotFound(f"Session {session_id} has no result", field="session_id")
     if scope.agents is not None and result.agent_id not in scope.agents:
-        raise Forbidden("these credentials do not give access to the agent of this result")
+        raise access_denied("the agent of this result", "session_id")
     return ModelResponse(result)
 
 

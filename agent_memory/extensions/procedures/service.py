@@ -196,4 +196,4 @@ def resolve_owner(scope: Scope, requested: wire.ProcedureOwner) -> wire.Procedur
 
 
 def _missing(procedure_id: str) -> NotFound:
-    return NotFound(f"Procedure {procedure_id} not found")
+    return NotFound(f"Procedure {procedure_id} not found", field="procedure_id")

@@ -21,8 +21,6 @@ TOOLS = ToolSet()
 
 
 class SearchProceduresArguments(BaseModel):
-    """Arguments of search_procedures."""
-
     situation: Annotated[str, Field(description="The task, in plain words.")]
     limit: Annotated[int, Field(ge=1, le=50, description="Maximum number of procedures.")] = 5
     user_id: Annotated[OptionalIdentifier, Field(description="The user that owns the procedures.")] = None
@@ -31,8 +29,6 @@ class SearchProceduresArguments(BaseModel):
 
 
 class SaveProcedureArguments(BaseModel):
-    """Arguments of save_procedure."""
-
     when_to_use: Annotated[str, Field(description="The kind of situation in which to use the procedure.")]
     steps: Annotated[list[str], Field(description="The steps, in order.")]
     tools: Annotated[list[str], Field(description="The names of the tools that the procedure uses.")] = []

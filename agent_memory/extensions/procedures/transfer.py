@@ -14,10 +14,10 @@ from agent_memory.extensions.procedures.search import owned_by, procedures_of
 from agent_memory.extensions.procedures.service import screened
 from agent_memory.extensions.procedures.store import MARKS, Change, ProcedureStore
 from agent_memory.extensions.procedures.tool_calls.store import ToolStore, tools_of
-from agent_memory.foundation.core.errors import BadInput, Forbidden
+from agent_memory.foundation.core.errors import BadInput
 from agent_memory.foundation.core.feature import AgentOwner, ExportLine, Group, Owner, RestoreTarget
 from agent_memory.foundation.core.input.validation import validated
-from agent_memory.foundation.core.permissions import within
+from agent_memory.foundation.core.permissions import access_denied, denied_field, within
 from agent_memory.foundation.core.scope import Scope, SessionRef
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.storage.keyspace import digest, tag
@@ -164,5 +164,5 @@ def _owner(scope: Scope, target: RestoreTarget, line: ProcedureOwner) -> dict[st
     """Return the owner of an imported line. Raises Forbidden if the caller may not access this owner."""
     owner = {"user_id": target.user(line.user_id), "namespace": target.namespace(line.namespace), "agent_id": target.agent(line.agent_id)}
     if not within(scope, line.model_copy(update=owner)):
-        raise Forbidden("these credentials do not give access to the namespace, user or agent of this procedure")
+        raise access_denied("this procedure", denied_field(scope, line.model_copy(update=owner)))
     return owner

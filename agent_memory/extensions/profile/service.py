@@ -15,7 +15,8 @@ from agent_memory.features.jobs.order_store import JobOrder, OrderStore
 from agent_memory.features.memories.search.service import SearchService
 from agent_memory.features.sessions.strategies import read_zone
 from agent_memory.foundation.api.principals import shared_place_of, writing
-from agent_memory.foundation.core.errors import BadInput, Forbidden
+from agent_memory.foundation.core.errors import BadInput
+from agent_memory.foundation.core.permissions import access_denied
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.foundation.text.normalization import normal_text
@@ -141,7 +142,7 @@ class ProfileService:
         Callers restricted to part of the tenant may not access the tenant's schema.
         """
         if scope.users is not None or scope.agents is not None or (scope.namespaces is not None and namespace not in scope.namespaces):
-            raise Forbidden("these credentials do not give access to the schema of this namespace", field="namespace")
+            raise access_denied("the schema of this namespace", "namespace")
         return namespace or None
 
     async def _find(self, scope: Scope, owner: ProfileOwner, text: str, limit: int, as_of: datetime | None) -> list[dict[str, Any]]:
@@ -155,7 +156,7 @@ def requested_owner(scope: Scope, noun: str, user_id: str | None, namespace: str
     """Return the owner of the requested profile or timeline (`noun`). Raises Forbidden, and BadInput without a user."""
     namespace, user_id = shared_place_of(scope, f"{noun}s", namespace, user_id)
     if not scope.reaches(namespace, user_id):
-        raise Forbidden(f"these credentials do not give access to this {noun}", field="namespace")
+        raise access_denied(f"this {noun}", "namespace")
     if user_id is None:
         raise BadInput(f"name the user of the {noun}: send user_id", field="user_id", where="query")
     return ProfileOwner(scope.tenant, namespace, user_id)

@@ -70,7 +70,7 @@ def period_of_key(key: str) -> tuple[Period, Granularity]:
 def closing_time(period: Period, zone: tzinfo) -> int:
     """Return the end of a period in seconds since 1970: midnight in `zone` after the period's last day."""
     if not 1900 <= period.end.year < 9999:
-        zone = UTC  # Nobody knows the time zones of such years.
+        zone = UTC  # the time zones of such years are unknown
     offset = datetime.combine(period.end, time(12), zone).utcoffset() or timedelta()
     return (day_number(period.end) + 1) * 86_400 - int(offset.total_seconds())
 

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from agent_memory.features.memories.upkeep.scan import Selection
 from agent_memory.foundation.core.errors import BadInput, UnsupportedRequest
+from agent_memory.foundation.core.input.validation import first_problem
 from agent_memory_client import models
 
 GROUP_FIELDS: dict[str, type[BaseModel]] = {
@@ -103,9 +104,8 @@ def _filter(kind: type[BaseModel], value: Any, field: str) -> BaseModel:
     try:
         return kind.model_validate(value)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        path = ".".join([field, *(str(part) for part in first["loc"])])
-        raise BadInput(str(first["msg"]), field=path) from error
+        path, reason = first_problem(error)
+        raise BadInput(reason, field=f"{field}.{path}".rstrip(".")) from error
 
 
 def _days_before(now: datetime, days: int) -> datetime:

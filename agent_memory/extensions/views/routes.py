@@ -46,7 +46,7 @@ async def create_summary_view(services: ServicesDep, scope: WriteScopeDep, body:
 
 @router.get("/v1/summary-views/{view_id}", response_model=SummaryView, responses=errors(404))
 async def get_summary_view(services: ServicesDep, scope: ScopeDep, view_id: ViewPath) -> Response:
-    """Returns a view."""
+    """Returns a view's definition. Its partitions contain the summaries."""
     return ModelResponse(await services[ViewService].get_view(scope, view_id))
 
 

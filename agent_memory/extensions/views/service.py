@@ -11,6 +11,7 @@ from agent_memory.features.jobs.order_store import JobOrder, OrderStore
 from agent_memory.foundation.api.principals import writing
 from agent_memory.foundation.core.errors import Conflict, Forbidden, NotFound
 from agent_memory.foundation.core.ids import made_id
+from agent_memory.foundation.core.permissions import access_denied
 from agent_memory.foundation.core.scope import Scope, Work, carrying_out
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.storage.erasures import ErasureGuard
@@ -58,7 +59,7 @@ class ViewService:
         """Return a view. Raises NotFound if it is missing or the caller may not see it."""
         view = await self._store.load_view(scope, view_id)
         if view is None or not _reaches_view(scope, view):
-            raise NotFound(f"Summary view {view_id} not found")
+            raise NotFound(f"Summary view {view_id} not found", field="view_id", hint="GET /v1/summary-views lists all")
         return view
 
     async def delete_view(self, scope: Scope, view_id: str) -> models.AckResponse:
@@ -77,11 +78,11 @@ class ViewService:
         view = await self.get_view(writing(scope), view_id)
         group = check_group(view, body.group)
         if not _reaches_group(scope, group):
-            raise Forbidden("these credentials do not give access to this group")
+            raise access_denied("this group", "group")
         with carrying_out(Work(since=await self._erasures.now())):
             partition = await self._summarizer.compute_partition(scope, view, group, seconds=self._settings.views.run_seconds)
             if not await self._store.store_partitions(scope, view_id, [partition]):
-                raise NotFound(f"Summary view {view_id} not found")
+                raise NotFound(f"Summary view {view_id} not found", field="view_id", hint="GET /v1/summary-views lists all")
         return partition.result
 
     async def read_partitions(
@@ -117,7 +118,7 @@ class ViewService:
         """
         task = await self._store.load_task(scope, task_id)
         if task is None or scope.limited:
-            raise NotFound(f"Task {task_id} not found")
+            raise NotFound(f"Task {task_id} not found", field="task_id", hint="tasks are kept for 7 days: run the view again")
         unfinished = task.status in (models.TaskStatusEnum.PENDING, models.TaskStatusEnum.RUNNING)
         if unfinished and await self._orders.given_up(_order(scope, task)):
             return task.model_copy(update={"status": models.TaskStatusEnum.FAILED, "error_message": "given up after too many tries"})
@@ -128,7 +129,7 @@ def _whole_tenant(scope: Scope) -> None:
     """Raise Forbidden for callers limited to namespaces, users or agents, because views belong to the whole tenant."""
     if scope.limited:
         raise Forbidden(
-            "creating, running or deleting summary views requires credentials that are not limited to certain namespaces, users or agents"
+            "summary views belong to the whole tenant: use credentials that are not limited to certain namespaces, users or agents"
         )
 
 

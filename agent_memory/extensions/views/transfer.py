@@ -11,9 +11,10 @@ from pydantic import BaseModel, Field
 from agent_memory.extensions.views.filters import check_group, check_view, users_named
 from agent_memory.extensions.views.service import MAX_VIEWS
 from agent_memory.extensions.views.store import Partition, ViewStore
-from agent_memory.foundation.core.errors import BadInput, Forbidden
+from agent_memory.foundation.core.errors import BadInput
 from agent_memory.foundation.core.feature import ExportLine, Group, Owner, RestoreTarget
 from agent_memory.foundation.core.input.validation import validated
+from agent_memory.foundation.core.permissions import access_denied
 from agent_memory.foundation.core.scope import Scope
 from agent_memory_client.models import SummaryView, SummaryViewPartitionResult
 
@@ -63,7 +64,7 @@ class ViewTransfer:
         if target.user_id:
             values["user_id"] = target.user_id
             if "user_id" not in result.group or not scope.reaches(values.get("namespace"), target.user_id) or scope.agents is not None:
-                raise Forbidden("these credentials do not give access to this group")
+                raise access_denied("this group", "group")
         group = {name: value for name, value in values.items() if value is not None}
         view = await self._view(scope, result.view_id, read.view, group)
         check_group(view, group)

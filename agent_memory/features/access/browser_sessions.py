@@ -48,7 +48,7 @@ class BrowserSessions:
     def provider(self) -> LoginProvider:
         """The login provider. Raises NotFound if OAUTH2_CLIENT_ID is not set."""
         if self._provider is None:
-            raise NotFound("this server has no login provider for browsers")
+            raise NotFound("this server has no login provider for browsers: set OAUTH2_CLIENT_ID")
         return self._provider
 
     async def finish_login(self, cookie: str, answer: Mapping[str, str]) -> tuple[str, str]:

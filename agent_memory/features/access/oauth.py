@@ -115,11 +115,11 @@ class JwtGate:
             header = jwt.get_unverified_header(credential)
             kid, algorithm = header.get("kid"), header.get("alg")
             if algorithm not in settings.oauth2_algorithms or not isinstance(kid, str) or "crit" in header:
-                raise Unauthenticated("this token is signed in a way that is not accepted here")
+                raise Unauthenticated("this token is signed in a way that is not accepted here: see OAUTH2_ALGORITHMS")
             key = await self._keys.entry(kid)
             # The key decides the algorithm, not the token's header.
             if key is None or key.algorithm_name not in settings.oauth2_algorithms:
-                raise Unauthenticated("this token is signed with a key that the login provider does not have")
+                raise Unauthenticated("this token is signed with a key that the login provider does not have: log in again")
             claims = jwt.decode(
                 credential,
                 key,
@@ -136,7 +136,7 @@ class JwtGate:
             raise Unauthenticated("this token has expired: log in again") from None
         except (jwt.PyJWTError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
             # Do not tell callers which check failed, because they may be guessing tokens.
-            raise Unauthenticated("this token is not valid here") from None
+            raise Unauthenticated("this token is not valid here: log in again at this server's login provider") from None
 
 
 def principal_of_claims(settings: AuthSettings, claims: Mapping[str, Any]) -> Principal:
@@ -183,7 +183,7 @@ def claim_at(claims: Mapping[str, Any], path: str) -> Any:
 def _claim_text(claims: Mapping[str, Any], path: str) -> str:
     value = claim_at(claims, path)
     if not isinstance(value, str) or not value.strip():
-        raise Unauthenticated(f"this token lacks the claim {path}")
+        raise Unauthenticated(f"this token lacks the claim {path}: let the login provider add it")
     return value
 
 
@@ -192,7 +192,7 @@ def _claim_texts(claims: Mapping[str, Any], path: str) -> list[str]:
     values = [value] if isinstance(value, str) else cast("list[Any]", value) if isinstance(value, list) else []
     words = [word for word in values if isinstance(word, str) and word.strip()]
     if not words or len(words) != len(values):
-        raise Unauthenticated(f"this token lacks the claim {path}")
+        raise Unauthenticated(f"this token lacks the claim {path}: let the login provider add it")
     return words
 
 
@@ -249,8 +249,9 @@ def parse_urls(settings: AuthSettings, raw: bytes) -> dict[str, str]:
         raise ValueError("not the configuration of OAUTH2_ISSUER_URL")
     urls = {name: str(cast("dict[str, Any]", document).get(name)) for name in ("authorization_endpoint", "token_endpoint", "jwks_uri")}
     # A provider with TLS must not get codes, or send keys, without TLS.
-    if not all(url.startswith(("https://", f"{issuer.partition(':')[0]}://")) for url in urls.values()):
-        raise ValueError("a URL is missing or insecure")
+    schemes = ("https://", f"{issuer.partition(':')[0]}://")
+    if unusable := [name for name, url in urls.items() if not url.startswith(schemes)]:
+        raise ValueError(f"missing or insecure: {', '.join(unusable)}")
     return urls
 
 

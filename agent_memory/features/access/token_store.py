@@ -54,6 +54,7 @@ class TokenStore:
         self._add = Script(client, "access/token_add")
         self._rotate = Script(client, "access/token_rotate")
         self._remove = Script(client, "access/token_remove")
+        self._narrow = Script(client, "access/token_narrow")
         self._erasures = ErasureGuard(client, keys)
 
     async def secret(self) -> bytes:
@@ -131,10 +132,9 @@ class TokenStore:
         if not names:
             return []
         rows = await read(self._client, lambda pipe: [pipe.hgetall(self._keys.token(digest.decode())) for digest in names.values()])
-        missing = [name for name, fields in zip(names, rows, strict=True) if not fields]
-        if missing:
-            with redis_errors():
-                await self._client.hdel(self._keys.tokens, *missing)
+        for (name, digest), fields in zip(names.items(), rows, strict=True):
+            if not fields and not await self._remove(names=self._keys.tokens, tokens=(), id=name, digest=digest):
+                return await self.all_tokens()  # It was rotated or removed in the meantime.
         tokens = [_decode(digest.decode(), fields) for digest, fields in zip(names.values(), rows, strict=True) if fields]
         return sorted(tokens, key=lambda token: (token.created, token.id))
 
@@ -143,13 +143,21 @@ class TokenStore:
         tokens = [self._keys.token(digest) for digest in (token.digest, *token.former)]
         return bool(await self._remove(names=self._keys.tokens, tokens=tokens, id=token.id, digest=token.digest))
 
-    async def narrow(self, token: Token, limit: Literal["us", "ag"], names: frozenset[str]) -> None:
-        """Restrict a token to the users (if `limit` is "us") or agents ("ag") in `names`."""
-        with redis_errors():
-            async with self._client.pipeline(transaction=True) as pipe:
-                for digest in (token.digest, *token.former):
-                    pipe.hset(self._keys.token(digest), limit, json.dumps(sorted(names), ensure_ascii=False))
-                await pipe.execute()
+    async def narrow(self, token: Token, limit: Literal["us", "ag"], names: frozenset[str]) -> bool:
+        """Restrict a token to the users (if `limit` is "us") or agents ("ag") in `names`.
+
+        Return False if the token changed in the meantime.
+        """
+        tokens = [self._keys.token(digest) for digest in (token.digest, *token.former)]
+        narrowed = await self._narrow(
+            names=self._keys.tokens,
+            tokens=tokens,
+            id=token.id,
+            digest=token.digest,
+            limit=limit,
+            values=json.dumps(sorted(names), ensure_ascii=False),
+        )
+        return bool(narrowed)
 
 
 def _decode(digest: str, fields: dict[bytes, bytes]) -> Token:

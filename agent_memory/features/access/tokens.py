@@ -186,16 +186,15 @@ class TokenService:
         return await self._forget_name(tenant, "ag", agent_id)
 
     async def _forget_name(self, tenant: str, limit: Literal["us", "ag"], name: str) -> int:
-        touched = 0
-        for token in await self._store.all_tokens():
-            names = token.users if limit == "us" else token.agents
-            if token.tenant == tenant and names is not None and name in names:
-                touched += 1
-                rest = names - {name}
-                await (self._store.narrow(token, limit, rest) if rest else self._store.remove_token(token))
+        touched: set[str] = set()
+        while named := [token for token in await self._store.all_tokens() if token.tenant == tenant and name in _names(token, limit)]:
+            for token in named:
+                rest = _names(token, limit) - {name}
+                if await (self._store.narrow(token, limit, rest) if rest else self._store.remove_token(token)):
+                    touched.add(token.id)
         if touched:
             await self._settled()
-        return touched
+        return len(touched)
 
     async def _settled(self) -> None:
         """Wait until no process trusts an earlier lookup."""
@@ -221,7 +220,7 @@ class TokenService:
             return exact
         matches = [token for token in await self._visible_tokens(principal) if len(name) >= 4 and token.digest.startswith(name)]
         if not matches:
-            raise NotFound("there is no such API key")
+            raise NotFound("there is no such API key", field="token_id", hint="GET /v1/auth/tokens lists all")
         if len(matches) > 1:
             raise Conflict(f"{len(matches)} API keys begin with this: give more characters of the hash, or the id")
         return matches[0]
@@ -255,11 +254,15 @@ class OperatorTokens:
         return SimpleNamespace(tokens=[*await self._list()])
 
 
-def _require_admin(principal: Principal) -> None:
-    if principal.role is not Role.ADMIN:
-        raise Forbidden("this needs credentials with the role admin")
-    if principal.namespaces is not None or principal.users is not None or principal.agents is not None:
-        raise Forbidden("credentials that are limited to certain namespaces, users or agents cannot manage API keys")
+def _require_admin(who: Principal) -> None:
+    if who.role is not Role.ADMIN:
+        raise Forbidden("these credentials do not have the role admin: use others")
+    if who.namespaces is not None or who.users is not None or who.agents is not None:
+        raise Forbidden("credentials that are limited to certain namespaces, users or agents cannot manage API keys: use others")
+
+
+def _names(token: Token, limit: Literal["us", "ag"]) -> frozenset[str]:
+    return (token.users if limit == "us" else token.agents) or frozenset()
 
 
 def _limit(values: Sequence[str] | None) -> frozenset[str] | None:

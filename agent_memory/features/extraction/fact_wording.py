@@ -107,7 +107,7 @@ class Wording:
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """Folded words, including stop words."""
+        """Return the folded words of the text and the role, including stop words."""
         return frozenset(words(f"{self.text} {self.role}"))
 
     @cached_property

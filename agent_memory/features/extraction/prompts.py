@@ -11,6 +11,7 @@ from typing import Any, Literal, Self, cast
 
 from pydantic import BaseModel, Field, ModelWrapValidatorHandler, PrivateAttr, ValidationError, field_validator, model_validator
 
+from agent_memory.foundation.core.input.validation import first_problem
 from agent_memory.foundation.llm.base import ChatMessage
 from agent_memory.foundation.text.data_fences import DATA_RULE, PromptMessage, described_pictures, fence, message_lines
 
@@ -197,8 +198,7 @@ def _fitting_facts(given: Sequence[object]) -> tuple[list[ExtractedFact], list[s
             try:
                 facts.append(ExtractedFact.model_validate(fact))
             except ValidationError as error:
-                problem = error.errors(include_input=False, include_url=False, include_context=False)[0]
-                refused.append(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}")
+                refused.append(": ".join(first_problem(error)))
     return facts, refused
 
 

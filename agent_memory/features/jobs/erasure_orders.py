@@ -45,7 +45,7 @@ def permit_erasure(scope: Scope, what: Erasure) -> None:
     """
     permit_session(scope, SessionRef("", what.namespace, what.user_id), write=True)
     if scope.agents is not None and what.agent_id not in scope.agents:
-        raise Forbidden("credentials that are limited to some agents erase no users, and no memories of sessions: name the memories' ids")
+        raise Forbidden("credentials that are limited to some agents cannot erase users or memories of sessions: name the memories' ids")
 
 
 class ErasureOrders:

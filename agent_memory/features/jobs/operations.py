@@ -175,14 +175,14 @@ class OperationService:
     async def _find_dead(self, scope: Scope, operation_id: str) -> tuple[Mark, OperationRecord]:
         mark, operation = await self._find(scope, operation_id)
         if operation.state is not OperationState.DEAD:
-            raise Conflict(f"operation {operation_id} is {operation.state.value}, not dead")
+            raise Conflict(f"operation {operation_id} is {operation.state.value}, not dead: only dead operations can be retried or dropped")
         return mark, operation
 
     async def _find(self, scope: Scope, operation_id: str) -> tuple[Mark, OperationRecord]:
         mark = parse_operation_id(operation_id)
         operation = (await self._store.load_operations(scope, [mark]))[0] if mark else None
         if mark is None or operation is None:
-            raise NotFound(f"there is no operation {operation_id}")
+            raise NotFound(f"there is no operation {operation_id}", field="operation_id", hint="GET /v1/operations lists all")
         return mark, operation
 
 

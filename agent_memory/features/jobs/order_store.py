@@ -35,7 +35,7 @@ class JobOrder:
     def of(cls, scope: Scope, errand: str, **arguments: str | None) -> JobOrder:
         """Return an order restricted to the caller's scope. Raises Forbidden if the caller is restricted to certain agents."""
         if scope.agents is not None:
-            raise Forbidden("credentials that are limited to some agents order no work on memories")
+            raise Forbidden("credentials that are limited to some agents cannot order work on memories: use others")
         return cls(errand, scope.tenant, arguments, scope.namespaces, scope.users)
 
     @property

@@ -56,7 +56,7 @@ async def list_operations(
 
 @router.get("/v1/operations/{operation_id}", operation_id="get_operation", response_model=OperationRecord, responses=errors(404))
 async def get_operation(services: ServicesDep, scope: ScopeDep, operation_id: OperationPath) -> Response:
-    """Returns one operation."""
+    """Returns an operation's state and its last error."""
     return ModelResponse(await services[OperationService].get_operation(scope, operation_id))
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from agent_memory.foundation.core.errors import BadInput, Forbidden
+from agent_memory.foundation.core.errors import BadInput
+from agent_memory.foundation.core.permissions import access_denied
 from agent_memory.foundation.core.scope import Scope
 from agent_memory_client.models import Instant, MemoryMessage, MemoryRecord, OptionalIdentifier
 from agent_memory_client.models.memories import JsonObject
@@ -49,7 +50,7 @@ def check_annotations(scope: Scope, messages: Sequence[MemoryMessage]) -> None:
             named = "agent_id, expires_at (ISO 8601), metadata (an object), category, about_user and document (true or false)"
             raise BadInput(f"may have {named}", field=field)
         if scope.agents is not None and annotations.agent_id is not None and annotations.agent_id not in scope.agents:
-            raise Forbidden("these credentials do not give access to this agent", field=f"{field}.agent_id")
+            raise access_denied("this agent", f"{field}.agent_id")
 
 
 def annotate(record: MemoryRecord, messages: Iterable[Annotations | None]) -> None:

@@ -116,7 +116,7 @@ Decision: TypeAlias = Add | AddEvidence | Update | Supersede | Merge | Forget | 
 
 @dataclass(frozen=True, slots=True)
 class ChangeOrigin:
-    """Who made a change (`actor`: "extraction", "compaction", "client", …) and why."""
+    """Record who made a change (`actor`: "extraction", "compaction", "client", …) and why."""
 
     actor: str
     reason: str | None = None

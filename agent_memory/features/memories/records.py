@@ -13,13 +13,15 @@ from pydantic import Field
 from pydantic_core import to_json
 from ulid import ULID
 
+from agent_memory.foundation.core.clock import stated_date
 from agent_memory.foundation.core.errors import IdTaken
 from agent_memory.foundation.core.scope import SessionRef
 from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.foundation.storage.keyspace import digest, joined, tag
 from agent_memory.foundation.storage.scripts import Arg
 from agent_memory.foundation.storage.search.metadata import PINNED_TAG, metadata_tags, writer_tag
-from agent_memory.foundation.text.normalization import ends_at, is_turn, kin_name, normal_text, restatement
+from agent_memory.foundation.text.dates.named_times import tags_of_times
+from agent_memory.foundation.text.normalization import QUESTION, ends_at, is_turn, kin_name, normal_text, restatement
 from agent_memory.foundation.text.prompt_marks import PROGRAM_ROLES, TOOL_ROLES
 from agent_memory_client.models import ANSWER, Evidence, MemoryRecord, SourceClass
 from agent_memory_client.models._types import MAX_COUNT
@@ -161,6 +163,8 @@ def memory_fields(tenant: str, record: MemoryRecord, terms: str) -> Fields:
     for name, moment in (("e", record.event_date), ("vf", record.valid_from), ("z", ends_at(record))):
         if moment is not None:
             own[name] = moment.timestamp()
+    if days := _named_days(record):
+        own["nd"] = ",".join(days)
     if record.valid_from is not None and record.valid_from > datetime.now(UTC):
         own["b"] = record.valid_from.timestamp()
     if record.quarantine is not None:
@@ -171,6 +175,13 @@ def memory_fields(tenant: str, record: MemoryRecord, terms: str) -> Fields:
     owner = (record.namespace, record.user_id, record.agent_id)
     alike = _alike(tenant, record.memory_type._value_, record.extraction_strategy, source_of(record), record.category, *owner)
     return Fields(own, alike, memory_digest(record))
+
+
+def _named_days(record: MemoryRecord) -> Sequence[str]:
+    """Return the tags of the days that a statement without an event date may mean."""
+    if record.event_date is not None or record.metadata.get(QUESTION) or not said_by_person(record):
+        return ()
+    return tags_of_times(record.text, (stated_date(record.metadata) or record.created_at).date())
 
 
 def metadata_fields(record: MemoryRecord | None) -> list[Arg]:

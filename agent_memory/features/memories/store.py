@@ -238,7 +238,7 @@ class MemoryStore(MemoryQueries):
     async def require(self, scope: Scope, memory_id: str) -> StoredMemory:
         """Return a memory as `find` does. Raises NotFound."""
         if (memory := (await self.find(scope, [memory_id]))[0]) is None:
-            raise NotFound(f"Memory with ID {memory_id} not found")
+            raise NotFound(f"Memory with ID {memory_id} not found", field="memory_id")
         return memory
 
     async def get(self, scope: Scope, ids: Sequence[str]) -> list[MemoryRecord | None]:

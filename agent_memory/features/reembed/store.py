@@ -26,7 +26,7 @@ from agent_memory.foundation.storage.search.indexes import VectorSpec
 
 Phase = Literal["filling", "paused", "swapped", "ending"]
 # Memories in one step by a worker: a local model takes a second or two for them. With fewer missing vectors, searches
-# may switch: those memories are found by meaning a moment later, like all new ones.
+# may switch: searches by meaning find these memories a moment later, like all new memories.
 MOST_MISSING = 64
 _SCAN = 1000
 _SAMPLE = 300
@@ -108,7 +108,8 @@ class ReembedStore:
             raise Conflict("vectors of the other model are missing for the newest memories: try again in a moment")
         if reply != 1:
             state = await self.load_state()
-            raise Conflict(f"the change of the model is {state.phase}" if state else "no change of the model is under way")
+            current = f"the change of the model is {state.phase}" if state else "no change of the model is under way"
+            raise Conflict(f"{current}: this action needs {' or '.join(phase or 'none' for phase in phases)}")
 
     async def take_turn(self, worker: str) -> bool:
         """True if this worker may fill in vectors for the next 15 seconds."""

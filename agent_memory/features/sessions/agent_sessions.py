@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Sequence
 from redis.asyncio import Redis
 
 from agent_memory.foundation.core.errors import Forbidden
-from agent_memory.foundation.core.permissions import reaches_session_of
+from agent_memory.foundation.core.permissions import access_denied, reaches_session_of
 from agent_memory.foundation.core.scope import Scope, SessionRef
 from agent_memory.foundation.storage.connection import read
 from agent_memory.foundation.storage.keyspace import Keys
@@ -48,4 +48,4 @@ async def reached_sessions(client: Redis, keys: Keys, scope: Scope, refs: Sequen
 
 
 def agent_refusal() -> Forbidden:
-    return Forbidden("these credentials do not give access to the agent of this session", field="session_id")
+    return access_denied("the agent of this session", "session_id")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from agent_memory.features.access.limits import MemoryLimit
 from agent_memory.features.jobs.operations import OperationService
+from agent_memory.features.memories.changes.service import HistoryService
 from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.sessions.former_messages import FormerMessages
 from agent_memory.features.sessions.pictures import PictureMemories
 from agent_memory.features.sessions.recent import RecentMessages
 from agent_memory.features.sessions.service import SessionService
@@ -20,7 +22,11 @@ def open_sessions(foundation: Foundation, services: Services) -> None:
         store,
         RecentMessages(foundation.settings, foundation.keys),
         PictureMemories(services[MemoryStore], foundation.ids),
-        SessionService(foundation.settings, store, foundation.counter, services[MemoryLimit], foundation.ids, extracts=foundation.extracts),
+        SessionService(
+            *(foundation.settings, store, foundation.counter, services[MemoryLimit], foundation.ids),
+            FormerMessages(foundation.settings, services[MemoryStore], services[HistoryService]),
+            extracts=foundation.extracts,
+        ),
     )
 
 

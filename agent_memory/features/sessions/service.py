@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from pydantic_core import from_json
@@ -16,6 +17,7 @@ from agent_memory.features.access.limits import MemoryLimit
 from agent_memory.features.access.sizes import check_messages
 from agent_memory.features.memories.annotations import check_annotations
 from agent_memory.features.sessions.codec import SessionState, StoredMessage, with_beside
+from agent_memory.features.sessions.former_messages import FormerMessages
 from agent_memory.features.sessions.message_ids import notice_roles, stored_messages, with_distinct_ids, with_stable_ids
 from agent_memory.features.sessions.pictures import notice_pictures
 from agent_memory.features.sessions.session_write import NewMessage, SessionWrite
@@ -63,13 +65,22 @@ class SessionAnswer:
 
 class SessionService:
     def __init__(
-        self, settings: Settings, store: SessionStore, counter: TokenCounter, memory_limit: MemoryLimit, ids: KeyedIds, *, extracts: bool
+        self,
+        settings: Settings,
+        store: SessionStore,
+        counter: TokenCounter,
+        memory_limit: MemoryLimit,
+        ids: KeyedIds,
+        former: FormerMessages,
+        *,
+        extracts: bool,
     ) -> None:
         self._settings = settings
         self._memory_limit = memory_limit
         self._store = store
         self._counter = counter
         self._ids = ids
+        self._former = former
         self._extracts = extracts
 
     @property
@@ -154,17 +165,17 @@ class SessionService:
         return SessionAnswer(WorkingMemoryResponse.model_construct(None, **session), written.version, not timed)
 
     async def append(
-        self, scope: Scope, session_id: str, body: AppendMessagesRequest, *, if_match: str | None = None, anew: bool = False
+        self, scope: Scope, session_id: str, body: AppendMessagesRequest, *, if_match: str | None = None, replaces: bool = False
     ) -> AppendMessagesResponse:
         """Append messages like `append_messages`, but return only the answer."""
-        return (await self.append_messages(scope, session_id, body, if_match=if_match, anew=anew))[0]
+        return (await self.append_messages(scope, session_id, body, if_match=if_match, replaces=replaces))[0]
 
     async def append_messages(
-        self, scope: Scope, session_id: str, body: AppendMessagesRequest, *, if_match: str | None = None, anew: bool = False
+        self, scope: Scope, session_id: str, body: AppendMessagesRequest, *, if_match: str | None = None, replaces: bool = False
     ) -> tuple[AppendMessagesResponse, Sequence[MemoryMessage]]:
         """Append messages, creating the session if it is missing. Skip messages that the session already has.
 
-        Return the answer and the messages as stored: a new message that reuses an id gets a different id. If `anew` is
+        Return the answer and the messages as stored: a new message that reuses an id gets a different id. If `replaces` is
         true, the messages replace the session, but its long-term memories are kept.
         """
         ref = session_of(scope, session_id, body.namespace, body.user_id)
@@ -184,9 +195,10 @@ class SessionService:
             distinct_ids=True,
             agent_id=body.agent_id,
             if_match=if_match,
-            anew=anew,
+            replaces=replaces,
             fed_back=await self._is_fed_back(body.messages),
             empty=_empty(body.messages),
+            compare=None if replaces else partial(self._former.compare, scope, ref),
             **self._window_fields(body.model_name, body.context_window_max),
         )
         written = await self._store.write(scope, ref, change)
@@ -223,7 +235,7 @@ class SessionService:
         if state is None and (only := await self._store.find_only(scope, ref)) is not None:
             state = await self._store.get(scope, only, last, window)
         if state is None:
-            raise NotFound(f"Session {session_id} not found")
+            raise NotFound(f"Session {session_id} not found", field="session_id")
         messages: Sequence[StoredMessage] = state.messages
         if last is not None:
             messages = await self._last(scope, state, last)
@@ -247,7 +259,7 @@ class SessionService:
             # As in `get`, use the only session that matches.
             only = await self._store.find_only(scope, ref)
             if only is None or await self._store.merge_data(scope, only, data, if_match) is None:
-                raise NotFound(f"Session {session_id} not found")
+                raise NotFound(f"Session {session_id} not found", field="session_id")
             ref = only
         return await self.get(scope, session_id, namespace=ref.namespace, user_id=ref.user_id)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -27,7 +27,8 @@ class NewMessage:
     """A message to write. `promote` is True if background work must process the message.
 
     With `promote_correction`, background work also processes the message if a PUT changes the text stored under its id.
-    A PUT keeps the stored writer of a message that it does not change.
+    A PUT keeps the stored writer of a message that it does not change. `is_compared` is True after a comparison with the
+    memory of the same message in a deleted session.
     """
 
     message: MemoryMessage
@@ -35,6 +36,7 @@ class NewMessage:
     promote: bool = True
     promote_correction: bool = False
     writer: str | None = None
+    is_compared: bool = False
 
     def arguments(self) -> list[Arg]:
         message, promote = self.message, 1 if self.promote else 2 * self.promote_correction
@@ -88,8 +90,10 @@ class SessionWrite:
     """If true, a message that reuses another message's id gets a different id, in place."""
     empty: Sequence[int] = ()
     """Positions of empty messages. The write fails, unless the session stores them with content other than text."""
-    anew: bool = False
+    replaces: bool = False
     """If true, an append replaces the session and its pending work."""
+    compare: Callable[[Sequence[NewMessage]], Awaitable[None]] | None = None
+    """Called with new messages whose ids have memories from a deleted session (`former_messages.py`)."""
 
 
 @dataclass(slots=True)
@@ -116,6 +120,14 @@ class MessageIdsReused(Exception):
 
     def __init__(self, positions: Sequence[int]) -> None:
         super().__init__("message ids are reused")
+        self.positions = positions
+
+
+class MessagesRemembered(Exception):
+    """The messages at `positions` are new to the session, but their ids have memories."""
+
+    def __init__(self, positions: Sequence[int]) -> None:
+        super().__init__("messages have memories")
         self.positions = positions
 
 
@@ -168,7 +180,7 @@ def write_arguments(scope: Scope, ref: SessionRef, change: SessionWrite) -> dict
         "fields": {"create": identity, "doc": doc, "set": stored_fields, "unset": removed_fields, "empty": list(change.empty)}
         | ({} if scope.agents is None else {"agents": sorted(scope.agents)})
         | ({"agent": tag(change.agent_id or "")} if change.agent_id is not None or change.mode == "put" else {})
-        | {name: True for name in ("anew", "distinct_ids") if getattr(change, name)},
+        | {name: True for name in ("replaces", "distinct_ids") if getattr(change, name)},
     }
 
 
@@ -179,13 +191,15 @@ def micros(moment: datetime) -> str:
 def read_stamp(reply: Any, promoted: Sequence[int]) -> SessionStamp:
     """Return the result of `session_write.lua`. `promoted` contains the positions of the memories to promote.
 
-    Raises MessageIdsReused, VersionMismatch, IdTaken, BadInput or Forbidden.
+    Raises MessageIdsReused, MessagesRemembered, VersionMismatch, IdTaken, BadInput or Forbidden.
     """
     refuse_mismatch(reply)
     if reply[0] == b"agent":
         raise agent_refusal()
     if reply[0] == b"reused":
         raise MessageIdsReused(list(map(int, reply[1:])))
+    if reply[0] == b"remembered":
+        raise MessagesRemembered(list(map(int, reply[1:])))
     if reply[0] == b"taken":
         raise IdTaken([], field=f"memories.{promoted[int(reply[1])]}.id")
     if reply[0] == b"empty":
@@ -208,4 +222,6 @@ def read_stamp(reply: Any, promoted: Sequence[int]) -> SessionStamp:
 def refuse_mismatch(reply: Any) -> None:
     if reply[0] == b"mismatch":
         current = int(reply[1])
-        raise VersionMismatch(f"If-Match does not match the stored version ({current or 'none'})", current=current)
+        raise VersionMismatch(
+            f"If-Match does not match the stored version ({current or 'none'}): read it again and send its ETag", current=current
+        )

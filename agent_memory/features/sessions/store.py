@@ -11,7 +11,7 @@ from redis.asyncio import Redis
 from redis.asyncio.client import Pipeline
 from redisvl.query import FilterQuery
 
-from agent_memory.features.memories.records import one_owner_each, owner_name, with_session_owner
+from agent_memory.features.memories.records import message_memory_id, one_owner_each, owner_name, with_session_owner
 from agent_memory.features.sessions.agent_sessions import permit_session_agents, reached_sessions
 from agent_memory.features.sessions.codec import (
     SessionState,
@@ -28,6 +28,7 @@ from agent_memory.features.sessions.session_write import (
     IMPORT_FIELD,
     REMEMBERED_IDS,
     MessageIdsReused,
+    MessagesRemembered,
     SessionStamp,
     SessionWrite,
     micros,
@@ -152,6 +153,9 @@ class SessionStore:
                 for position in reused.positions:
                     new = change.messages[position]
                     new.message = with_other_id(new.message)
+            except MessagesRemembered as remembered:
+                assert change.compare is not None
+                await change.compare([change.messages[position] for position in remembered.positions])
         raise BadInput("names other messages of the session: give each message an id of its own", field="messages")
 
     async def _write(self, scope: Scope, ref: SessionRef, k: SessionKeys, change: SessionWrite) -> SessionStamp:
@@ -161,6 +165,9 @@ class SessionStore:
         def encode() -> tuple[list[Arg], dict[str, Any]]:
             arguments = write_arguments(scope, ref, change)
             arguments["fields"] |= self._own(scope, ref, change, promoted)
+            if change.compare is not None:
+                names = [None if new.is_compared else message_memory_id(ref, new.message.id) for new in change.messages]
+                arguments["fields"]["mids"] = ["" if name is None else self._keys.mid(scope.tenant, name) for name in names]
             return [part for new in change.messages for part in new.arguments()], arguments
 
         work = messages_work(new.message for new in change.messages) + memories_work(change.memories) + json_work(change.data)
@@ -171,8 +178,8 @@ class SessionStore:
             extraction_due=self._keys.due(DueKind.EXTRACTION),
             wake=self._keys.wake,
             user_waiting=self._user_waiting(k, scope.tenant, ref.user_id),
-            dead_batches=k.dead_batches,
-            outboxes=self._outboxes if change.anew else (),
+            set_aside=k.set_aside,
+            outboxes=self._outboxes if change.replaces else (),
             root=self._keys.root,
             guard=self._guard(scope, ref, change.agent_id),
             new_messages=args,

@@ -54,7 +54,7 @@ class ImportProgress:
 
     async def begin(self, scope: Scope, source: str, owner: ImportOwner) -> None:
         """Record that the owner receives data from an import. Raises ErasureUnderWay."""
-        await self.note(scope, source, owner, [json.dumps(owner)])
+        await self.note(scope, source, owner, [])
 
     async def arrived(self, scope: Scope, source: str, owner: ImportOwner, marks: Sequence[str]) -> set[str]:
         """Return the marks of lines that have already arrived."""
@@ -65,11 +65,11 @@ class ImportProgress:
         return {mark for mark, has_arrived in zip(marks, flags, strict=True) if has_arrived}
 
     async def note(self, scope: Scope, source: str, owner: ImportOwner, marks: Sequence[str]) -> None:
-        """Record that lines have arrived. Raises ErasureUnderWay."""
+        """Record that lines have arrived, and again their owner, whom an undo may have forgotten. Raises ErasureUnderWay."""
         name = self._owner_id(scope, owner)
         guard = guard_of(self._keys.root, scope.tenant, owner.namespace, owner.user_id, agent_id=owner.agent_id)
         keys = {"arrived": self._arrived(name), "arrivals": self._arrivals(scope, source)}
-        members = self._members(scope, source, owner, marks)
+        members = self._members(scope, source, owner, [json.dumps(owner), *marks])
         for start in range(0, len(members), _BATCH):
             await self._note(**keys, owner=name, seconds=_KEEP_SECONDS, guard=guard, members=members[start : start + _BATCH])
 

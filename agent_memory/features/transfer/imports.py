@@ -44,7 +44,7 @@ from agent_memory.foundation.core.errors import (
 )
 from agent_memory.foundation.core.feature import AgentExporter, Exporter, SessionPart
 from agent_memory.foundation.core.input.validation import validated
-from agent_memory.foundation.core.permissions import within
+from agent_memory.foundation.core.permissions import access_denied, denied_field, within
 from agent_memory.foundation.core.scope import Scope, SessionRef, Work, carrying_out
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.llm.tokens import TokenCounter
@@ -127,7 +127,7 @@ class ImportService:
         """
         writing(scope)
         if user_id is None and scope.limited:
-            raise Forbidden("only credentials for the whole tenant may import a whole store")
+            raise Forbidden("only credentials for the whole tenant may import a whole store: use them, or send user_id")
         namespace = list_place_of(scope, namespace, user_id)[0] if agent_id is None else whole_agent(scope, namespace, agent_id)
         rows = BytesIO(lines)
         head = next(rows, None)
@@ -152,7 +152,8 @@ class ImportService:
             if raw.strip():
                 await self._line(run, number, raw)
         await self._memories(run)
-        await self.progress.note(run.scope, run.source, run.owner, run.arrived)
+        if run.arrived:
+            await self.progress.note(run.scope, run.source, run.owner, run.arrived)
         return run.report
 
     async def _skip_arrived(self, run: _Run, rows: Iterable[bytes], first: int) -> list[bytes]:
@@ -166,8 +167,10 @@ class ImportService:
         arrived_lines: list[Mapping[str, Any]] = []
         for number, mark in run.marks.items():
             if mark in arrived:
-                arrived_lines.append(line := parse_line(lines[number - first]))
-                self._done(run, number, str(line.get("kind")), "same", None)
+                known.append(line := parse_line(lines[number - first]))
+                # Do not note the line again: the import may be undone in the meantime.
+                kind = str(line.get("kind"))
+                run.report.present[kind] = run.report.present.get(kind, 0) + 1
                 lines[number - first] = b""
         if run.whole:
             await self._count_deleted(run, arrived_lines)
@@ -250,7 +253,8 @@ class ImportService:
     async def _memory(self, run: _Run, number: int, memory: MemoryExport) -> None:
         versions = [*memory.versions, *([memory.now] if memory.now else [])]
         if not all(within(run.scope, version.record) for version in versions):
-            raise Forbidden("these credentials do not give access to its namespace or agent")
+            record = next(version.record for version in versions if not within(run.scope, version.record))
+            raise access_denied("this memory", denied_field(run.scope, record))
         run.batch.append((number, memory))
         if len(run.batch) >= _BATCH:
             await self._memories(run)

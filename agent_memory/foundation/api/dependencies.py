@@ -20,6 +20,7 @@ from agent_memory_client.models import Identifier, MessageStage, OptionalIdentif
 STOPPING = "agent_memory.stopping"
 """Key in the ASGI scope. Its value is True while the process is stopping."""
 _WAIT_SECONDS = 10.0
+_SECONDS = {"true": _WAIT_SECONDS, "false": 0.0}
 _ETAG = re.compile(r'(?:W/)?"([^"]*)"\Z')
 
 
@@ -39,7 +40,7 @@ def home_of(request: Request) -> OpenedStore:
     """Return the runtime for requests that do not involve tenant data. Raises Unavailable while the server starts."""
     runtime: OpenedStore | None = request.scope["app"].state.runtime
     if runtime is None:
-        raise Unavailable("the server is starting")
+        raise Unavailable("the server is starting: try again")
     return runtime
 
 
@@ -141,15 +142,19 @@ def _message_wait(values: list[str]) -> object:
     text = values[-1].lower()  # FastAPI passes a list, because it treats a NamedTuple as a sequence
     if text in ("promoted", "searchable"):
         return MessageWait("promoted" if text == "promoted" else "searchable", _WAIT_SECONDS)
-    if text in ("true", "false"):
-        return MessageWait("searchable", _WAIT_SECONDS) if text == "true" else None
+    seconds = _wait_seconds(text, "promoted, searchable, ")
+    return MessageWait("searchable", seconds) if seconds else None
+
+
+def _wait_seconds(value: object, others: str = "") -> float:
+    text = str(value).lower()
     try:
-        seconds = float(text)
+        seconds = _SECONDS[text] if text in _SECONDS else float(text)
     except ValueError:
         seconds = math.nan
     if not 0 <= seconds <= MAX_WAIT_SECONDS:
-        raise ValueError(f"must be promoted, searchable, true, false, or seconds from 0 to {MAX_WAIT_SECONDS:g}")
-    return MessageWait("searchable", seconds) if seconds else None
+        raise ValueError(f"must be {others}true, false, or seconds from 0 to {MAX_WAIT_SECONDS:g}")
+    return seconds
 
 
 ServicesDep = Annotated[Services, Depends(services_of)]
@@ -176,7 +181,7 @@ OptimizeQuery = Annotated[bool, Query(description="Let the model rewrite the que
 IfMatch = Annotated[str | None, Header(alias="If-Match", max_length=64, description="The ETag that the session must have, or `*`.")]
 WaitQuery = Annotated[
     float,
-    BeforeValidator(lambda value: {"true": _WAIT_SECONDS, "false": 0.0}.get(str(value).lower(), value)),
+    BeforeValidator(_wait_seconds),
     Query(ge=0, le=20, allow_inf_nan=False, description="Seconds to wait for background work; `true` waits up to 10, 0 does not wait."),
 ]
 MessageWaitQuery = Annotated[

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
@@ -10,6 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
+from starlette.routing import Route
 
 from agent_memory.foundation.api.responses import JsonResponse
 from agent_memory.foundation.core.errors import (
@@ -23,6 +24,7 @@ from agent_memory.foundation.core.errors import (
 )
 from agent_memory.foundation.core.input.unknown_fields import UnknownFields
 from agent_memory.foundation.core.logs import get_logger
+from agent_memory_client._wire.problems import plain_problems
 
 log = get_logger(__name__)
 
@@ -67,7 +69,7 @@ def invalid(error: ValidationError, source: str | Callable[[str], tuple[str, str
         message = f"the body has {error.error_count()} invalid fields: send fewer items per request"
         return RequestValidationError([_problem("too_many_errors", ("body",), message)])
     problems: list[dict[str, Any]] = []
-    for problem in error.errors(include_url=False, include_input=False, include_context=False)[:MAX_PROBLEMS]:
+    for problem in plain_problems(error)[:MAX_PROBLEMS]:
         loc = problem["loc"]
         where = (source, *loc) if isinstance(source, str) else (*source(str(loc[0]) if loc else ""), *loc[1:])
         problems.append(_problem(problem["type"], where, problem["msg"]))
@@ -103,9 +105,7 @@ _JSON_HINTS = (
 def _problem(kind: str, loc: Sequence[str | int], message: str) -> dict[str, Any]:
     parts = [part if isinstance(part, int) else _cut(part, MAX_LOC_CHARS) for part in loc[:MAX_LOC_PARTS]]
     field = ".".join(str(part) for part in parts[1:]) or str(parts[0])
-    text = message.removeprefix("Value error, ").removeprefix("Assertion failed, ")
-    if not text.startswith(("the body ", f"{field}: ")):
-        text = f"{field}: {text}"
+    text = message if message.startswith(("the body ", f"{field}: ")) else f"{field}: {message}"
     return {"type": _cut(kind, MAX_LOC_CHARS), "loc": parts, "msg": _cut(text, MAX_MESSAGE_CHARS)}
 
 
@@ -147,15 +147,22 @@ async def _on_our_error(request: Request, error: Exception) -> Response:
 
 async def _on_invalid_request(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    errors: Iterable[Any] = error.errors()
-    problems = [_problem(str(each["type"]), list(each["loc"]), str(each["msg"])) for each in list(errors)[:MAX_PROBLEMS]]
+    problems = [_problem(each["type"], each["loc"], each["msg"]) for each in plain_problems(error.errors())[:MAX_PROBLEMS]]
     return JsonResponse({"detail": problems, "code": BadInput.code}, 422)
 
 
 async def _on_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    headers = dict(error.headers) if error.headers else None
-    return JsonResponse({"detail": error.detail, "code": _CODES.get(error.status_code, "http_error")}, error.status_code, headers)
+    headers, detail = dict(error.headers or {}), error.detail
+    if error.status_code == 405:
+        # The router names only the methods of the path's first route.
+        path = request.scope["path"]
+        matching = [route for route in request.app.routes if isinstance(route, Route) and route.path_regex.match(path)]
+        headers["Allow"] = ", ".join(sorted({method for route in matching for method in route.methods or ()})) or headers.get("Allow", "")
+        detail = f"{detail}: use {headers['Allow']}"
+    elif error.status_code == 404:
+        detail = f"{detail}: there is no such path, /docs lists all"
+    return JsonResponse({"detail": detail, "code": _CODES.get(error.status_code, "http_error")}, error.status_code, headers)
 
 
 async def _on_disconnect(request: Request, error: Exception) -> Response:

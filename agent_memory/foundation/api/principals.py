@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from agent_memory.foundation.core.errors import Forbidden, Unauthenticated
-from agent_memory.foundation.core.permissions import permit_writing
+from agent_memory.foundation.core.permissions import access_denied, permit_writing
 from agent_memory.foundation.core.prompt_sections import Reader
 from agent_memory.foundation.core.scope import DEFAULT_TENANT, Principal, Rights, Role, Scope, SessionRef
 from agent_memory.foundation.core.settings import Settings
@@ -68,14 +68,14 @@ def writing(scope: Scope) -> Scope:
 def administering(scope: Scope) -> Scope:
     """Return `scope`. Raises Forbidden if its caller is not an administrator."""
     if not scope.may_administer:
-        raise Forbidden("this needs credentials with the role admin")
+        raise Forbidden("these credentials do not have the role admin: use others")
     return scope
 
 
 def within_namespace(scope: Scope, namespace: str) -> Scope:
     """Return the scope narrowed to one namespace. Raises Forbidden if the scope does not cover this namespace."""
     if scope.namespaces is not None and namespace not in scope.namespaces:
-        raise Forbidden("these credentials do not give access to this namespace", field="namespace")
+        raise access_denied("this namespace", "namespace")
     return replace(scope, namespaces=frozenset({namespace}))
 
 
@@ -108,7 +108,7 @@ def list_place_of(scope: Scope, namespace: str | None, user_id: str | None) -> t
     """
     for name, limit, requested in (("namespace", scope.namespaces, namespace), ("user_id", scope.users, user_id)):
         if requested and limit is not None and requested not in limit:
-            raise Forbidden(f"these credentials do not give access to this {name}", field=name)
+            raise access_denied(f"this {name}", name)
     return namespace or None, user_id or None
 
 
@@ -137,7 +137,7 @@ def reader_of(scope: Scope, namespace: str | None, user_id: str | None, agent_id
 def permit_agent(scope: Scope, agent_id: str | None) -> None:
     """Raise Forbidden if the scope does not cover this agent. None is always allowed."""
     if agent_id is not None and scope.agents is not None and agent_id not in scope.agents:
-        raise Forbidden("these credentials do not give access to this agent_id", field="agent_id")
+        raise access_denied("this agent_id", "agent_id")
 
 
 def whole_agent(scope: Scope, namespace: str | None, agent_id: str) -> str | None:
@@ -159,4 +159,4 @@ def resolve_name(name: str, limit: frozenset[str] | None, requested: str | None)
         return next(iter(limit))
     if requested is None:
         raise Forbidden(f"these credentials are limited to some values of {name}: send one of them", field=name)
-    raise Forbidden(f"these credentials do not give access to this {name}", field=name)
+    raise access_denied(f"this {name}", name)

@@ -15,6 +15,11 @@ class AgentMemoryError(Exception):
         self.message = message
         self.data = data
 
+    @property
+    def advice(self) -> str:
+        """The message with its hint, in one line."""
+        return f"{self.message}: {self.data['hint']}" if "hint" in self.data else self.message
+
     def __init_subclass__(cls, *, code: str | None = None, status: int | None = None) -> None:
         cls.code, cls.status = code or cls.code, status or cls.status
 
@@ -53,7 +58,15 @@ class Forbidden(AgentMemoryError, code="forbidden", status=403):
 
 
 class NotFound(AgentMemoryError, code="not_found", status=404):
-    """The requested object does not exist within the caller's scope."""
+    """The requested object does not exist within the caller's scope.
+
+    If `field` names the object's id in the request, `hint` says what to check. The hint is not part of the message,
+    because archived clients know the message.
+    """
+
+    def __init__(self, message: str, *, field: str = "", hint: str = "", **data: Any) -> None:
+        hint = hint or f"check {field}, whose it is (user_id, namespace), and what your credentials cover"
+        super().__init__(message, **data, **({"field": field, "hint": hint} if field else {}))
 
 
 class Conflict(AgentMemoryError, code="conflict", status=409):

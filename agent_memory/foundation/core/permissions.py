@@ -40,13 +40,20 @@ def permit_writing(scope: Scope, records: Iterable[MemoryRecord] = (), *, field:
 def permit_owner(scope: Scope, record: MemoryRecord, field: str | None = None) -> None:
     """Raise Forbidden if the scope does not cover the memory. `field` is the memory's path in the request."""
     if not within(scope, record):
-        named = {} if field is None else {"field": f"{field}.{_beyond(scope, record)}"}
-        raise Forbidden("these credentials do not give access to the namespace, user or agent of a memory", **named)
+        name = denied_field(scope, record)
+        raise access_denied(f"the {name} of a memory", name if field is None else f"{field}.{name}")
 
 
-def _beyond(scope: Scope, record: Owned) -> str:
+def access_denied(what: str, field: str) -> Forbidden:
+    """Return the error for data that the credentials do not cover. `field` is the request's field that leads to the data."""
+    name = field.rpartition(".")[2]
+    return Forbidden(f"these credentials do not give access to {what}: use credentials that do, or another {name}", field=field)
+
+
+def denied_field(scope: Scope, owner: object) -> str:
+    """Return the field of the owner that the scope does not cover. Call this only if there is one."""
     limits = (("namespace", scope.namespaces), ("user_id", scope.users), ("agent_id", scope.agents))
-    return next(name for name, limit in limits if limit is not None and getattr(record, name) not in limit)
+    return next(name for name, limit in limits if limit is not None and getattr(owner, name, None) not in limit)
 
 
 def reaches_session_of(scope: Scope, agent_id: str | None) -> bool:
@@ -59,4 +66,5 @@ def permit_session(scope: Scope, ref: SessionRef, *, write: bool) -> None:
     if write:
         permit_writing(scope)
     if scope.limited and not scope.reaches(ref.namespace, ref.user_id):
-        raise Forbidden("these credentials do not give access to the namespace or user of this session")
+        name = denied_field(scope, ref)
+        raise access_denied(f"the {name} of this session", name)

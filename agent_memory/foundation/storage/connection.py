@@ -69,13 +69,13 @@ def connect(url: str, *, pool_size: int, command_timeout: float, protocol: int =
 def translate_error(error: Exception) -> AgentMemoryError | None:
     """Translate an error from redis-py. Return None if Redis is available but the command is wrong."""
     if isinstance(error, AuthenticationError):
-        return RedisUnavailable("Redis refuses our credentials", retry_after=5)
+        return RedisUnavailable("Redis refuses our credentials: check REDIS_URL", retry_after=5)
     if isinstance(error, MaxConnectionsError):
-        return RedisUnavailable("all connections to Redis are taken")
+        return RedisUnavailable("all connections to Redis are taken: try again")
     if isinstance(error, OutOfMemoryError):
-        return RedisUnavailable("Redis is out of memory and refuses writes", retry_after=5)
+        return RedisUnavailable("Redis is out of memory and refuses writes: free memory, or raise maxmemory", retry_after=5)
     if isinstance(error, AskError):  # includes MovedError
-        return RedisUnavailable("this part of the data moves to another node of the Redis Cluster", retry_after=2)
+        return RedisUnavailable("this part of the data moves to another node of the Redis Cluster: try again", retry_after=2)
     if isinstance(error, ReadOnlyError | BusyLoadingError | ClusterDownError | TryAgainError | TimeoutError | ConnectionError):
         return RedisUnavailable(f"Redis does not answer ({type(error).__name__})")
     if isinstance(error, ExecAbortError | ResponseError):

@@ -110,7 +110,7 @@ async def exchange(client: aioredis.Redis, commands: Sequence[Command]) -> list[
     packed = b"".join([_packed(command) for command in commands])
     pool = cast("BoundedPool", client.connection_pool)
     connection: Any = await pool.get_connection()
-    # With a timeout of its own, the connection makes each write a task (`asyncio.wait_for`), which costs 9 µs.
+    # With its own timeout, the connection makes each write a task (`asyncio.wait_for`), which costs 9 µs.
     seconds, connection.socket_timeout = connection.socket_timeout, None
     try:
         async with asyncio.timeout(seconds) as deadline:

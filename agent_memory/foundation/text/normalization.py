@@ -17,7 +17,7 @@ _ENDINGS = (("n't", " not"), ("'m", " am"), ("'re", " are"), ("'ve", " have"), (
 _AROUND_WORDS = _EDGES + ",;:()?„«»[]"
 _SAYS_NOTHING = frozenset(["a", "an", "the", "am", "is", "are", "just", "really", "actually", "still", "well", "oh", "also", "too"])
 _TAKES_UP = frozenset(("it", "they", "he", "she"))
-# Texts with fewer words are ambiguous. Nobody repeats more words.
+# Shorter texts are ambiguous. Users do not repeat longer texts word for word.
 _LEAST_WORDS, _MOST_WORDS = 2, 40
 
 QUESTION = "question"

@@ -66,7 +66,7 @@ class CompatApi:
         if isinstance(error, NotSupported):
             text = f"{error.message} is not supported by this server"
         else:
-            text = f"{error.field}: {error.message}" if isinstance(error, BadInput) else error.message
+            text = f"{error.field}: {error.message}" if isinstance(error, BadInput) else error.advice
         line = text[:_MOST_TEXT].encode("utf-8", "replace").decode()
         headers = {"Retry-After": str(error.retry_after)} if isinstance(error, RetryLater) else None
         return JsonResponse({self.error_field: line, "code": error.code}, 400 if error.status == 422 else error.status, headers)

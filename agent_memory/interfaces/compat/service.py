@@ -14,6 +14,7 @@ from agent_memory.foundation.core.errors import BadInput, NotSupported
 from agent_memory.foundation.core.input.bounds import check_values
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.runtime import Runtime
+from agent_memory_client._wire.problems import plain_problems
 from agent_memory_client.models import MemoryRecordResult, MemoryRecordResultsResponse, SearchRequest
 
 MAX_PAGE = 100
@@ -64,7 +65,7 @@ def similarity_of(hit: MemoryRecordResult) -> float:
 
 def bad_input(error: ValidationError, field: str | None = None) -> BadInput:
     """Return a BadInput that describes the first validation error in a request body and names the field."""
-    problem = error.errors(include_input=False, include_url=False)[0]
+    problem = plain_problems(error)[0]
     # For a union, pydantic adds the alternative's type, such as `list[str]`.
     names = [name for name in map(str, problem["loc"]) if "[" not in name]
     return BadInput(problem["msg"], field=field or ".".join(names) or "body")

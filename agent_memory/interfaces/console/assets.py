@@ -53,7 +53,7 @@ def asset_path(name: str) -> str:
 async def serve_asset(request: Request) -> Response:
     asset = ASSETS.get(request.path_params["name"])
     if asset is None:
-        raise NotFound("Not Found")
+        raise NotFound("there is no such file: reload the page")
     tag = f'"{asset.digest}"'
     is_versioned = request.query_params.get("v") == asset.digest
     headers = {

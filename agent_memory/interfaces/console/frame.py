@@ -76,13 +76,13 @@ class Fields(dict[str, str]):
     """A form's or a query's fields. Raises BadInput for a missing field."""
 
     def __missing__(self, name: str) -> str:
-        raise BadInput("is missing", field=name)
+        raise BadInput("is required: add it", field=name)
 
     def number(self, name: str, default: int) -> int:
         """Return a field as an integer from 0 to 999,999,999. Raises BadInput."""
         text = self.get(name, str(default))
         if not (text.isascii() and text.isdecimal() and len(text) <= 9):
-            raise BadInput("must be a number", field=name)
+            raise BadInput("must be a whole number from 0 to 999,999,999", field=name)
         return int(text)
 
 
@@ -181,7 +181,7 @@ class Page:
         async for part in self.request.stream():
             body += part
             if len(body) > _MOST_FORM_BYTES:
-                raise TooLarge("this form is too large", limit=_MOST_FORM_BYTES)
+                raise TooLarge(f"this form is larger than {_MOST_FORM_BYTES:,} bytes: send less", limit=_MOST_FORM_BYTES)
         try:
             pairs = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS)
         except ValueError:

@@ -47,7 +47,7 @@ class LiveStreams:
     def enter(self, caller: str) -> None:
         """Register a stream. Raises Overloaded if too many streams are open or the process is stopping."""
         if self.over.is_set() or self.number >= MOST_STREAMS or self._open[caller] >= _MOST_OF_A_CALLER:
-            raise Overloaded("too many pages show live counters: this one shows them again later")
+            raise Overloaded(f"too many pages show live counters (at most {_MOST_OF_A_CALLER} of yours): close some, or wait")
         self._open[caller] += 1
 
     def leave(self, caller: str) -> None:

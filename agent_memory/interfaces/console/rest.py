@@ -140,7 +140,8 @@ def _join(rewrite: Rewrite, lines: Sequence[bytes]) -> bytes:
 
 
 def _message_of(answer: Any, status: int) -> str:
-    detail = answer.get("detail") if isinstance(answer, dict) else None
+    answer = answer if isinstance(answer, dict) else {}
+    detail = answer.get("detail")
     if isinstance(detail, list):
         return "; ".join(str(problem.get("msg", "")) for problem in detail)
-    return str(detail or HTTPStatus(status).phrase)
+    return ": ".join(str(part) for part in (detail or HTTPStatus(status).phrase, answer.get("hint")) if part)

@@ -88,13 +88,13 @@ class McpHttp:
 
     async def streamable(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         if self._manager is None:
-            raise Unavailable("the server is starting")
+            raise Unavailable("the server is starting: try again")
         await self._manager.handle_request(scope, self._repairing(scope, receive), _without_echo(send))
 
     async def _stream(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         server = self._server
         if server is None:
-            raise Unavailable("the server is starting")
+            raise Unavailable("the server is starting: try again")
         refusal = await TransportSecurityMiddleware(self._security).validate_request(Request(scope))
         if refusal is not None:
             await refusal(scope, receive, send)

@@ -62,7 +62,7 @@ class McpDoor:
     async def _streamable(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         opened = self._opened
         if opened is None:
-            raise Unavailable("the server is starting")
+            raise Unavailable("the server is starting: try again")
         self._requested.set()
         # Shield it: other callers wait for it, too, beyond this request's deadline.
         http = await asyncio.shield(opened)

@@ -11,6 +11,7 @@ from starlette.types import Receive, Send
 from starlette.types import Scope as AsgiScope
 
 from agent_memory.foundation.core.errors import BadInput
+from agent_memory.foundation.core.input.validation import first_problem
 from agent_memory_client.models import Identifier
 
 _IDENTIFIER: TypeAdapter[str] = TypeAdapter(Identifier)
@@ -45,4 +46,4 @@ def namespace_in(scope: AsgiScope) -> str | None:
     try:
         return _IDENTIFIER.validate_python(name)
     except ValidationError as error:
-        raise BadInput(error.errors()[0]["msg"], field="namespace", where="path") from None
+        raise BadInput(first_problem(error)[1], field="namespace", where="path") from None

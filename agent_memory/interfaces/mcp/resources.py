@@ -131,7 +131,7 @@ class ResourceHandlers:
             if error.status >= 500 and not isinstance(error, Unavailable):
                 log.error("MCP request failed", code=error.code, exc_info=error)
             code = types.INVALID_PARAMS if error.status < 500 else types.INTERNAL_ERROR
-            raise MCPError(code, f"{error.status}: {error.message}") from None
+            raise MCPError(code, f"{error.status}: {error.advice}") from None
         except InvalidArguments:
             raise MCPError(types.INVALID_PARAMS, "422: the user is not valid") from None
         except TimeoutError:

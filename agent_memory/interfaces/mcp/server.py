@@ -35,6 +35,7 @@ from agent_memory.interfaces.mcp.resources import ResourceHandlers
 from agent_memory.interfaces.mcp.schemas import input_schema, output_schema
 from agent_memory.interfaces.mcp.tools import TOOLS, chosen_tools
 from agent_memory.runtime import Runtime
+from agent_memory_client._wire.problems import plain_problems
 
 log = get_logger(__name__)
 
@@ -213,7 +214,7 @@ def _failure(status: int, text: str) -> types.CallToolResult:
 
 
 def _error_text(error: AgentMemoryError) -> str:
-    text = error.message[:MAX_TEXT_CHARS]
+    text = error.advice[:MAX_TEXT_CHARS]
     if isinstance(error, BadInput) and error.where == "body" and not text.startswith(error.field):
         text = f"{error.field}: {text}" if error.field else text
     elif isinstance(error, Forbidden | Conflict) and "field" in error.data:
@@ -233,8 +234,7 @@ def _unknown(error: UnknownFields) -> str:
 def _problems(error: ValidationError) -> str:
     """Return one line for each invalid field, without the invalid value."""
     lines: list[str] = []
-    for problem in error.errors(include_url=False, include_input=False, include_context=False)[:MAX_PROBLEMS]:
+    for problem in plain_problems(error)[:MAX_PROBLEMS]:
         field = ".".join(str(part)[:64] for part in problem["loc"][:12]) or "arguments"
-        text = problem["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
-        lines.append(f"{field}: {text}"[:MAX_TEXT_CHARS])
+        lines.append(f"{field}: {problem['msg']}"[:MAX_TEXT_CHARS])
     return "\n".join(lines)

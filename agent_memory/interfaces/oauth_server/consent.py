@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from mcp.server.auth.errors import stringify_pydantic_error
 from mcp.server.auth.handlers.authorize import AuthorizationRequest
 from mcp.shared.auth import InvalidRedirectUriError
 from pydantic import TypeAdapter, ValidationError
@@ -13,6 +12,7 @@ from starlette.responses import Response
 
 from agent_memory.features.access import audit
 from agent_memory.foundation.core.errors import BadInput
+from agent_memory.foundation.core.input.validation import first_problem
 from agent_memory.foundation.core.scope import Principal, Role
 from agent_memory.interfaces.console.frame import Fields, Page
 from agent_memory.interfaces.console.paths import BASE
@@ -61,7 +61,8 @@ async def _read(page: Page, issuer: str) -> _ConsentRequest:
     try:
         request = AuthorizationRequest.model_validate(page.query)
     except ValidationError as error:
-        raise BadInput(stringify_pydantic_error(error), field="query", where="query") from None
+        field, reason = first_problem(error)
+        raise BadInput(reason, field=field or "query", where="query") from None
     client = await Provider(page.runtime[Connections]).get_client(request.client_id)
     if client is None or request.redirect_uri is None:
         raise BadInput("is unknown here: let the app connect again", field="client_id", where="query")
@@ -91,10 +92,10 @@ async def _approve(page: Page, caller: Principal, request: _ConsentRequest, form
     try:
         users = frozenset({_USER.validate_python(user)}) if user else None
     except ValidationError as error:
-        raise BadInput(error.errors()[0]["msg"], field="user") from None
-    can_write = form.get("role") == Role.WRITE.value and SCOPES[1] in request.wish.scopes and caller.role is not Role.READ
-    wish = Wish(request.wish.client_id, request.wish.redirect_uri, request.wish.challenge, SCOPES if can_write else SCOPES[:1])
-    description = f"{request.name} ({request.host})"
+        raise BadInput(first_problem(error)[1], field="user") from None
+    can_write = form.get("role") == Role.WRITE.value and SCOPES[1] in asked.wish.scopes and caller.role is not Role.READ
+    wish = Wish(asked.wish.client_id, asked.wish.redirect_uri, asked.wish.challenge, SCOPES if can_write else SCOPES[:1])
+    description = f"{asked.name} ({asked.host})"
     role = Role.WRITE if can_write else Role.READ
     code, key_id = await page.runtime[Connections].approve(caller, wish, description, role, users)
     if page.settings.server.audit_log:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from math import inf
 from typing import Any
 
 from mcp.server.auth.provider import (
@@ -97,7 +98,7 @@ class Provider:
         return Code(
             code=authorization_code,
             scopes=list(grant.scopes),
-            expires_at=grant.until,
+            expires_at=inf,  # Redis, not this machine's clock, ends codes.
             client_id=grant.client_id,
             code_challenge=grant.challenge,
             redirect_uri=AnyUrl(grant.redirect_uri),

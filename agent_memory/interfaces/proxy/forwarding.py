@@ -12,7 +12,7 @@ from agent_memory_client.models import ACTING_USER_HEADER
 Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 
 _ACTING_USER = ACTING_USER_HEADER.lower().encode()
-# Headers for one hop: those in RFC 9110, 7.6.1, and older ones.
+# Headers for one hop: the list in RFC 9110, 7.6.1, and older headers.
 _HOP_BY_HOP = frozenset(
     (b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"proxy-connection", b"te", b"trailer")
 ) | {b"transfer-encoding", b"upgrade"}

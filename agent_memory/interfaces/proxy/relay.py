@@ -80,7 +80,7 @@ class Relay(Response):
                 scope[HAS_REQUEST_ID] = True
             pieces: AsyncIterator[bytes] = response.aiter_raw()
             if self._memory is not None and not self._refused:
-                if response.headers.get("content-type", "").startswith("text/event-stream"):
+                if response.headers.get("content-type", "").lower().startswith("text/event-stream"):
                     await self._store()
                     pieces = self._stored_events(pieces)
                 else:

@@ -95,7 +95,7 @@ class Upstreams:
     async def send(self, url: str, headers: Sequence[tuple[bytes, bytes]], body: RequestBody) -> httpx2.Response:
         """Send a request, and return the response before its body is read. Raises BadInput or Unavailable."""
         if self._client is None:
-            raise Unavailable("the server is starting")
+            raise Unavailable("the server is starting: try again")
         try:
             # Do not use the client's own `post`, because it adds headers.
             where = httpx2.URL(url)

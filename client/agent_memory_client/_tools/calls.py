@@ -43,9 +43,9 @@ def arguments_of(arguments: Any) -> dict[str, Any]:
         try:
             value = json.loads(arguments)
         except (ValueError, RecursionError) as error:
-            raise MemoryValidationError(f"the arguments are not valid JSON ({error}): send one JSON object") from error
+            raise MemoryValidationError(f"arguments: not valid JSON ({error}): send one JSON object") from error
     if not isinstance(value, Mapping):
-        raise MemoryValidationError(f"the arguments must be one JSON object, got {type(value).__name__}")
+        raise MemoryValidationError(f"arguments: must be one JSON object, got {type(value).__name__}")
     return {str(key): item for key, item in cast("Mapping[Any, Any]", value).items()}
 
 
@@ -54,7 +54,7 @@ def call_of(tool_call: Any) -> dict[str, Any]:
     dump = getattr(tool_call, "model_dump", None)
     value: Any = dump() if callable(dump) else tool_call
     if not isinstance(value, Mapping):
-        raise MemoryValidationError(f"a tool call must be a dict with the tool's name and arguments, got {type(value).__name__}")
+        raise MemoryValidationError(f"tool_call: must be a dict with the tool's name and arguments, got {type(value).__name__}")
     return dict(cast("Mapping[str, Any]", value))
 
 
@@ -71,7 +71,7 @@ def name_of(tool_call: Any) -> str:
 
 def _unify(call_id: Any, name: Any, arguments: Any, provider: Literal["openai", "anthropic", "generic"]) -> UnifiedToolCall:
     if not isinstance(name, str) or not name:
-        raise MemoryValidationError("a tool call must say the name of the tool")
+        raise MemoryValidationError("name: is required: a tool call must name the tool")
     return UnifiedToolCall(id=None if call_id is None else str(call_id), name=name, arguments=arguments_of(arguments), provider=provider)
 
 

@@ -10,6 +10,7 @@ from urllib.parse import quote
 from pydantic import BaseModel, ValidationError
 from pydantic_core import to_jsonable_python
 
+from agent_memory_client._wire.problems import problem_line
 from agent_memory_client.errors import MemoryValidationError
 from agent_memory_client.models import RecencyConfig, new_id
 
@@ -68,8 +69,7 @@ def as_body(value: BaseModel | Mapping[str, Any]) -> dict[str, Any]:
 
 def validation_error(error: ValidationError) -> MemoryValidationError:
     """Convert a pydantic error to a MemoryValidationError with one line: each field and its problem."""
-    problems = (f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}".removeprefix(": ") for problem in error.errors(include_url=False))
-    return MemoryValidationError("; ".join(problems))
+    return MemoryValidationError(problem_line(error))
 
 
 def checked(model: type[Model], **values: Any) -> Model:

@@ -51,7 +51,7 @@ class EitherClient:
 
     @property
     def blocking(self) -> SyncMemoryClient:
-        """The blocking client."""
+        """Return `client` if it is blocking, or else a blocking client with the same settings."""
         if isinstance(self.client, SyncMemoryClient):
             return self.client
         if self._twin is None:

@@ -13,7 +13,7 @@ from agent_memory_client.models.messages import MemoryMessage
 
 
 class ChangeKindEnum(StrEnum):
-    """The kind of change."""
+    """What a change did to its memories."""
 
     UPDATE = "update"
     SUPERSEDE = "supersede"

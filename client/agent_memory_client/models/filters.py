@@ -11,8 +11,8 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from agent_memory_client.models._types import MAX_FILTER_VALUES, DayOrInstant, Identifier
 from agent_memory_client.models.memories import MemoryTypeEnum
@@ -78,12 +78,25 @@ class Filter(BaseModel):
         """Treat a plain value as `eq`."""
         return {"eq": value} if isinstance(value, (str, int, float, date)) and "eq" in cls.model_fields else value
 
+    @model_validator(mode="before")
+    @classmethod
+    def _check_keys(cls, value: Any) -> Any:
+        """Reject unknown keys before pydantic does: the error names the keys that exist."""
+        unknown = [key for key in value if key not in cls.model_fields] if isinstance(value, dict) else ()
+        if not unknown:
+            return value
+        problem = PydanticCustomError("extra_forbidden", "is not a known key: use {keys}", {"keys": cls._operators()})
+        raise ValidationError.from_exception_data(cls.__name__, [InitErrorDetails(type=problem, loc=(key,), input=None) for key in unknown])
+
+    @classmethod
+    def _operators(cls) -> str:
+        return ", ".join(name for name in cls.model_fields if name not in cls.not_operators)
+
     @model_validator(mode="after")
     def _check_operators(self) -> Self:
         operators = [name for name in self.model_fields_set if name not in self.not_operators and getattr(self, name) is not None]
         if not operators:
-            allowed = ", ".join(name for name in type(self).model_fields if name not in self.not_operators)
-            raise PydanticCustomError("filter_empty", "must have an operator: give one of {operators}", {"operators": allowed})
+            raise PydanticCustomError("filter_empty", "must have an operator: give one of {operators}", {"operators": self._operators()})
         for first, second in self.exclusive:
             if first in operators and second in operators:
                 raise PydanticCustomError(

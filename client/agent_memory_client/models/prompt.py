@@ -95,7 +95,7 @@ class Icon(_Block):
 
 
 class TextContent(_Block):
-    """Text content."""
+    """A part of a message that is text."""
 
     type: Literal["text"]
     text: str

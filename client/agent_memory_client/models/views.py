@@ -61,7 +61,7 @@ class RunSummaryViewPartitionRequest(BaseModel):
 
 
 class SummaryViewPartitionResult(BaseModel):
-    """The summary of one partition."""
+    """The summary of the memories that share the values in `group`."""
 
     view_id: str
     """The view that the summary belongs to."""

@@ -142,7 +142,7 @@ class Memories(Resource):
         return await self._read(MemoryRecord, Call("PATCH", _path(memory_id), json=as_body(updates)))
 
     async def delete(self, memory_ids: Sequence[str]) -> AckResponse:
-        """Delete memories. The status contains the number of memories that existed."""
+        """Delete memories. The status contains the number of memories that existed. Raises MemoryServerError."""
         calls = [Call("DELETE", _PATH, {"memory_ids": ids}) for ids in short_queries(memory_ids)]
         return add_up([parse(AckResponse, await self._send(call)) for call in calls])
 
@@ -380,7 +380,7 @@ class Memories(Resource):
     def validate_search(self, **filters: Any) -> None:
         """Raise MemoryValidationError if the server would reject a search with these parameters. This sends no request."""
         if unknown := sorted(set(filters) - set(SearchRequest.model_fields)):
-            raise MemoryValidationError(f"there is no search parameter {', '.join(unknown)}")
+            raise MemoryValidationError(f"{', '.join(unknown)}: no search parameter, use {', '.join(SearchRequest.model_fields)}")
         checked(SearchRequest, **filters)
 
 

@@ -16,6 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 from agent_memory_client._merging import MergeStrategy, merge_data
 from agent_memory_client._wire.answers import Acknowledgement, parse, parse_acknowledgement
 from agent_memory_client._wire.checks import as_messages, as_records, message_body, new_session
+from agent_memory_client._wire.problems import problem_line
 from agent_memory_client._wire.requests import Call, MessageWait, Wait, checked, given, idempotency_headers, jsonable, query, wait_seconds
 from agent_memory_client.errors import MemoryNotFoundError, MemoryPreconditionFailedError, MemoryValidationError
 from agent_memory_client.models import (
@@ -329,4 +330,4 @@ def _path(session_id: str) -> str:
     try:
         return f"/v1/working-memory/{quote(_SESSION_ID.validate_python(session_id), safe='')}"
     except ValidationError as error:
-        raise MemoryValidationError(f"session_id: {error.errors()[0]['msg']}") from error
+        raise MemoryValidationError(f"session_id: {problem_line(error)}") from error

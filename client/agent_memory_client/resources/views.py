@@ -24,7 +24,7 @@ class Views(Resource):
     """Create and run summary views, and read their summaries."""
 
     async def list(self) -> SummaryViewList:
-        """Return all summary views."""
+        """Return the definitions of all summary views."""
         return parse_list(_VIEWS, "summary views", await self._send(Call("GET", _PATH)))
 
     async def create(self, request: CreateSummaryViewRequest | Mapping[str, Any]) -> SummaryView:

@@ -41,7 +41,7 @@ def evaluate_prompts(file: Path, chosen: Chosen | Literal["all"], names: Sequenc
 def _selected(scenarios: list[Scenario], names: Sequence[str]) -> list[Scenario]:
     scenario_names = {scenario.name for scenario in scenarios}
     if unknown := [name for name in names if name not in scenario_names]:
-        raise StartupError(f"there is no scenario {unknown[0]!r}")
+        raise StartupError(f"unknown scenario {unknown[0]!r}")
     return [scenario for scenario in scenarios if not names or scenario.name in names]
 
 

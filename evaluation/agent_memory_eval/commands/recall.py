@@ -55,7 +55,7 @@ def evaluate(options: RecallOptions) -> int:
 
 def _selected(question_sets: Sequence[QuestionSet], names: Sequence[str]) -> list[QuestionSet]:
     if unknown := set(names) - {one.name for one in question_sets}:
-        raise StartupError(f"there is no set {min(unknown)!r} among {', '.join(one.name for one in question_sets)}")
+        raise StartupError(f"unknown set {min(unknown)!r}, choose from {', '.join(one.name for one in question_sets)}")
     return [one for one in question_sets if not names or one.name in names]
 
 
@@ -95,9 +95,9 @@ async def _baselines(api: Api, *, enabled: bool) -> AsyncGenerator[Baselines | N
     models = await open_models(load_settings())
     embedder = ProfiledEmbedder(CachingEmbedder(models.embedder, entries=0), profile_of(models.embedder.model))
     try:
-        theirs = str((await api.call("GET", "/v1/ready"))["checks"].get("models", ""))
-        if embedder.model not in theirs:
-            raise StartupError(f"the server has {theirs or 'unknown models'}, the settings here {embedder.model}: use --no-baselines")
+        server_models = str((await api.call("GET", "/v1/ready"))["checks"].get("models", ""))
+        if embedder.model not in server_models:
+            raise StartupError(f"the server uses {server_models or 'unknown models'}, the settings {embedder.model}: use --no-baselines")
         yield Baselines(embedder)
     finally:
         await models.close()

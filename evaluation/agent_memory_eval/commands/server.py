@@ -46,7 +46,7 @@ def evaluation_server(url: str | None = None, settings: Mapping[str, str] | None
         changed = {name: value for name, value in (settings or {}).items() if value}
         without = elsewhere.union(settings or {})
         environment = {name: value for name, value in os.environ.items() if name.upper() not in without} | changed
-        # The folder has no .env. In a session of its own, the server gets no Ctrl-C from the terminal: we stop it
+        # The folder has no .env. In its own session, the server gets no Ctrl-C from the terminal: we stop it
         # ourselves.
         process = subprocess.Popen(
             command, env=_with_our_path(environment), cwd=folder, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True
@@ -56,7 +56,7 @@ def evaluation_server(url: str | None = None, settings: Mapping[str, str] | None
             announce("server", own)
             yield own
         except StartupError as error:
-            if process.poll() is not None:  # then this is why it does not answer
+            if process.poll() is not None:  # report why the server does not answer
                 raise StartupError(f"the server for the evaluation ended: {_last_words(log.name)}") from error
             raise
         finally:
@@ -74,16 +74,16 @@ def _with_our_path(environment: dict[str, str]) -> dict[str, str]:
 
 
 def _announced(process: subprocess.Popen[str]) -> str:
-    """Return the URL on which a server says that it listens. Raises StartupError if the server ends first."""
+    """Return the URL that the server prints. Raises StartupError if the server ends first."""
     assert process.stdout is not None
     for line in process.stdout:
         if line.startswith(_LISTENS):
             return line.removeprefix(_LISTENS).split()[0]
     process.wait()
-    raise StartupError("it said no URL")
+    raise StartupError("it printed no URL")
 
 
 def _last_words(log: str) -> str:
     """Return the last line of a log."""
     lines = Path(log).read_text(encoding="utf-8").strip().splitlines()
-    return lines[-1].removeprefix("agent-memory: ") if lines else "it said nothing"
+    return lines[-1].removeprefix("agent-memory: ") if lines else "it printed nothing"

@@ -1,7 +1,7 @@
-"""A program of a user of the archived project: its Python client from PyPI, every method that talks HTTP, real answers compared.
+"""Call every HTTP method of the archived project's Python client from PyPI, and compare the real answers.
 
-Run by the interpreter of that client's environment: `python -I oldclient_program.py BASE_URL [PART...]`, where each PART is a file with the
-`scenarios` of one feature. Prints one JSON report.
+The client's environment runs it: `python -I oldclient_program.py BASE_URL [PART...]`. Each PART is a file with the `scenarios` of one
+feature. The program prints one JSON report.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ async def appending(client: Client) -> None:
 
 
 async def chat_messages(client: Client) -> None:
-    """A session that another program filled with tool calls and parts reads as text, and keeps them after a put."""
+    """A session with tool calls and parts from another program reads as text, and keeps them after a put."""
     call = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
     picture = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
     sent = [
@@ -297,7 +297,7 @@ async def prompts(client: Client) -> None:
     await three(client)
     await client.append_messages_to_working_memory("chat", [{"role": "user", "content": "Hello"}, {"role": "tool", "content": "12:00"}])
     space: dict[str, Any] = {"namespace": {"eq": client.config.default_namespace}, "limit": 1}
-    # The session has no user: nobody's memories stand in its prompt, unless the search says whose it wants.
+    # The session has no user: its prompt shows no user's memories unless the search names one.
     others = await client.memory_prompt("What does Ada drink?", session_id="chat", long_term_search=space)
     assert others["long_term_memories"] is None
     space["user_id"] = {"eq": "ada"}

@@ -1,8 +1,8 @@
-"""Every reading method of the archived project's Python client, any version of it, over a namespace that somebody else has filled.
+"""Call every reading method of any version of the archived Python client, on a namespace that another program filled.
 
-Run by the interpreter of that client's environment: `python -I oldclient_reading.py BASE_URL NAMESPACE IDS PARTS [FOLDER]`, where IDS is a
-JSON list of memories, PARTS one of files with the `METHODS` of a feature, and FOLDER has another version of the client. Prints one JSON
-report: what each method showed, or why it could not.
+The client's environment runs it: `python -I oldclient_reading.py BASE_URL NAMESPACE IDS PARTS [FOLDER]`. IDS is a JSON list of memories.
+PARTS are files with the `METHODS` of a feature. FOLDER contains another version of the client. The program prints one JSON report: what
+each method returned, or its error.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from agent_memory_client import MemoryClientConfig, MemoryNotFoundError
 
 Client = Any
 Seen = dict[str, str]
-"""The types of the memories that a method showed, by id, or by text where it shows no id."""
+"""The types of the memories that a method returned, by id, or by text if the method returns no id."""
 READS = ("get_", "list_", "search_", "hydrate_", "memory_prompt", "health_check", "resolve_")
 QUERY = "What do we know about the bees?"
 warnings.simplefilter("ignore", DeprecationWarning)

@@ -1,9 +1,9 @@
-"""What the archived project's npm client (agent-memory-client 0.3.2) sends is answered as it expects.
+"""Test that the server answers the archived project's npm client (agent-memory-client 0.3.2) as the client expects.
 
-The package itself is not run here: the registry that this project is built against does not have it. `npm_client.mjs` makes the same
-requests, method by method, as the contract describes them (behaviour.md §14), `npm_wire.mjs` holds what every method puts on the wire, and
-`npm_program.mjs` calls all 26 through node and compares real answers. With AGENT_MEMORY_NPM_CLIENT=<folder of the installed package> the
-same program runs the real class as well.
+The package itself does not run here, because our registry does not have it. `npm_client.mjs` makes the same requests, method by method, as
+the contract describes them (behaviour.md §14). `npm_wire.mjs` contains what every method sends. `npm_program.mjs` calls all 26 methods
+through node and compares real answers. With AGENT_MEMORY_NPM_CLIENT=<folder of the installed package>, the same program also runs the real
+class.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The archived project's Python client, as published on PyPI, runs unchanged against our server.
+"""Test that the archived project's Python client from PyPI runs unchanged against our server.
 
-`make dev` installs it into `.venvs/oldclient`, from a lock with hashes; `oldclient_program.py` is run by that environment's interpreter and
-calls every method that talks HTTP. Which ones do is found in the client's source, so none can be forgotten.
+`make dev` installs it into `.venvs/oldclient`, from a lock with hashes. That environment runs `oldclient_program.py`, which calls every
+HTTP method. The list of methods comes from the client's source, so it is complete.
 """
 
 from __future__ import annotations

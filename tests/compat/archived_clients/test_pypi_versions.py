@@ -26,7 +26,7 @@ LOCK = ROOT / "locks/oldclient-others.lock"
 VERSIONS = ("0.9.0", "0.12.6", "0.14.0")
 NOW = datetime.now(UTC)
 KINDS = {"semantic", "episodic", "message"}
-"""All that these clients know."""
+"""The memory types that these clients know."""
 
 
 def record(name: str, text: str, **more: Any) -> dict[str, Any]:
@@ -80,7 +80,7 @@ CHAT: list[dict[str, Any]] = [
     {"role": "assistant", "content": "", "refusal": "I say nothing about the queen.", "own": {"of": ["the caller"]}},
     {"role": "user", "name": "Ada", "content": "The keeper's bees eat.", "remember_as": {"agent_id": "keeper", "metadata": {"a": 1}}},
 ]
-"""A session as chat APIs have them."""
+"""A session with messages in the form of chat APIs."""
 
 
 async def make_newer_kinds(done: Done, place: dict[str, str], name: str) -> None:
@@ -114,7 +114,7 @@ async def space(server: str) -> str:
 
         place = {"namespace": name, "user_id": "ada"}
         for memory in every_kind(name):
-            # One by one: of what repeats another, or follows it in its slot, one is there before the other.
+            # One by one: the original must exist before its repetition, and before the next value of its slot.
             await done("POST", "/v1/long-term-memory/?wait=true", {"memories": [memory]})
         said = [{"role": "user", "content": f"On day {day} the bees made honey, {'and more ' * 40}."} for day in range(30)]
         said[3]["role"] = "tool"
@@ -131,7 +131,7 @@ async def space(server: str) -> str:
             memories = (await client.get("/v1/working-memory/own", params=place)).json()["memories"]
             everything = {"namespace": {"eq": name}, "extraction_strategy": {"eq": "message"}, "limit": 1}
             messages = (await client.post("/v1/long-term-memory/search", json=everything)).json()["total"]
-            # A tool's message is no memory; of the session of a chat API two messages are.
+            # A tool's message becomes no memory; two messages of the chat session do.
             done = bool(session["context"]) and all(one["persisted_at"] for one in memories) and messages == len(said) - 1 + 2
             return done and bool((await client.get("/v1/timeline", params=place)).json()["events"])
 

@@ -23,7 +23,7 @@ from tests.support.waiting import wait_until
 
 @dataclass(frozen=True)
 class OldRedis:
-    """The address and the content of the old server's Redis."""
+    """Address and content of the old server's Redis."""
 
     url: str
     left: Left
@@ -43,7 +43,7 @@ async def old_engine(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator
     folder = tmp_path_factory.mktemp("old")
     engine: Engine = await find_engine(folder)
     module = _json_module()
-    socket = f"{tempfile.gettempdir()}/am-old-{secrets.token_hex(6)}.sock"  # a test's own folder may be too long for a socket's name
+    socket = f"{tempfile.gettempdir()}/am-old-{secrets.token_hex(6)}.sock"  # a test's own folder may be too long for the name of a socket
     conf = folder / "redis.conf"
     lines = [b"port 0", b"unixsocket " + quote(socket), b'save ""', b"appendonly no", b"loadmodule " + quote(str(module))]
     conf.write_bytes(b"\n".join([*lines, b"dir " + quote(str(folder)), b""]))

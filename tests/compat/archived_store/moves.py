@@ -36,7 +36,7 @@ async def picture(rig: Rig) -> dict[str, Any]:
     """Return everything in a rig: memories, owners of their vectors, sessions, and feature data."""
     shown: dict[str, Any] = {}
     for one in await rig.stored():
-        # A memory without any time of its own got that of the move.
+        # A memory without a time of its own got the time of the migration.
         shown[f"memory {one.id}"] = one.model_dump(mode="json", exclude=VOLATILE if one.id in UNDATED else set())
         if one.id in UNDATED:
             shown[f"memory {one.id}"].pop("created_at")

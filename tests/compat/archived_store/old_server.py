@@ -27,7 +27,7 @@ def at(minutes: float) -> float:
 
 @dataclass
 class Left:
-    """The written data, as a reader must find it again."""
+    """The written data, as a reader must return it."""
 
     memories: dict[str, dict[str, Any]] = field(default_factory=dict[str, Any])
     sessions: dict[tuple[str | None, str | None, str], dict[str, Any]] = field(default_factory=dict[Any, Any])
@@ -139,7 +139,7 @@ async def _regular_memories(client: Redis, left: Left, texts: dict[str, NDArray[
             one = memory(place)
             pipe.hset(f"memory_idx:{one['id']}", mapping=hashed(one, texts[one["text"]], joint="|" if place % 5 == 0 else ","))
             left.memories[one["id"]] = one
-        for number in range(12):  # a session's messages, as INDEX_ALL_MESSAGES_IN_LONG_TERM_MEMORY wrote them
+        for number in range(12):  # messages of a session, as INDEX_ALL_MESSAGES_IN_LONG_TERM_MEMORY stored them
             one = {
                 **memory(number),
                 "id": f"line-{number}",
@@ -223,7 +223,7 @@ async def _sessions(client: Redis, left: Left) -> None:
                 pipe.execute_command("JSON.SET", key_of(one), ".", json.dumps(one))
             left.sessions[one["namespace"] or None, one["user_id"] or None, one["session_id"]] = one
         pipe.expire(key_of(documents[6]), 4000)
-        pipe.expire(key_of(documents[8]), 4000)  # its last PUT named no ttl: the client was told it stays
+        pipe.expire(key_of(documents[8]), 4000)  # its last PUT had no ttl: the client expects that it never expires
         await pipe.execute()
     odd = {
         "bare": {"session_id": "bare"},

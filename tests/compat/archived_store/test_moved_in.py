@@ -103,7 +103,7 @@ async def test_migrated_memories_read_back_unchanged(old_redis: OldRedis, client
             got = found[field]
             if field.endswith(("_at", "_accessed", "_date")) and wanted is not None:
                 wanted, got = round(wanted, 3), round(datetime.fromisoformat(got).timestamp(), 3)
-            if field in ("topics", "entities"):  # no tags are answered as an empty list
+            if field in ("topics", "entities"):  # the response contains an empty list for no tags
                 wanted, got = wanted or [], got or []
             assert got == wanted, (name, field)
 
@@ -186,7 +186,7 @@ def _time(value: str) -> float:
 async def test_undo_deletes_what_was_migrated(
     old_redis: OldRedis, reports: tuple[str, dict[str, Any]], client: MemoryAPIClient, tmp_path: Path
 ) -> None:
-    """The last test, because it empties the store."""
+    """Must be the last test, because it empties the store."""
     words = ("import", "--undo", reports[1]["name"], "--url", client.config.base_url)
     done = await asyncio.to_thread(agent_memory, *words, cwd=tmp_path)
     assert done.returncode == 0, done.stderr

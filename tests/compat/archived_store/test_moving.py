@@ -44,7 +44,7 @@ class Killed(Exception):
 
 
 def killer(at_call: int) -> Any:
-    """Return a `told` callback that ends the migration at its n-th call."""
+    """Return a callback `told` that ends the migration at its n-th call."""
     calls = 0
 
     def told(kind: OldKind, seen: int, total: int) -> None:
@@ -58,7 +58,7 @@ def killer(at_call: int) -> Any:
 
 @pytest.fixture(scope="module")
 async def whole(old_redis: OldRedis, redis_url: str, local: Any, counter: Any) -> AsyncGenerator[tuple[Rig, Report, dict[str, Any]]]:
-    """Return a store migrated in one run, its report and its content. No test changes it."""
+    """Return a store migrated in one run, its report and its content. Tests must not change it."""
     from tests.support.rig import open_rig
 
     async with open_rig(redis_url, local, counter, None) as rig:
@@ -81,7 +81,7 @@ async def test_dry_run_writes_nothing_and_predicts_the_report(
 
 
 def line(name: str, text: str, minute: float, **more: Any) -> dict[str, Any]:
-    """Return a memory with its own words, without fields that tell it from a duplicate."""
+    """Return a memory with a unique text, without fields that distinguish it from a duplicate."""
     bare = {"topics": None, "entities": None, "extracted_from": None, "event_date": None, "metadata": {}, "session_id": None}
     whose = {"user_id": "ada", "namespace": None, "pinned": False, "memory_type": "semantic", "created_at": at(minute)}
     return {**memory(0), **bare, **whose, "id": name, "text": text, "memory_hash": None, **more}
@@ -124,7 +124,7 @@ REPEATED = [
 
 @pytest.mark.parametrize("page", [None, 1, 4])
 @pytest.mark.parametrize("full", [False, True], ids=["empty", "not empty"])
-async def test_memories_that_say_the_same_are_merged_and_keep_their_ids(old_engine: str, rig: Rig, page: int | None, full: bool) -> None:
+async def test_duplicate_memories_are_merged_and_keep_their_ids(old_engine: str, rig: Rig, page: int | None, full: bool) -> None:
     if full:
         mine = [("mine", "A text that stands here."), ("kept", "Mine."), ("gone", "To be deleted."), ("said", "What is said here, too.")]
         await rig.rt[MemoryService].store(SCOPE, [MemoryRecord(id=name, text=text, user_id="ada") for name, text in mine])
@@ -135,7 +135,7 @@ async def test_memories_that_say_the_same_are_merged_and_keep_their_ids(old_engi
     async with apart(old_engine, "rep") as client:
         for number, one in enumerate(REPEATED):
             await client.hset(f"rep:{number}", mapping=hashed(one, None))
-        # One id under two keys, as a former release could leave it.
+        # One id under two keys, as an earlier release could store it.
         await client.hset("rep:again", mapping=hashed(REPEATED[0], None))
         for number, place in enumerate((0, 0, 3)):
             await client.set(f"rep-s:{number}", json.dumps(session(place, messages=session(place)["messages"][: 4 - number])))
@@ -254,7 +254,7 @@ async def test_migration_keeps_edits_and_deletions_made_here(old_redis: OldRedis
     assert differences(await picture(rig), wanted) == []
     assert (await rig.contents("talk-1", user_id="ada"))[-1] == "said here"
     assert report.imported == {}
-    # Nor does a later change there replace an edit, or restore a memory or session that was deleted here.
+    # A later change at the source neither replaces an edit, nor restores a memory or session that was deleted here.
     async with apart(old_engine, "later") as client:
         for place in (1, 2, 3):
             await client.hset(f"later:{place}", mapping=hashed({**memory(place), "text": f"{place} has changed there."}, None))
@@ -265,7 +265,7 @@ async def test_migration_keeps_edits_and_deletions_made_here(old_redis: OldRedis
     assert (report.present["memory"], report.present["session"]) == (1, 1)
 
 
-async def test_repeated_migration_reports_what_an_undo_for_a_user_keeps_out(old_redis: OldRedis, rig: Rig) -> None:
+async def test_repeated_migration_reports_records_deleted_by_a_users_undo(old_redis: OldRedis, rig: Rig) -> None:
     first = await move(rig, old_redis.url)
     assert first.not_restored == {}
     await rig.work()
@@ -281,13 +281,13 @@ async def test_repeated_migration_reports_what_an_undo_for_a_user_keeps_out(old_
         assert (again.imported, again.not_restored["memory"], again.not_restored["session"]) == ({}, len(mine), len(sessions))
         assert any("export the user there, and import that file here" in text for text in again.lines())
     assert mine.isdisjoint({one.id for one in await rig.stored()})
-    # What the report advises: a user's export is imported, whatever was deleted here.
+    # Follow the advice of the report: an import of the user's export restores what was deleted here.
     await rig.rt[ImportService].run(SCOPE, None, "ada", exported)
     assert mine <= {one.id for one in await rig.stored()}
     assert (await move(rig, old_redis.url)).not_restored == {}
 
 
-async def test_undone_migration_reports_memories_that_a_later_one_keeps_out(old_engine: str, rig: Rig) -> None:
+async def test_migration_after_an_undo_reports_memories_that_are_not_restored(old_engine: str, rig: Rig) -> None:
     async with apart(old_engine, "undone") as client:
         for place in range(3):
             await client.hset(f"undone:{place}", mapping=hashed(memory(place), None))

@@ -1,8 +1,7 @@
-"""Compare an OpenAPI document with the contract:
+"""Compare an OpenAPI document with the contract.
 
-`differences(document)` returns one line per difference. Additions are allowed: operations, optional parameters and
-fields, statuses, and larger requests. Removals and narrower requests are differences. If the document has another
-value, the line ends with it.
+`differences(document)` returns one line per difference. Additions are allowed: operations, optional parameters and fields, statuses, and
+larger requests. Removals and narrower requests are differences. If the document has another value, the line ends with it.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ NARROWING = (
     *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
     *("minLength", "maxLength", "pattern", "minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties"),
 )
-"""The keywords of JSON Schema that refuse values of a type; `enum` and `type` are compared by themselves."""
+"""JSON Schema keywords that reject values of a type. The comparison handles `enum` and `type` separately."""
 
 RENAMED = {"Body_forget_endpoint_v1_long_term_memory_forget_post": "ForgetRequest"}
-"""Schemas whose name the framework made up: names of schemas are not on the wire."""
+"""Schemas that the framework named. Names of schemas are not part of the wire format."""
 
 OWNERS = {
     "/v1/working-memory": "sessions",
@@ -33,7 +32,7 @@ OWNERS = {
     "/v1/summary-views": "views",
     "/v1/tasks": "views",
 }
-"""The features that serve the contract's operations, by how their paths begin. What a server does not have is not asked of it."""
+"""Features that serve the contract's operations, by path prefix. The comparison skips features that the server does not have."""
 
 Schema = Mapping[str, Any]
 
@@ -78,8 +77,10 @@ def _named(value: Any) -> set[str]:
 
 
 def differences(document: Schema) -> set[str]:
-    """Every difference between an OpenAPI document and the contract: `METHOD path: what`, `METHOD path: parameter: what`,
-    `Schema: what`, `Schema.field: what`."""
+    """Return every difference between an OpenAPI document and the contract.
+
+    The lines are `METHOD path: what`, `METHOD path: parameter: what`, `Schema: what` and `Schema.field: what`.
+    """
     return set(_differences(document))
 
 
@@ -107,7 +108,7 @@ def _differences(document: Schema) -> Iterator[str]:
 
 
 def _auth_of(document: Schema, operation: Schema) -> str:
-    """Return `bearer` if the contract's credentials are accepted, required or not; `none` if no credentials are mentioned."""
+    """Return `bearer` if the document mentions the contract's credentials, required or not; `none` if it mentions no credentials."""
     offered = [document["components"]["securitySchemes"][name] for one in operation.get("security", ()) for name in one]
     if not offered:
         return "none"
@@ -187,12 +188,12 @@ def _of_value(place: str, wanted: Schema, found: Schema, required: bool, sent: b
     elif "default" in found or wanted["default"] is not None:
         yield from _compared(f"{place}: default", wanted["default"], found.get("default"))
     if place.startswith("ValidationError."):
-        return  # the framework's own, in every version of it
+        return  # built into every version of the framework
     flat = _flat(found)
     yield from _compared(f"{place}: nullable", wanted["nullable"], _is_nullable(found))
     yield from _compared(f"{place}: type", wanted["type"], type_of(found))
     allowed = _enum_of(found)
-    if not (sent and allowed is None):  # a caller may then send anything
+    if not (sent and allowed is None):  # a caller may then send any value
         yield from _compared(f"{place}: enum", wanted.get("enum"), allowed)
     for keyword in NARROWING:
         ours = flat.get(keyword)

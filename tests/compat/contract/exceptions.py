@@ -124,4 +124,4 @@ def expanded(line: str) -> list[str]:
 
 
 EXCEPTIONS: dict[str, str] = {line: reason for reason, lines in REASONS.items() for pattern in lines for line in expanded(pattern)}
-"""Every difference on purpose, with its reason."""
+"""Intended differences, each with its reason."""

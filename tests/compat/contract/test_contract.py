@@ -69,7 +69,7 @@ def _field(document: Document, schema: str, field: str) -> Document:
     return document["components"]["schemas"][schema]["properties"][field]
 
 
-# What would break a client, done to the document, and the line that must say so.
+# Each change would break a client; the line must report it.
 DRIFTS: list[tuple[Callable[[Document], Any], str]] = [
     (lambda d: d["paths"].pop("/v1/memory/prompt"), "POST /v1/memory/prompt: missing"),
     (lambda d: d["paths"]["/v1/long-term-memory/"].pop("post"), "POST /v1/long-term-memory/: missing"),

@@ -1,4 +1,4 @@
-"""Provide the fixtures that the defects are shown on, and a private namespace on a real server."""
+"""Provide the fixtures of the defect tests, and a private namespace on a real server."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def ago(days: float) -> str:
 
 
 class Space:
-    """A private namespace of one test: its stores and searches stay inside."""
+    """Private namespace of one test: all stores and searches use it."""
 
     def __init__(self, client: httpx.AsyncClient) -> None:
         self.client = client

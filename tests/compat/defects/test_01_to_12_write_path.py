@@ -1,6 +1,7 @@
-"""Defects 1-4, 7, 8, 11 and 12: what was stored was overwritten, came back, was lost, destroyed, skipped, refused or kept too long.
+"""Test defects 1-4, 7, 8, 11 and 12 of the write path.
 
-One server with a worker and the look-alike, whose answers can be slow, bad or missing.
+Stored data was overwritten, restored, lost, destroyed, skipped, refused or never expired. The tests use one server with a worker and the
+look-alike, whose answers can be slow, bad or missing.
 """
 
 from __future__ import annotations

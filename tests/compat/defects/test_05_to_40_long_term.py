@@ -1,5 +1,8 @@
-"""Defects 5, 6, 10, 36 and 40: a bad record took its batch along, merges ate ids and pins, compaction missed most copies, every
-create cost a model call per record, and compaction embedded everything again."""
+"""Test defects 5, 6, 10, 36 and 40 of long-term memory.
+
+A bad record failed its batch, and merges lost ids and pins. Compaction missed most copies and embedded everything again. Every create cost
+a model call per record.
+"""
 
 from __future__ import annotations
 
@@ -89,7 +92,7 @@ async def test_05_memory_that_cannot_be_embedded_does_not_block_others(rig: Rig,
     reasons = await rig.rt.outbox.reasons(DueKind.MEMORY)
     assert len(reasons) == 3
     assert all("no vector for this text" in reason for reason in reasons.values()), "the failure is visible"
-    for member in reasons:  # what failed together goes alone from then on
+    for member in reasons:  # after the batch failed, each memory is embedded alone
         await rig.rt.client.zadd(rig.keys.due(DueKind.MEMORY), {member: 1})
         await rig.work(DueKind.MEMORY)
     assert await found_by(rig, SearchModeEnum.SEMANTIC, "bees") == {"ada", "ben"}
@@ -97,7 +100,7 @@ async def test_05_memory_that_cannot_be_embedded_does_not_block_others(rig: Rig,
 
 
 async def test_06_merging_keeps_ids_pins_metadata_dates_and_counts(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
-    lookalike.scripted.raw["likes green tea"] = '{"same": [1, 2, 3, 4, 5, 6, 7, 8, 9]}'  # A model that would merge whatever it is shown.
+    lookalike.scripted.raw["likes green tea"] = '{"same": [1, 2, 3, 4, 5, 6, 7, 8, 9]}'  # Merges all memories that it receives.
     async with make_rig(chat, COMPACTION_SIMILARITY=0.6) as rig:
         callers = [
             record("Ada likes green tea in the morning", "mine", user_id="ada", metadata={"source": "crm"}, topics=["tea"]),
@@ -126,7 +129,7 @@ async def test_06_merging_keeps_ids_pins_metadata_dates_and_counts(make_rig: Mak
         stored = {memory.id: memory for memory in await rig.stored()}
         texts = {memory.id: memory.text for memory in [*callers, *events, *known]}
         assert {name: memory.text for name, memory in stored.items()} == texts, "and every merge can be undone"
-        # This test has read each once, which may be counted by now.
+        # This test has read each memory once; the count may already include that.
         assert all(stored[memory.id].access_count - memory.access_count in (0, 1) for memory in known)
         assert {name: (await rig.rt[MemoryService].get(SCOPE, name)).model_dump(exclude=_READ) for name in before} == before
         assert {(await rig.rt[MemoryService].get(SCOPE, one.id)).text for one in known} == {one.text for one in known}
@@ -163,7 +166,7 @@ async def test_36_hundred_creates_need_few_embedding_calls(rig: Rig, monkeypatch
 async def test_40_compaction_embeds_nothing_and_compares_only_changes_next_time(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scan, "_PAGE", 20)
     others = [record(f"Ada keeps item {n}", f"i{n}", user_id="ada") for n in range(70)]
-    # The copies are the newest: beyond the first page, and the second, and the third.
+    # The copies are the newest memories: they fill more than three pages.
     await rig.remember(*others)
     await create(rig, record("Ada sings", "one", user_id="ada"), record("Ada sings", "two", user_id="ada"), dedupe=False)
     await rig.index()

@@ -1,4 +1,4 @@
-"""Defect 9: summaries were told newest first, "NONE" replaced them, and messages beyond the cap vanished unsummarized."""
+"""Test defect 9: summaries were in reverse order, "NONE" replaced them, and messages beyond the cap were never summarized."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Defects 13-21: scopes were widened, compared loosely, redirected, lost and confused; credentials were slow, unused or
-not required.
+"""Test defects 13-21: isolation of scopes, and credentials.
 
-The tests use one server with API keys and a look-alike model, and run the background work themselves.
+Scopes were widened, compared loosely, redirected, lost and confused. Credentials were slow, unused or not required. The tests use one
+server with API keys and a look-alike model, and run the background work themselves.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ TIME = "2026-01-02T03:04:05Z"
 
 @dataclass
 class Server:
-    """A client with full rights, and a way to create others."""
+    """A client with full rights, which can create other clients."""
 
     url: str
     rig: Rig
@@ -93,7 +93,7 @@ def name() -> str:
     return str(ULID())
 
 
-async def test_13_a_search_without_hits_never_looks_elsewhere(server: Server, name: str) -> None:
+async def test_13_search_without_hits_never_drops_its_filters(server: Server, name: str) -> None:
     await server.store({"text": "Ada's launch code is heron", "namespace": name, "user_id": "ada", "topics": ["codes"]})
     elsewhere: list[dict[str, Any]] = [
         {"namespace": {"eq": f"{name}-2"}},
@@ -151,7 +151,7 @@ async def test_16_derived_memories_keep_the_scope_of_their_source(server: Server
     place = {"namespace": name, "user_id": "eli"}
     memories = [{"id": f"{name}-kept", "text": "Eli collects stamps", "memory_type": "semantic"}]
     await server.say(name, "Eli moved to Bergen", **place, memories=memories)
-    # The same words, which belong to nobody in particular, neither join nor change another's.
+    # The same words without an owner neither merge with, nor change, another user's memory.
     await server.store({"id": f"{name}-loose", "text": "Eli collects stamps"})
     await server.work()
     _ok(await server.http.post(f"{MEMORIES}compact"))
@@ -255,7 +255,7 @@ async def test_20_key_is_found_by_direct_lookup_and_accepted_in_both_headers(ser
     for header in ({"X-API-Key": keys[-1]}, {"Authorization": f"Bearer {keys[-1]}"}):
         async with server.client(**header) as http:
             assert (await http.get("/v1/extraction-rules")).status_code == 200
-    assert commands <= 6  # two look-ups of one key at most, and what the operation itself reads
+    assert commands <= 6  # at most two look-ups of one key, and the reads of the operation itself
     monkeypatch.undo()
     async with server.client(**{"X-API-Key": keys[0][:-1] + ("A" if keys[0][-1] != "A" else "B")}) as http:
         assert (await http.get("/v1/extraction-rules")).status_code == 401

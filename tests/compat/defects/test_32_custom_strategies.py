@@ -1,4 +1,7 @@
-"""Defect 32: a custom prompt with JSON braces was refused, others failed in the background, and words such as "important" lost memories."""
+"""Test defect 32 of custom extraction prompts.
+
+The server refused prompts with JSON braces, and other prompts failed in the background. Words such as "important" lost memories.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Defects 33 to 35 of the archived server, reported by its users."""
+"""Test defects 33 to 35 of the archived server, which its users reported."""
 
 from __future__ import annotations
 

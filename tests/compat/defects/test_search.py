@@ -1,4 +1,4 @@
-"""Defects 22 to 30 of the archived server, in its searches."""
+"""Test defects 22 to 30 of the archived server: its searches."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ OPERATORS: list[tuple[str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize("how", [{}, {"text": "a b c", "search_mode": "semantic"}])
-async def test_22_the_operators_that_clients_send_work(space: Space, how: dict[str, Any]) -> None:
+async def test_22_documented_filter_operators_select_the_expected_memories(space: Space, how: dict[str, Any]) -> None:
     await space.store(THREE)
     for field, given, wanted in OPERATORS:
         assert "".join(sorted(await space.names(**{field: given}, **how))) == wanted, (field, given)
@@ -233,6 +233,6 @@ async def test_quoted_phrases_match_as_phrases(space: Space) -> None:
         assert set(await space.names(text=query, search_mode="keyword")) == found, query
     answer = await space.search(text='where does "paints boats" stand, tea?', search_mode="hybrid")
     assert (space.short(answer["memories"]), answer["total"]) == ([one], 1)
-    # By meaning quotes say nothing, and neither do they where no mode is named.
+    # Quotes have no effect in semantic mode, nor without a mode.
     assert set(await space.names(text='"paints boats"', search_mode="semantic")) == set(names)
     assert {one, turned} <= set(await space.names(text='"paints boats"'))

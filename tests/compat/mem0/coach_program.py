@@ -1,4 +1,4 @@
-"""A running coach written for the hosted service, run with the real client; only the address differs.
+"""Run a coaching program for runners, written for the hosted service, with the real client. Only the address differs.
 
 Its arguments are the server's address, a key, and `model` or `keyless`. It prints its results as one JSON object.
 """
@@ -62,7 +62,7 @@ client.project.update(
 )
 seen["project"] = client.project.get(fields=["custom_instructions", "custom_categories"])
 
-# What is said becomes memories in the background; small talk becomes none.
+# Statements become memories in the background; small talk does not.
 for text in ("hey", "lol ok", "cool thanks", "gtg bye", "哈哈好的谢谢", "I want to run a marathon in under 4 hours"):
     client.add([{"role": "user", "content": text}], user_id="anna", metadata={"source": "chat"})
 runner = {"AND": [{"user_id": "anna"}]}
@@ -73,14 +73,14 @@ wait_for(lambda: search("What is my goal?", runner))
 seen["goal"] = texts(search("What is my marathon goal?", runner, **({"top_k": 5} if LINE == 2 else {"limit": 5})))
 seen["score"] = search("What is my marathon goal?", runner, threshold=0.0)[0]["score"]
 
-# What hurts is found by its category.
+# A search by category finds the injury.
 client.add([{"role": "user", "content": "My left knee hurts when I run downhill"}], user_id="anna")
 constrained = {"AND": [{"user_id": "anna"}, {"categories": {"in": ["constraints"]}}]}
 wait_for(lambda: search("What should I be careful with?", constrained, threshold=0.0))
 seen["constraints"] = texts(search("What should I be careful with?", constrained, threshold=0.0))
 seen["knee_categories"] = search("What should I be careful with?", constrained, threshold=0.0)[0]["categories"]
 
-# A goal that changed: a model sees it, and the old one is history.
+# A goal changed: a model recognizes it, and the old goal becomes history.
 client.add([{"role": "user", "content": "Make that marathon under 3:45 now"}], user_id="anna")
 wait_for(lambda: [text for text in texts(listed(runner)) if "3:45" in text])
 (changed,) = [memory for memory in listed(runner) if "3:45" in memory["memory"]]
@@ -88,25 +88,25 @@ seen["goals"] = [text for text in texts(listed(runner)) if "marathon" in text]
 seen["goal_history"] = [event["new_memory"] for event in client.history(changed["id"])]
 client.batch_delete([{"memory_id": memory["id"]} for memory in listed(runner) if memory["id"] != changed["id"]])
 
-# Workouts are found by their metadata, whatever joins the conditions.
+# Metadata filters find workouts, with each logical operator.
 workout = stored("10x400m intervals on the track", user_id="anna", metadata={"workout": "intervals", "km": 4})
 stored("Easy run along the river", user_id="anna", metadata={"workout": "easy", "km": 8})
 seen["by_metadata"] = texts(search("workout", {"AND": [{"user_id": "anna"}, {"metadata": {"workout": "intervals"}}]}, threshold=0.0))
 seen["not"] = texts(listed({"AND": [{"user_id": "anna"}, {"metadata": {"km": {"gte": 1}}}, {"NOT": [{"metadata": {"workout": "easy"}}]}]}))
 seen["or"] = len(listed({"OR": [{"metadata": {"workout": "easy"}}, {"metadata": {"workout": "intervals"}}]}))
 
-# The coach's own style stands apart from what is known of the runner.
+# The coach's own style is separate from the facts about the runner.
 stored("Short answers, one workout at a time", agent_id="coach")
 stored("Long answers with the reasons", agent_id="other-coach")
 seen["coach"] = texts(listed({"AND": [{"agent_id": "coach"}]}))
 seen["both"] = len(listed({"OR": [{"user_id": "anna"}, {"agent_id": "coach"}]}))
 
-# Each of two coaches has the runner's facts beside its own style.
+# Each of two coaches sees the runner's facts beside its own style.
 for coach in ("coach", "other-coach"):
     wait_for(lambda coach=coach: search("How to coach?", {"OR": [{"user_id": "anna"}, {"agent_id": coach}]}, threshold=0.0))
     seen[f"for_{coach}"] = texts(search("workouts, answers", {"OR": [{"user_id": "anna"}, {"agent_id": coach}]}, threshold=0.0))
 
-# An injury that heals, and a day that is over.
+# An injury that heals, and a day in the past.
 today = datetime.now(UTC).date()
 stored("Ankle is sprained", user_id="anna", expiration_date=str(today + timedelta(days=14)))
 stored("Had a cold", user_id="anna", expiration_date=str(today - timedelta(days=1)))
@@ -114,7 +114,7 @@ healing = [memory for memory in listed(runner) if memory["expiration_date"]]
 seen["healing"] = texts(healing)
 seen["expires"] = healing[0]["expiration_date"] == str(today + timedelta(days=14))
 
-# Two races do not mix, and deleting one deletes that one only.
+# Two races stay separate, and deleting one race deletes only that one.
 for run, text in (("boston-2025", "Boston starts in corral three"), ("nyc-2025", "New York starts in wave two")):
     stored(text, user_id="anna", run_id=run)
 seen["boston"] = texts(listed({"AND": [{"user_id": "anna"}, {"run_id": "boston-2025"}]}))
@@ -122,7 +122,7 @@ client.delete_all(user_id="anna", run_id="boston-2025")
 seen["boston_after"] = texts(listed({"AND": [{"user_id": "anna"}, {"run_id": "boston-2025"}]}))
 seen["nyc_after"] = texts(listed({"AND": [{"user_id": "anna"}, {"run_id": "nyc-2025"}]}))
 
-# A memory is changed, and what it was is known.
+# A changed memory keeps its former text in its history.
 client.update(workout, text="12x400m intervals on the track")
 seen["updated"] = client.get(workout)["memory"]
 seen["history"] = [(event["event"], event["old_memory"], event["new_memory"]) for event in client.history(workout)]

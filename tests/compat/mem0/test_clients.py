@@ -1,4 +1,4 @@
-"""Run Mem0's own unmodified clients against the server: the newest release line, and those of tutorials."""
+"""Run Mem0's own unmodified clients against the server: the newest release line, and the one in tutorials."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ async def test_coach_program_works_with_a_model(
 
 
 def check_coach(seen: dict[str, Any]) -> None:
-    """Check what every run of the coach must show."""
+    """Assert what every run of the coach must show."""
     assert seen["project"] == {
         "custom_instructions": "Remember what matters for training.",
         "custom_categories": [

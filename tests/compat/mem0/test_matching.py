@@ -16,7 +16,7 @@ BIKE, TEA, BEES = "I own a red bike", "I drink green tea", "I keep bees in Rome"
 
 
 class Store:
-    """Three memories of one user, and one of another."""
+    """Three memories of one user, and one memory of another."""
 
     def __init__(self, api: httpx.AsyncClient) -> None:
         self.api = api

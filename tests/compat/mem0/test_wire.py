@@ -50,7 +50,7 @@ async def listed(api: httpx.AsyncClient, filters: dict[str, Any]) -> list[str]:
 
 @pytest.mark.parametrize("filters", [None, {}, {"AND": []}])
 async def test_request_without_an_owner_is_rejected(api: httpx.AsyncClient, user: str, filters: dict[str, Any] | None) -> None:
-    """A request that forgets the owner must not show everybody's memories."""
+    """Without an owner, a request must not return the memories of every user."""
     await stored(api, "I keep bees", user_id=user)
     for path, body in (("/v3/memories/search/", {"query": "bees"}), ("/v3/memories/", {}), ("/v1/memories/search/", {"query": "bees"})):
         answer = await api.post(path, json={**body, **({} if filters is None else {"filters": filters})})
@@ -79,7 +79,7 @@ async def test_metadata_can_be_filtered_by_dotted_name(api: httpx.AsyncClient, u
 
 
 async def test_wildcard_matches_only_memories_with_the_field(api: httpx.AsyncClient, user: str) -> None:
-    """`*` excludes memories without a user, agent or run: also when negated, for both ways of storing, and after a metadata change."""
+    """`*` excludes memories without a user, agent or run. Covers negation, both ways of storing, and a metadata change."""
     await stored(api, "I keep bees", user_id=user, run_id=user)
     await stored(api, "Answers briefly", agent_id="coach", run_id=user)
     name = await stored(api, "I sleep badly", user_id=user)
@@ -167,7 +167,7 @@ async def test_entities_show_update_time_and_unknown_ones_get_404(api: httpx.Asy
 
 
 async def test_delete_all_requires_filters_that_name_an_owner(api: httpx.AsyncClient, user: str) -> None:
-    """The 2.x line sends the filters of `DeleteAllMemoryOptions` in the query, formatted as by Python's `str`."""
+    """The 2.x line sends the filters of `DeleteAllMemoryOptions` in the query, in the format of Python's `str`."""
     await stored(api, "I keep bees", user_id=user, run_id="a")
     await stored(api, "I keep goats", user_id=user, run_id="b")
     unclear = ({"categories": "x", "user_id": user}, {"AND": [{"user_id": user}], "run_id": "a"}, {"OR": [{"user_id": user}]}, {})
@@ -339,7 +339,7 @@ async def test_matches_are_sorted_by_similarity(api: httpx.AsyncClient, user: st
 
 
 async def test_delete_with_user_wildcard_keeps_memories_without_a_user(api: httpx.AsyncClient, user: str) -> None:
-    """`*` means any user, not none. The same holds for sessions, where two runs may share a name."""
+    """`*` means any user, but not a missing one. The same applies to sessions; two runs may share a name."""
     run, agent = f"run-{user}", f"agent-{user}"
     said = [{"role": "user", "content": "I keep bees"}]
     for names in ({"run_id": run}, {"run_id": run, "user_id": user}, {"run_id": run, "user_id": f"{user}-other"}, {"agent_id": agent}):

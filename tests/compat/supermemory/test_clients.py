@@ -1,4 +1,4 @@
-"""Run Supermemory's own unmodified clients against the server: the line of tutorials, and the newest."""
+"""Run Supermemory's own unmodified clients against the server: the line of the tutorials, and the newest."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ async def test_trainer_program_works_with_a_model(redis_url: str, lookalike: Loo
         assert seen["other"]
 
 
-async def test_newest_client_line_works(keyless_url: str) -> None:
+async def test_newest_client_line_adds_searches_filters_forgets_and_deletes(keyless_url: str) -> None:
     seen = await run_program(HERE / "namespace_program.py", "supermemory-5", keyless_url)
     run = "Performed run: 5 km in 26 minutes"
     assert (seen["status"], seen["id"], seen["content"], seen["metadata"]) == ("queued", "run-1", run, {"kind": "workout"})

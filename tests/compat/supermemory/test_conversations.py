@@ -179,7 +179,7 @@ async def test_settings_are_stored_for_the_tenant_and_returned(callers: Callers)
     assert (await callers(STRANGER).get("/v3/settings")).json() == {}
     assert (await callers(READER).patch("/v3/settings", json={"chunkSize": 1})).status_code == 403
     assert (await callers(ONE_AGENT).patch("/v3/settings", json={"chunkSize": 1})).status_code == 403
-    # A key of one user has settings of its own, which a plug-in needs in order to live.
+    # A key limited to one user has its own settings, because the plug-in requires them.
     one = callers(Principal("t1", "ida's", Role.WRITE, users=frozenset({"ida"})))
     assert (await one.patch("/v3/settings", json={"chunkSize": 1})).status_code == 200
     assert (await one.get("/v3/settings")).json() == {"chunkSize": 1}

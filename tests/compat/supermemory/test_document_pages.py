@@ -49,11 +49,11 @@ async def test_round_trips_are_independent_of_document_count(
         await take_in(rig, "many", PAGE)
         service, sent = SupermemoryService(rig.rt, SCOPE), commands_of(rig, monkeypatch)
         trips: dict[str, list[int]] = {"few": [], "many": []}
-        shown: list[tuple[str, bytes]] = []  # the commands of each listing, for a failure
+        shown: list[tuple[str, bytes]] = []  # the commands of each listing, to show after a failure
         for tag, count in (("few", 2), ("many", PAGE), ("few", 2)):
-            trips[tag].clear()  # what the first request of a process asks for once is not counted
+            trips[tag].clear()  # do not count what only the first request of a process reads
             for filters in (None, {"AND": [{"key": "kind", "value": "ferry"}]}):
-                await rig.rt[UsageLog].flush()  # readings are counted after the answer
+                await rig.rt[UsageLog].flush()  # the server counts readings after the response
                 sent.clear()
                 listed, page = await service.list(DocumentListing(container_tag=tag, limit=PAGE, filters=filters))
                 trips[tag].append(len(sent))

@@ -34,7 +34,7 @@ async def callers(redis_url: str) -> AsyncGenerator[Callers]:
 
 
 class Containers:
-    """Two containers with names and documents of one test, and an app key that reaches all."""
+    """Two containers with names and documents of one test, and an app key that can access both."""
 
     def __init__(self, callers: Callers) -> None:
         self.api = callers(OWNER)
@@ -44,7 +44,7 @@ class Containers:
         return await self.api.request(method, path, json=body)
 
     async def add(self, text: str, tag: str | None, **fields: Any) -> None:
-        """Add a document under the id of the test, and wait until it is remembered."""
+        """Add a document under the id of the test, and wait until its memories exist."""
         owner = {} if tag is None else {"containerTag": tag}
         answer = await self.call("POST", "/v3/documents", {"content": text, "customId": self.name, **owner, **fields})
         assert answer.status_code == 200, answer.text

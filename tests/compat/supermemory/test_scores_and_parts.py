@@ -1,4 +1,4 @@
-"""Test thresholds on the hosted product's scale, and filters by a part of a text."""
+"""Test thresholds on the hosted product's scale, and filters by a substring."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agent_memory.foundation.llm.profiles import ScoreScale, profile_of, raised
 from tests.support.stack import stack
 from tests.support.waiting import wait_until
 
-# Right matches that share no word with their question stand beside those that do.
+# Matches with and without words of their question.
 FACTS = {
     "We deploy with GitHub Actions to Cloudflare Workers.": "where do we deploy?",
     "I only train at home, no gym.": "Where do I train?",

@@ -1,4 +1,4 @@
-"""Floors under the figures of a set."""
+"""Test the floors under the figures of a question set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The figures of an evaluation, against values worked out by hand; what becomes of them in a report; baselines."""
+"""Test the figures of an evaluation against values worked out by hand, their report, and the baselines."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from agent_memory_eval.report import EVERY, GAIN, NONE, report_of
 from agent_memory_eval.runner import SERVER, Row, choose, origins
 
 
-def test_recall_of_a_mixed_ranking() -> None:
-    # Evidence at ranks 2, 7 and 11, one more is missing.
+def test_recall_counts_evidence_within_the_cutoff_of_a_mixed_ranking() -> None:
+    # Evidence at ranks 2, 7 and 11; one more is missing.
     ranked = ["x1", "a", "x2", "x3", "x4", "x5", "b", "x6", "x7", "x8", "c"]
     assert recall_scores(ranked, "abcd") == {"R@10": 0.5, "R@50": 0.75, "all@10": 0.0, "MRR": 0.5}
     assert recall_scores(["a", "b"], "ab") == {"R@10": 1.0, "R@50": 1.0, "all@10": 1.0, "MRR": 1.0}
@@ -27,7 +27,7 @@ def test_a_repeated_id_counts_once_and_nothing_counts_beyond_fifty() -> None:
     assert recall_scores([*(f"x{number}" for number in range(49)), "a"], "a")["R@50"] == 1.0
 
 
-def test_prompts_with_and_without_evidence() -> None:
+def test_prompt_scores_count_evidence_lines_or_an_empty_prompt() -> None:
     assert prompt_scores(["a", "x", "y", "z"], "ab") == {"lines": 4, "evidence": 0.5, "precision": 0.25}
     assert prompt_scores([], "ab") == {"lines": 0, "evidence": 0.0}
     assert prompt_scores([], "") == {"lines": 0, "nothing shown": 1.0}
@@ -56,7 +56,7 @@ def test_report_has_categories_and_gain_over_the_best_baseline() -> None:
     rows[2].prompt = prompt_scores([], "")
     report = report_of(rows)
     assert list(report) == [EVERY, NONE, "fact", "fact/one", "fact/two", "none"]
-    # Dense and BM25 find one of two; the first of equals is the best.
+    # Dense and BM25 each find one of two; the first of equal baselines is the best.
     assert (report[EVERY]["R@10"].mean, report[EVERY]["dense"].mean, report[EVERY]["BM25"].mean) == (0.75, 0.5, 0.5)
     assert report[EVERY][GAIN].mean == 0.25
     assert report["fact/two"]["R@10"].n == 1
@@ -74,7 +74,7 @@ def test_sample_is_deterministic_and_limits_prompts_separately() -> None:
     assert len(choose(known, None, 0)) == 50
 
 
-def test_memories_are_matched_to_turns() -> None:
+def test_memories_are_matched_to_turns_by_id_or_text() -> None:
     memories = [{"id": "t1"}, {"id": "fact", "extracted_from": ["t2", "t1"]}, {"id": "other", "extracted_from": None}, {"id": "t2"}]
     assert origins(memories, {"t1", "t2", "t3"}) == ["t1", "t2", "other"]
 

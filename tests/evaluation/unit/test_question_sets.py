@@ -1,4 +1,4 @@
-"""All formats of question sets, in small samples of our own, and files that are in none of them."""
+"""Test all formats of question sets on small samples of our own, and files in an unknown format."""
 
 from __future__ import annotations
 
@@ -95,13 +95,13 @@ def test_locomo_keeps_turns_in_order_and_drops_evidence_that_names_no_turn() -> 
     assert asked == [("multi-hop", {"D2:1", "D10:1"}), ("adversarial", {"D2:1"})]
 
 
-def test_locomo_lends_questions_only_to_conversations_that_never_mention_their_speaker() -> None:
+def test_locomo_asks_about_a_speaker_only_in_conversations_without_that_speaker() -> None:
     found = conversations([locomo(), locomo("s2", "Cleo")])
     borrowed = {one.id: [question.text for question in one.questions if question.category == UNANSWERABLE] for one in found}
     assert borrowed == {"s1": ["What did Cleo show?"], "s2": ["What did Ann show?"]}
 
 
-def test_longmemeval_takes_labeled_turns_as_evidence_and_abstention_as_none() -> None:
+def test_longmemeval_uses_labeled_turns_as_evidence_and_none_for_abstentions() -> None:
     found, unanswerable = conversations([longmemeval(), longmemeval(question_id="q8_abs")])
     assert [turn.id for turn in found.turns] == ["noise_1#1", "noise_1#2", "answer_1#1", "answer_1#3"]
     assert found.turns[2].time == datetime(2023, 3, 5, 18, 21, tzinfo=UTC)
@@ -111,7 +111,7 @@ def test_longmemeval_takes_labeled_turns_as_evidence_and_abstention_as_none() ->
     assert [(asked.category, asked.evidence) for asked in unanswerable.questions] == [(UNANSWERABLE, frozenset())]
 
 
-def test_longmemeval_leaves_out_questions_whose_turns_are_not_labeled() -> None:
+def test_longmemeval_omits_questions_without_labeled_turns() -> None:
     sample = longmemeval()
     del sample["haystack_sessions"][1][0]["has_answer"]
     assert [len(one.questions) for one in conversations([sample, longmemeval()])] == [0, 1]

@@ -16,7 +16,7 @@ from tests.support.api import serving
 
 
 class Api:
-    """Block operations for one owner, unless a call names another."""
+    """Block operations for one owner; a call can name another."""
 
     def __init__(self, http: httpx.AsyncClient, owner: dict[str, str]) -> None:
         self.http = http

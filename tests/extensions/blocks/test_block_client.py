@@ -18,7 +18,7 @@ def config(server: httpx.AsyncClient) -> MemoryClientConfig:
     return MemoryClientConfig(base_url=str(server.base_url), default_namespace=f"n{ULID()}")
 
 
-async def test_client_makes_every_block_call(config: MemoryClientConfig) -> None:
+async def test_client_creates_edits_undoes_attaches_and_deletes_blocks(config: MemoryClientConfig) -> None:
     owner: dict[str, Any] = {"user_id": "ada", "agent_id": "coach"}
     async with MemoryClient(config) as client:
         made = await client.blocks.put("human", "Name: Ada", description="Who she is.", limit=60, **owner)

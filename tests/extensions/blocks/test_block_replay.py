@@ -23,7 +23,7 @@ from agent_memory_client.models.features.blocks import EditBlockRequest, PutBloc
 
 SCOPE = Scope(DEFAULT_TENANT)
 LIMIT = 60
-# Few letters, so that texts to replace are found; some take several bytes.
+# Few letters, so that searches for text match; some letters take several bytes.
 TEXT = st.text(alphabet="aé茶\n😀 ", max_size=12)
 PART = st.text(alphabet="aé茶\n😀 ", min_size=1, max_size=3)
 STEP = st.one_of(

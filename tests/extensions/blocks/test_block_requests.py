@@ -100,7 +100,7 @@ async def test_a_read_only_block_refuses_edits(api: Api) -> None:
     await api.edit("rules", "append", "Be brief.")
 
 
-async def test_versions_are_etags(api: Api) -> None:
+async def test_block_versions_are_etags(api: Api) -> None:
     await api.put("human", "one")
     answer = await api.http.get("/v1/blocks/human", params=api.owner)
     assert answer.headers["etag"] == '"1"'

@@ -14,7 +14,7 @@ from agent_memory_client.models.features.files import StoredFile
 from tests.support.waiting import wait_until
 
 
-async def test_client_uploads_lists_reads_and_deletes(worked: httpx.AsyncClient) -> None:
+async def test_clients_upload_list_read_and_delete_files(worked: httpx.AsyncClient) -> None:
     config, user = MemoryClientConfig(base_url=str(worked.base_url)), f"u-{ULID()}"
     async with MemoryClient(config) as client:
         file = await client.files.upload("notes.md", b"# Oven\n\nThe oven needs ten minutes.", user_id=user)

@@ -1,4 +1,4 @@
-"""Test the facts that a model finds in a file: new versions replace them, deletions and purges take them."""
+"""Test facts extracted from a file: new versions replace them; deletions and purges delete them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,9 @@ async def purge(rig: Rig, **source: Any) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count}
 
 
-async def test_facts_of_a_file_are_evident_and_go_with_it(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
+async def test_facts_of_a_file_record_their_passage_and_are_deleted_with_the_file(
+    make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike
+) -> None:
     async with make_rig(chat) as rig:
         file = await upload(rig, NINE)
         (fact,) = await facts(rig)
@@ -73,7 +75,9 @@ async def test_facts_of_a_file_are_evident_and_go_with_it(make_rig: MakeRig, cha
         assert await rig.stored() == []
 
 
-async def test_words_of_the_user_survive_the_file_that_states_the_same(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
+async def test_users_statement_survives_deletion_of_a_file_with_the_same_fact(
+    make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike
+) -> None:
     said = "Our greenhouse opens at nine in summer."
     lookalike.scripted.facts = FACTS | {said: FACTS[NINE]}
     async with make_rig(chat) as rig:

@@ -9,12 +9,13 @@ import pytest
 
 from agent_memory.extensions.files.service import FileService, NewFile, order_of
 from agent_memory.extensions.files.store import FileStore, ref_of
+from agent_memory.features.access.limits import MemoryLimit
 from agent_memory.features.jobs.order_store import OrderStore
 from agent_memory.features.memories.commit import MemoryCommits
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.sessions.service import SessionService
 from agent_memory.features.sessions.store import SessionStore
-from agent_memory.foundation.core.errors import NotFound
+from agent_memory.foundation.core.errors import BadInput, NotFound
 from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory_client.models.features.files import StoredFile
 from agent_memory_worker.files import read_file
@@ -103,3 +104,40 @@ async def test_file_deleted_while_a_worker_reads_it_stays_deleted(rig: Rig, monk
     assert await rig.rt[SessionStore].get(SCOPE, ref_of(file)) is None
     with pytest.raises(NotFound):
         await rig.rt[FileService].load_file(SCOPE, ref_of(file))
+
+
+@pytest.mark.parametrize("when", [(MemoryLimit, "room_for"), (MemoryCommits, "commit")], ids=lambda when: when[1])
+async def test_version_that_is_replaced_while_a_worker_reads_it_leaves_nothing(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, when: tuple[type[Any], str]
+) -> None:
+    file = await upload(rig, OLD)
+    original: Callable[..., Any] = getattr(*when)
+
+    async def replace_first(*given: Any, **more: Any) -> Any:
+        monkeypatch.undo()
+        await read(rig, await upload(rig, NEW))
+        return await original(*given, **more)
+
+    monkeypatch.setattr(*when, replace_first)
+    await read(rig, file)
+    stored = [record.text for record in await rig.stored()]
+    assert stored
+    assert all("may come in" in text for text in stored)
+    assert sorted(await rig.contents(file.id, user_id="ada")) == sorted(stored)
+
+
+async def test_version_that_is_outdated_by_an_unreadable_one_keeps_the_former(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    await read(rig, await upload(rig, OLD))
+    original = MemoryLimit.room_for
+
+    async def replace_first(*given: Any) -> Any:
+        monkeypatch.undo()
+        with pytest.raises(BadInput):
+            await read(rig, await upload(rig, b"\0"))
+        return await original(*given)
+
+    file = await upload(rig, NEW)
+    monkeypatch.setattr(MemoryLimit, "room_for", replace_first)
+    await read(rig, file)
+    assert all("stays outside" in text for text in await rig.contents(file.id, user_id="ada"))
+    assert len(await rig.stored()) == len(await rig.contents(file.id, user_id="ada")) > 1

@@ -76,7 +76,7 @@ async def test_killed_servers_and_workers_store_each_file_once(tmp_path: Path, r
                 return {operation.json()["state"] for operation in operations} == {"done"}
 
             await wait_until(all_done, "all operations end")
-            # Clients that got no answer send their file again, and others may.
+            # Clients without a response send their file again; other clients may repeat theirs.
             sent = {name: await upload(http, name, text.encode()) for name, text in NOTES.items()}
             assert all(sent[name]["id"] == one["id"] for name, one in accepted.items() if name in sent)
             accepted |= sent

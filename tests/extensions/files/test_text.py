@@ -1,4 +1,4 @@
-"""Test the text of files: pages, formats, and hostile files, which fail with a reason and in bounded time and memory."""
+"""Test text extraction from files: pages, formats, and hostile files, which fail with a reason in bounded time and memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agent_memory.foundation.core.errors import AgentMemoryError, BadInput, TooL
 from tests.extensions.files import samples
 
 
-async def test_each_format_gives_its_text() -> None:
+async def test_text_is_extracted_from_plain_text_markdown_pdf_and_docx() -> None:
     assert await read_pages("Grüße\n".encode(), TEXT) == ["Grüße\n"]
     assert await read_pages("Grüße".encode("utf-16"), TEXT) == ["Grüße"]
     assert await read_pages(b"# Title\n\n- one", MARKDOWN) == ["# Title\n\n- one"]
@@ -55,7 +55,7 @@ async def test_hostile_file_fails_with_a_reason(make: Callable[[], bytes], media
 
 
 async def test_huge_stream_ends_within_the_limits() -> None:
-    # The library stops unpacking at some size, or the process at its limits.
+    # Either the library stops unpacking at some size, or the process stops at its limits.
     with suppress(UnreadableFile):
         assert not "".join(await read_pages(samples.huge_stream_pdf(), PDF)).strip()
 

@@ -57,7 +57,7 @@ async def test_item_value_is_returned_unchanged(worked: httpx.AsyncClient, owner
     assert await search(worked, owner) == []
 
 
-async def test_similar_paths_are_separate(worked: httpx.AsyncClient, owner: dict[str, str]) -> None:
+async def test_items_with_similar_paths_are_separate(worked: httpx.AsyncClient, owner: dict[str, str]) -> None:
     paths = [["a"], ["a", "b"], ["a.b"], ["a!b"], ["ab"], ["A"], ["a", "b", "c"], ["a/b"], ["*"], ["61"], ["\u00e9"], ["e\u0301"]]
     for number, path in enumerate(paths):
         await put(worked, owner, path, "k", {"n": number})
@@ -118,7 +118,7 @@ async def test_new_item_is_found_at_once_and_later_by_meaning(worked: httpx.Asyn
     assert len(found) == 2
     assert all(0 <= item["score"] <= 1 for item in found)
     assert (await search(worked, owner, query="pizza"))[-1]["score"] is None
-    # What replaces it is found by its own words, and no more by those before.
+    # A search finds a replaced item by its new words only.
     await put(worked, owner, ["memories"], "pizza", {"text": "Mountains in the winter"})
     assert (await keys(worked, owner, query="winter mountains", limit=1)) == ["pizza"]
 

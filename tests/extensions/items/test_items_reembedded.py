@@ -42,7 +42,7 @@ async def test_items_are_embedded_after_a_change_there_and_back(store: Store) ->
             assert await fields(rig) == {rig.rt.current.spec.field: 1}
 
 
-async def test_items_are_embedded_before_the_switch_of_a_busy_store(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_items_are_embedded_before_a_busy_store_switches_models(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     rig, pick, change, numbers = await store.open(), ReembedStore.pick, ReembedStore.change, itertools.count()
     left: list[Any] = []
 
@@ -85,7 +85,7 @@ async def test_items_and_procedures_that_the_new_model_refuses_delay_no_change(s
         await act(rig, action)
         await reach(rig, "none")
     await uses(rig, "second" if action == "confirm" else "first")
-    # The periodic job asks the model again, as for new texts.
+    # The periodic job calls the model again, as for new texts.
     left = 1 if action == "confirm" else 0
     assert len(await rig.rt[ItemSearch].list_unembedded(9)) == left
     assert len(await rig.rt[ProcedureStore].unembedded(9)) == left

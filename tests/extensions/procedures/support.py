@@ -1,4 +1,4 @@
-"""Provide a server over one runtime whose work the test runs itself, and sessions with tool calls."""
+"""Provide a server on one runtime whose background work the test runs itself, and sessions with tool calls."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Server:
 
 
 def call_messages(*calls: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return messages of tool calls: each has a `tool`, `arguments`, a result `said`, and `took` seconds."""
+    """Return messages of tool calls: each has a `tool`, `arguments`, a result text `said`, and a duration `took` in seconds."""
     messages: list[dict[str, Any]] = []
     at = START
     for number, call in enumerate(calls):

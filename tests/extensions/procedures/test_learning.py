@@ -60,7 +60,7 @@ async def test_tool_calls_of_a_successful_session_become_steps(server: Server) -
     assert [one["id"] for one in await server.search("a flight to Oslo", user_id="ada")] == [learned["id"]], "it is embedded with it"
 
 
-async def test_a_result_is_learned_once(server: Server) -> None:
+async def test_repeated_result_of_a_session_is_learned_once(server: Server) -> None:
     await server.put_session("b1", TASK, SEARCH, user_id="ben")
     first = await server.mark("b1", "success", "ben")
     before = await procedure(server, first)

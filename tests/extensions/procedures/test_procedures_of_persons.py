@@ -107,13 +107,13 @@ async def test_import_restores_session_results_without_counting_calls_again(serv
     await bring_in(server, "fay", lines)
     await server.work()
     after = await server.call("GET", "/v1/session-results/told", user_id="fay")
-    # A line of an import names no procedure: it could be another's.
+    # A line of an import names no procedure: the procedure could belong to another user.
     assert before.pop("procedure_id")
     assert {name: value for name, value in after.items() if name != "procedure_id"} == before
     assert [tool["succeeded"] for tool in (await stored_of(server, "fay"))[1]] == [1], "its calls are not counted again"
 
 
-async def test_pending_result_is_learned_after_import(server: Server) -> None:
+async def test_pending_result_of_an_export_is_learned_after_import(server: Server) -> None:
     await server.put_session("waits", "Report for iris", CALL, user_id="iris")
     await server.call("PATCH", "/v1/working-memory/waits/result", {"result": "success"}, user_id="iris")
     lines = await export(server, "iris")
@@ -126,7 +126,7 @@ async def test_pending_result_is_learned_after_import(server: Server) -> None:
     procedures, tools = await stored_of(server, "iris")
     assert [one["id"] for one in procedures] == [result["procedure_id"]]
     assert [(tool["succeeded"], tool["failed"]) for tool in tools] == [(1, 0)]
-    # Brought in again, it is not learned again.
+    # A second import does not learn the result again.
     await bring_in(server, "iris", lines)
     await server.work()
     assert (await stored_of(server, "iris")) == (procedures, tools)

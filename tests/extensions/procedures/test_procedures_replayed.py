@@ -42,7 +42,7 @@ async def server(redis_url: str, local: EmbeddingModel, counter: TokenCounter) -
 
 @dataclass
 class Model:
-    """The expected state by the rules. A user has at most one learned procedure per situation, because TASKS are dissimilar."""
+    """Return the expected state by the rules. A user has at most one learned procedure per situation, because TASKS are dissimilar."""
 
     sessions: set[tuple[str, int]] = field(default_factory=set[tuple[str, int]])
     marks: dict[tuple[str, int], str] = field(default_factory=dict[tuple[str, int], str])
@@ -168,7 +168,7 @@ class History:
             assert json.dumps(stored).count(self.user(USERS[name == "ann"])) == 0
 
 
-async def test_any_history_equals_its_replay(server: Server) -> None:
+async def test_procedures_equal_their_replay_after_any_history(server: Server) -> None:
     histories: list[list[tuple[str, str, int, bool]]] = []
 
     @settings(max_examples=HISTORIES, database=None, derandomize=True)
@@ -180,7 +180,7 @@ async def test_any_history_equals_its_replay(server: Server) -> None:
     choose = random.Random(3)
     for number, steps in enumerate(histories):
         history = History(server, f"h{number}-")
-        # Each history has something to work on.
+        # Each history starts with data to change.
         start = [("session", user, task, True) for user in USERS for task in range(len(TASKS)) if choose.random() < 0.7]
         for step in [*start, *steps]:
             await history.step(*step)

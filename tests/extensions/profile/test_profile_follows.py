@@ -182,7 +182,7 @@ async def test_undo_restores_the_profile(rig: Rig, steps: list[tuple[str, int, i
     assert (await run_steps(rig, steps)).undone == 1
 
 
-async def test_profile_equals_a_rebuild(make_rig: MakeRig) -> None:
+async def test_profile_equals_a_rebuild_after_any_operations(make_rig: MakeRig) -> None:
     async with make_rig() as rig:
         loop = asyncio.get_running_loop()
 
@@ -305,7 +305,7 @@ async def test_rebuild_records_only_actual_moves(rig: Rig) -> None:
     assert len(before) >= 3
     await rig.rt[ProfileFollower].rebuild(SCOPE, OWNER)
     assert await moves(rig) == before
-    # What nobody told the profile about.
+    # A change that the profile does not know of.
     mid = rig.keys.mid(SCOPE.tenant, "name")
     await rig.rt.client.hset(
         ProfileKeys(rig.keys.root).profile(OWNER.name), f"m{mid}0", json.dumps({"i": "ghost", "g": [], "d": [], "l": 1})
@@ -328,7 +328,7 @@ async def test_version_changes_only_with_the_profile(rig: Rig) -> None:
 
 
 async def test_follow_skips_a_record_that_indexing_marked_after_it_was_read(rig: Rig) -> None:
-    """A slow worker must not write what it read before; indexing marks a record without a new version."""
+    """A slow worker must not write outdated data. Indexing marks a record without changing its version."""
     await entry(rig, "name", "My name is Ada", 0)
     mid = rig.keys.mid(SCOPE.tenant, "name")
     (read,) = await rig.rt[ProfileStore].read_memories([mid])

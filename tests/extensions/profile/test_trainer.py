@@ -139,7 +139,7 @@ async def test_inputs_are_dynamic_and_recurring_facts_become_static(trainer: tup
     assert {entry.text for entry in profile.static} == {home}
     moves = (await program.api.profile.moves("ann")).moves
     assert ("dynamic", "static") in {(move.before, move.after) for move in moves}
-    # A new process knows it, and nobody else's is in it.
+    # A new process knows the fact, and the prompt contains no other user's data.
     other = SyncMemoryAPIClient(MemoryClientConfig(base_url=program.url, max_retries=0))
     found = await asyncio.to_thread(other.profile.get, "ann", q="What should I do for my workout today?")
     assert texts(found) == texts(profile)

@@ -38,7 +38,7 @@ from tests.support.rig import SCOPE, MakeRig, Rig
 Step = tuple[str, int, int, bool]
 EXAMPLES, LONGEST = int(os.environ.get("SHAPES_EXAMPLES", "12")), int(os.environ.get("SHAPES_STEPS", "16"))
 SEARCHES = "SHAPES_EXAMPLES" in os.environ
-# Of each so many, so that there is something to undo, and few who are erased again and again.
+# Repeat each step this often, so that an undo has a target; use few users, and erase them repeatedly.
 TIMES = {"create": 1, "say_again": 3, "contradict": 4, "edit": 3, "forget": 3, "undo": 5, "erase": 1, "expire": 2, "close": 1, "move": 1}
 ACTIONS = [action for action, times in TIMES.items() for _ in range(times)]
 STEPS = st.lists(
@@ -116,7 +116,7 @@ async def check(world: World) -> None:
     """Check every kind of derived data after all work is done."""
     await world.work()
     await world.close()
-    # Current memories and those whose time is over; former versions have a dot.
+    # Current memories and expired ones; ids of former versions contain a dot.
     keys = await world.rig.raw_keys()
     mids = sorted({key.partition(":")[2] for key in keys if key.startswith(("m:", "h:")) and "." not in key})
     before = await derived(world.rig)

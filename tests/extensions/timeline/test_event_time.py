@@ -18,7 +18,7 @@ from tests.support.rig import record
 
 SAID = datetime(2026, 11, 23, 12, tzinfo=UTC)  # a Monday
 TEXTS = [
-    ("I flew to Rome on 3 March", "2026-03-03", "2026-03-03", "day"),
+    ("I flew to Rome on 3 October", "2026-10-03", "2026-10-03", "day"),
     ("I went to the beach yesterday", "2026-11-22", "2026-11-22", "day"),
     ("I will fly on Friday", "2026-11-27", "2026-11-27", "day"),
     ("Last week I had the flu", "2026-11-16", "2026-11-22", "week"),
@@ -31,7 +31,7 @@ TEXTS = [
 
 
 @pytest.mark.parametrize(("text", "start", "end", "precision"), TEXTS)
-def test_text_gives_event_days_and_precision(text: str, start: str, end: str | None, precision: str) -> None:
+def test_event_days_and_precision_are_read_from_a_text(text: str, start: str, end: str | None, precision: str) -> None:
     time = time_of_text(text, SAID, UTC)
     assert time is not None
     assert (time.first.isoformat(), time.last and time.last.isoformat(), time.precision) == (start, end, precision)
@@ -40,7 +40,7 @@ def test_text_gives_event_days_and_precision(text: str, start: str, end: str | N
 @pytest.mark.parametrize(
     "text", ["I like green tea", "I run every Monday", "I lived there until 2019", "I have 2000 books", "Anna visits me on Friday"]
 )
-def test_text_without_a_specific_time_gives_none(text: str) -> None:
+def test_text_without_a_specific_time_has_no_event_days(text: str) -> None:
     assert time_of_text(text, SAID, UTC) is None
 
 
@@ -76,7 +76,7 @@ def test_event_days_use_the_users_time_zone() -> None:
 
 
 def told(text: str, zone: tzinfo = UTC, **more: Any) -> list[tuple[str, str]]:
-    """Return text and first day of the events of a message."""
+    """Return text and first day of each event in a message."""
     message = record(text, user_id="ada", created_at=SAID, memory_type=MemoryTypeEnum.MESSAGE, **more)
     return [(entry.payload["text"], entry.payload["start"]) for entry in events_of(FollowedMemory("mid", "t", message), zone)]
 

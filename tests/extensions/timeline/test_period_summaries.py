@@ -106,7 +106,7 @@ async def test_summary_with_expired_memory_is_hidden_before_a_worker_runs(rig: R
     await close_periods(rig)
     assert "code" in await text_of(rig)
     key = TimelineKeys(rig.keys.root).timeline(OWNER.name) + ":s"
-    # An hour later: the moment in the stored summaries and events lies behind.
+    # An hour later, the time in the stored summaries and events is in the past.
     for name, value in (await rig.rt.client.hgetall(key)).items():
         await rig.rt.client.hset(key, name, re.sub(rb'"until":\d+', b'"until":1', value))
     assert {period.state for period in (await periods(rig)).values()} == {"pending"}
@@ -136,7 +136,7 @@ async def test_model_summarizes_each_day_once_and_outage_keeps_periods_pending(
         lookalike.scripted.raw["Events of 2024-03-09"] = '{"summary": "On 9 March Ada flew home, lost a tooth and ate gelato."}'
         before = len(lookalike.bodies("chat"))
         await rig.rt[PeriodSummarizer].summarize(OWNER.name, OWNER.tenant)
-        # The day with three events, the week of two days is said as it is, and the month of three days and what is of all of it.
+        # The model summarizes the day with three events and the month of three days; the two-day week is quoted as it is.
         assert len(lookalike.bodies("chat")) - before == 2
         assert await text_of(rig, "2024-03-09", "day") == "On 9 March Ada flew home, lost a tooth and ate gelato."
         month = str(lookalike.bodies("chat")[-1])

@@ -18,7 +18,7 @@ from tests.support.timelines import TRIP, close_periods, follow, periods, store,
 
 
 class Died(BaseException):
-    """Simulated death of the worker process: nothing catches it, and the tests' event loop goes on."""
+    """Simulated death of the worker process: no code catches it, and the tests' event loop continues."""
 
 
 async def summaries(rig: Rig) -> dict[str, tuple[str | None, str | None]]:

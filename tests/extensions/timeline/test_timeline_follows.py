@@ -210,7 +210,7 @@ async def all_memories(rig: Rig, script: Script) -> list[StoredMemory]:
     return [memory for memory in found if memory is not None]
 
 
-async def test_timeline_equals_a_rebuild(make_rig: MakeRig) -> None:
+async def test_timeline_equals_a_rebuild_after_any_operations(make_rig: MakeRig) -> None:
     async with make_rig() as rig:
         loop = asyncio.get_running_loop()
 
@@ -290,7 +290,7 @@ async def test_event_stated_twice_is_one_event(rig: Rig) -> None:
     assert [piece.message_ids for piece in event.evidence if piece.session_id == "s2"] == [["m7"]]
 
 
-async def test_timeline_as_of_a_past_time(rig: Rig) -> None:
+async def test_timeline_as_of_a_past_time_shows_events_and_texts_of_that_time(rig: Rig) -> None:
     await stored(rig, "rome", "Ada flew to Rome on 3 March 2024", created_at=NOW - timedelta(days=9))
     await stored(rig, "oslo", "Ada flew to Oslo on 5 March 2024", created_at=NOW - timedelta(days=5))
     assert await ids(rig, as_of=NOW - timedelta(days=7)) == ["rome"]

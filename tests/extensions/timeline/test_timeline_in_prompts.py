@@ -61,7 +61,7 @@ async def test_yesterday_is_resolved_in_the_users_time_zone(rig: Rig) -> None:
 
 
 async def test_query_for_a_day_shows_only_events_known_to_that_day(rig: Rig) -> None:
-    """An event with only a month or year belongs to that period, not to the day. A longer event that covers the day is shown."""
+    """An event with only a month or year belongs to that period, not to the day. The prompt shows a longer event that covers the day."""
     await store(rig, *TRIP, ("year", "Ada learned to sail in 2024"), ("oslo", "Ada was in Oslo from 28 February to 5 March 2024"))
     await store(rig, ("acme", "Ada has worked at Acme since 2020"))
     day = await prompt(rig, "What happened on 4 March 2024?")

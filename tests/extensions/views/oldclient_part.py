@@ -73,4 +73,4 @@ async def task(client: Client) -> dict[str, str]:
 
 
 METHODS = {"list_summary_views": views, "get_summary_view": view, "list_summary_view_partitions": partitions, "get_task": task}
-"""What `oldclient_reading.py` calls, too."""
+"""Methods that `oldclient_reading.py` calls, too."""

@@ -19,7 +19,7 @@ from tests.support.rig import SCOPE
 
 PATH = "/v1/summary-views"
 MOVED_VIEW = "01JNVIEW0000000000000000AA"
-"""A view that the archived server left."""
+"""A view that the archived server stored."""
 
 
 def _create(states: dict[str, set[Any]], intent: dict[str, Any], ok: bool) -> None:
@@ -80,13 +80,13 @@ class Views(Registration):
         return [{"kind": "summary", "partition": {"view_id": ids.made["view"], "group": group, "memory_count": 1, "summary": "mine"}}]
 
     async def fill_victim(self, send: Send, where: dict[str, str]) -> dict[str, str]:
-        # What a view is called and grouped by is for everybody in the tenant; what is in its groups is not.
+        # A view's name and grouping are visible to the whole tenant; the content of its groups is not.
         view = (await send("POST", PATH, json={"name": "per user", "source": "long_term", "group_by": ["user_id", "namespace"]}))["id"]
         await send("POST", f"{PATH}/{view}/partitions/run", json={"group": where})
         return {"view": view, "task": (await send("POST", f"{PATH}/{view}/run", json={"task_id": "shared"}))["id"]}
 
     async def read_victim(self, send: Send, made: Mapping[str, str], where: dict[str, str]) -> list[Any]:
-        # Whoever reaches Ana may let the view be computed for her: a group of its own, beside the victim's.
+        # A caller with access to Ana may compute the view for her: a separate group beside the victim's.
         return [one for one in await send("GET", f"{PATH}/{made['view']}/partitions") if one["group"] == where]
 
     async def fill_person(self, send: Send, user: str) -> None:

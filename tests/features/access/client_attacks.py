@@ -1,4 +1,4 @@
-"""Call every method of the Python client with hostile ids, and build the arguments from the parameter names."""
+"""Call every method of the Python client with hostile ids. Build the arguments from the parameter names."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from tests.features.access.hostile import ANA, OWNED, Ids, bodies, exported
 
 
 def _records(i: Ids) -> list[ClientMemoryRecord]:
-    """Under the caller's names, or forged: another way for each case."""
+    """Use the caller's own names or forged ones, alternating from case to case."""
     if i.number % 4 == 0:
         return [ClientMemoryRecord(id=i.memory, text="mine", user_id=i.user, namespace=i.namespace)]
     return [ClientMemoryRecord.model_validate(one) for one in bodies(i)[0]["memories"]]
 
 
 def _calls(i: Ids) -> list[dict[str, Any]]:
-    """A call of every tool that a model can be given."""
+    """Call each tool that a model can receive."""
     planted = {"text": "secret tea is planted", "memory_type": "semantic"}
     named = [i.memory, *OWNED][i.number % 4]
     calls: dict[str, dict[str, Any]] = {
@@ -61,7 +61,7 @@ def _call(i: Ids) -> dict[str, Any]:
     return calls[i.number % len(calls)]
 
 
-# What a parameter of this name is given.
+# The value for a parameter of this name.
 _ARGUMENTS: dict[str, Callable[[Ids], Any]] = {
     **{name: lambda i: i.memory for name in ("memory_id", "change_id", "batch_id")},
     **{name: lambda i: "secret tea" for name in ("text", "query")},
@@ -113,7 +113,7 @@ _REQUESTS: dict[str, Callable[[Ids], Any]] = {
 
 
 def methods() -> dict[str, inspect.Signature]:
-    """The methods of the client that ask the server, by name."""
+    """Return the client methods that send a request, by name."""
     found: dict[str, inspect.Signature] = {}
     for name, method in inspect.getmembers(MemoryAPIClient, inspect.isfunction):
         asks = inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method)
@@ -123,7 +123,10 @@ def methods() -> dict[str, inspect.Signature]:
 
 
 def arguments(name: str, signature: inspect.Signature, ids: Ids) -> dict[str, Any]:
-    """What a method is called with. Raises ValueError where the client's own models refuse an id, and for a parameter without value."""
+    """Return the arguments for a method.
+
+    Raises ValueError if the client's own models refuse an id, and for a parameter without a value.
+    """
     given: dict[str, Any] = {}
     for parameter in list(signature.parameters.values())[1:]:
         if parameter.name == "request":
@@ -140,7 +143,7 @@ def arguments(name: str, signature: inspect.Signature, ids: Ids) -> dict[str, An
 
 
 class Bridge(httpx.BaseTransport):
-    """Lets a synchronous client, which runs in a thread, ask an application of this event loop."""
+    """Connect a synchronous client in a thread to an application of this event loop."""
 
     def __init__(self, transport: httpx.AsyncBaseTransport) -> None:
         self._transport = transport
@@ -158,7 +161,10 @@ class Bridge(httpx.BaseTransport):
 
 
 async def attack(client: MemoryAPIClient | SyncMemoryAPIClient, name: str, signature: inspect.Signature, ids: Ids) -> str:
-    """Everything that a call says: its answer, or the error's words. Raises AssertionError for a 5xx, and what is no error of ours."""
+    """Return everything that a call reveals: its response, or the text of its error.
+
+    Raises AssertionError for a 5xx, and for errors that are not the client's own.
+    """
     try:
         given = arguments(name, signature, ids)
         if isinstance(client, SyncMemoryAPIClient):
@@ -170,7 +176,7 @@ async def attack(client: MemoryAPIClient | SyncMemoryAPIClient, name: str, signa
             raise AssertionError((name, ids, str(error))) from error
         return str(error)
     except (MemoryClientError, ValueError) as error:
-        # What a model of the client refuses quotes the attacker's own words only.
+        # Errors of the client's models quote only the attacker's own input.
         return str(error)
 
 

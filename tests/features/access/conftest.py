@@ -1,4 +1,4 @@
-"""A server that requires credentials, called in process."""
+"""Provide a server that requires credentials, in the process of the tests."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ ADMIN = "the-operator-of-this-server"
 
 @dataclass
 class Guarded:
-    """A runtime with AUTH_MODE=token, and clients of it."""
+    """A runtime with AUTH_MODE=token, and its clients."""
 
     runtime: Runtime
     transport: httpx.ASGITransport
     operator: httpx.AsyncClient
 
     def client(self, key: str | None = None, **headers: str) -> httpx.AsyncClient:
-        """A client with this API key; not to be closed."""
+        """Return a client with this API key. Tests must not close it."""
         sent = {"accept": "application/json, text/event-stream"} | headers | ({} if key is None else {"authorization": f"Bearer {key}"})
         return httpx.AsyncClient(transport=self.transport, base_url="http://127.0.0.1", headers=sent)
 
     async def key(self, tenant: str = "default", role: str = "write", **more: Any) -> dict[str, Any]:
-        """A new API key."""
+        """Return a new API key."""
         answer = await self.operator.post("/v1/auth/tokens", json={"tenant": tenant, "role": role, **more})
         assert answer.status_code == 200, answer.text
         return answer.json()
 
     async def caller(self, tenant: str = "default", role: str = "write", **more: Any) -> httpx.AsyncClient:
-        """A client with a new API key."""
+        """Return a client with a new API key."""
         return self.client((await self.key(tenant, role, **more))["token"])
 
 
@@ -57,7 +57,7 @@ async def guarded(redis_url: str, request: pytest.FixtureRequest) -> AsyncGenera
         began, end = asyncio.Event(), asyncio.Event()
 
         async def live() -> None:
-            # What MCP opens must be closed by the task that opened it, which a fixture's two halves are not.
+            # The task that opens an MCP connection must close it, but a fixture's two halves run in different tasks.
             async with app.router.lifespan_context(app):
                 began.set()
                 await end.wait()

@@ -1,6 +1,6 @@
 """Requests with hostile ids and filters for every operation of the API.
 
-OpenAPI walk and isolation tests share them.
+The walk over the OpenAPI document and the isolation tests share them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ hostile = st.one_of(
 
 @dataclass(frozen=True)
 class Ids:
-    """The four values that one case uses, and the other tenant's ids that the server made."""
+    """The four values of one case, and the ids that the server assigned to the other tenant."""
 
     session: str
     user: str
@@ -54,7 +54,7 @@ class Ids:
     change: str = "c"
     batch: str = "b"
     made: Mapping[str, str] = field(default_factory=lambda: defaultdict(lambda: "none"))
-    """The ids that the server gave what features with a registration made, by what it is."""
+    """Ids that the server assigned to objects of registered features, by kind."""
 
     @property
     def s(self) -> str:
@@ -62,7 +62,7 @@ class Ids:
 
     @property
     def number(self) -> int:
-        """A number that the case has: by it one of many forgeries is chosen."""
+        """The number of the case, which selects one of many forgeries."""
         return sum(map(ord, self.session + self.user + self.namespace + self.memory))
 
     @property
@@ -74,11 +74,11 @@ Case = tuple[str, str, dict[str, Any], Any]
 
 
 class Sent(dict[str, Any]):
-    """In the place of a body: what httpx takes, such as a form and headers."""
+    """Arguments for httpx instead of a JSON body, such as a form and headers."""
 
 
 def exported(i: Ids, user: str) -> bytes:
-    """Lines of an export that would write over the victim's memory, its other names, its changes and its session."""
+    """Lines of an export that would overwrite the victim's memory, its aliases, its changes and its session."""
     marks = {"n": "1", "h": "0" * 32, "ra": "1.0"}
     record = {"id": i.memory, "text": "mine", "user_id": "ana", "namespace": "work"}
     lines: list[dict[str, Any]] = [
@@ -120,15 +120,15 @@ def exported(i: Ids, user: str) -> bytes:
 
 ANA = {"user_id": "ana", "namespace": "work"}
 COACH = {"agent_id": "coach", **ANA}
-"""The victim with her agent."""
-# The memory that the victim's message is promoted to: whoever knows the names of both can compute it.
+"""The victim and her agent."""
+# Id of the memory that the victim's message becomes. An attacker who knows both names can compute it.
 OF_MESSAGE = message_memory_id(SessionRef("shared", "work", "ana"), "x1")
 OWNED = ("m-shared", "m-aside", OF_MESSAGE)
-"""Ids that the victim's memories have."""
+"""Ids of the victim's memories."""
 
 
 def forged(i: Ids) -> list[dict[str, Any]]:
-    """Memories that would be the victim's, or stand in the place of hers, each to be sent by itself: one that is refused hides no other."""
+    """Memories that would belong to the victim, or replace hers. Send each separately, so that one refusal hides no other."""
     names = [{"id": name, "text": "mine"} for name in (i.memory, *OWNED)]
     places: list[dict[str, Any]] = [
         {},
@@ -146,7 +146,7 @@ def forged(i: Ids) -> list[dict[str, Any]]:
 
 
 def bodies(i: Ids) -> list[dict[str, Any]]:
-    """What a session can be told: the caller's own words, and one of the forged memories, another one for each case."""
+    """Bodies of a session: the caller's own words, and another forged memory for each case."""
     some, at = forged(i), i.number
     chosen = [some[(at + 5 * step) % len(some)] for step in range(3)]
     whose = [i.where, {}, ANA]
@@ -175,7 +175,7 @@ def _wide(i: Ids) -> dict[str, Any]:
 
 
 def item_owners(i: Ids) -> list[dict[str, str]]:
-    """Whose items are asked for: the case's, the victim's, and what lies beside them."""
+    """Owners of the requested items: the case's values, the victim's, and similar ones."""
     return [i.where, ANA, {"user_id": "ana"}, {"namespace": "work"}, {}]
 
 
@@ -190,7 +190,7 @@ PROCEDURES, TOOL_MEMORY = "/v1/procedures", "/v1/tools/memory"
 
 
 def owners_of(i: Ids) -> list[dict[str, str]]:
-    """Whose procedures and tools are asked for, or made."""
+    """Owners of requested or created procedures and tools."""
     return [i.where, {}, ANA, {"user_id": "ana"}, {"agent_id": i.user}, {"agent_id": "robot", **ANA}]
 
 
@@ -466,7 +466,7 @@ CASES: dict[str, Callable[[Ids], list[Case]]] = {
         for owner in (i.where, ANA)
     ],
     **{name: cases for one in registrations() for name, cases in one.attacks.items()},
-    # These know of no tenant.
+    # These operations have no tenant.
     "get_health_v1_health_get": lambda i: [("GET", "/v1/health", {}, None)],
     "get_ready_v1_ready_get": lambda i: [("GET", "/v1/ready", {}, None)],
     "get_metrics_metrics_get": lambda i: [("GET", "/metrics", {}, None)],

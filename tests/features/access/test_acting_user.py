@@ -1,4 +1,4 @@
-"""`X-Acting-User` limits an application's key to one user, request by request."""
+"""Test that `X-Acting-User` limits an application's key to one user, request by request."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ async def _status(guarded: Guarded, key: str, user: str, method: str, path: str,
         return (await client.request(method, path, **more)).status_code  # type: ignore[arg-type]
 
 
-async def test_acting_user_reaches_no_other_user_by_id(guarded: Guarded) -> None:
+async def test_acting_user_cannot_access_other_users_by_id(guarded: Guarded) -> None:
     key = (await guarded.key("shop"))["token"]
     config = MemoryClientConfig(base_url="http://127.0.0.1", api_key=key)
     async with MemoryClient(config, transport=guarded.transport) as app:
@@ -52,7 +52,7 @@ async def test_acting_user_never_widens_rights(guarded: Guarded) -> None:
 
 
 @pytest.mark.parametrize("user", ["", " ", "%20", "%FF", "a" * 5000])
-async def test_acting_user_is_one_readable_id(guarded: Guarded, user: str) -> None:
+async def test_invalid_or_repeated_acting_user_header_is_rejected(guarded: Guarded, user: str) -> None:
     key = (await guarded.key("shop"))["token"]
     assert await _status(guarded, key, user, "GET", "/v1/working-memory/") == 422
     async with guarded.client(key) as client:
@@ -61,7 +61,7 @@ async def test_acting_user_is_one_readable_id(guarded: Guarded, user: str) -> No
     assert two.json()["detail"][0]["loc"] == ["header", "X-Acting-User"]
 
 
-async def test_acting_user_limits_open_servers(redis_url: str) -> None:
+async def test_acting_user_limits_requests_without_authentication(redis_url: str) -> None:
     settings = load_settings(KEY_PREFIX="acting", MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local")
     async with open_runtime(settings, redis_url) as runtime:
         transport = httpx.ASGITransport(create_app(settings, runtime))

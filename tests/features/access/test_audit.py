@@ -1,4 +1,4 @@
-"""The audit trail records who did what.
+"""Test that the audit trail records who did what.
 
 Logs, metrics and errors contain no secrets and no message contents (row S9).
 """
@@ -96,7 +96,7 @@ async def test_audit_log_records_who_did_what_without_secrets_or_contents(
     assert (events[2]["ids"]["memory_ids"], events[2]["ids"]["memories"]) == (["m1"], 1)
     assert events[3]["ids"] == {"user_id": {"eq": "ana"}}
     assert (events[4]["tenant"], events[4]["actor"]) == (None, None)
-    # How much was read, given out and brought in.
+    # How much was read, exported and imported.
     assert "memories" in events[3]["counts"]
     assert "memories" in tool["counts"]
     read, ended, export, imported, forgot = events[-5:]

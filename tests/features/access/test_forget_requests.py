@@ -1,4 +1,4 @@
-"""Forgetting over HTTP. A refusal names the field and the remedy.
+"""Test forgetting over HTTP. A refusal names the field and the fix.
 
 Callers cannot forget, see or undo memories of other users.
 """

@@ -1,4 +1,4 @@
-"""No tenant, user or namespace can read or change data of another (row S1).
+"""Test that no tenant, user or namespace can read or change data of another (row S1).
 
 Covers every operation, hostile ids, and equal ids on both sides.
 
@@ -56,7 +56,7 @@ ALL = CASES | TOOL_CASES | RESOURCE_CASES
 METHODS = client_attacks.methods()
 FORGERIES = Forgeries(create_app(load_settings()).openapi())
 MORE_SETTINGS: dict[str, Any] = {"OAUTH_SERVER": "true", "PUBLIC_URL": "http://127.0.0.1"}
-# Routes that show nothing stored, and those with attacks of their own: MCP above, and the console's pages.
+# Routes without stored data, and routes with their own attacks: MCP above, and the console's pages.
 ELSEWHERE = ("/docs", "/redoc", "/openapi.json", "/.well-known/", "/mcp", "/{namespace}/mcp", "/console")
 ROOTS = {"/", "/favicon.ico"}
 AnyClient: TypeAlias = MemoryAPIClient | SyncMemoryAPIClient
@@ -71,7 +71,7 @@ class Field:
     attackers: list[httpx.AsyncClient]
     ids: dict[str, str]
     made: dict[str, str]
-    """What features gave ids to that have a registration of their own."""
+    """Ids assigned to objects of features with a registration."""
     guarded: Guarded
     clients: list[MemoryAPIClient]
     blocking: list[SyncMemoryAPIClient]
@@ -91,7 +91,7 @@ def _sender(client: httpx.AsyncClient) -> Send:
 
 @pytest.fixture(scope="module", autouse=True)
 async def upstream() -> AsyncGenerator[Upstream]:
-    """The model server behind the proxy."""
+    """Model server behind the proxy."""
     async with running_upstream() as server:
         MORE_SETTINGS["PROXY_UPSTREAMS"] = f"main={server.url}"
         yield server
@@ -164,7 +164,7 @@ async def field(upstream: Upstream, guarded: Guarded) -> AsyncGenerator[Field]:
 
 
 async def _store_what_sessions_hold(guarded: Guarded) -> None:
-    """What workers make of sessions, but for the victim's that waits, whose work is looked at."""
+    """Run the workers' jobs for all sessions but the victim's pending one, which the test inspects."""
     keys = guarded.runtime.keys
     waiting = keys.sid("victim", SessionRef("waiting", "work", "ana"))
     for sid in await guarded.runtime.client.zrange(keys.due(DueKind.SESSION), 0, -1):
@@ -173,7 +173,7 @@ async def _store_what_sessions_hold(guarded: Guarded) -> None:
 
 
 async def _carry_out_erasures(guarded: Guarded) -> None:
-    """What was ordered to be erased: until then nothing is written for whom it names."""
+    """Carry out ordered erasures: until then, writes for the named owner are refused."""
     outbox = guarded.runtime.outbox
     while claims := (await claim_kind(outbox, DueKind.DELETION, limit=100, lease_seconds=60, max_attempts=8)).claims:
         for claim in claims:
@@ -182,7 +182,7 @@ async def _carry_out_erasures(guarded: Guarded) -> None:
 
 
 async def _state(field: Field) -> list[Any]:
-    """Everything of the victim's that an attacker could change, when workers have done what the attacks left them to do."""
+    """Return all data of the victim that an attacker could change, after workers have processed the attacks."""
     await _carry_out_erasures(field.guarded)
     await _store_what_sessions_hold(field.guarded)
     v = field.victim
@@ -233,7 +233,7 @@ async def _state(field: Field) -> list[Any]:
 
 
 async def _attack(field: Field, attacker: httpx.AsyncClient, name: str, values: list[str]) -> int:
-    """One operation with these values; how many requests that were. No answer holds anything of the victim's, none is a 5xx."""
+    """Attack one operation with these values; return the number of requests. No response reveals the victim's data, and none is a 5xx."""
     session, user, namespace, memory = values
     ids = Ids(session, user, namespace, memory, **field.ids, made=field.made)
     forged = FORGERIES.cases(name, ids)
@@ -253,7 +253,7 @@ async def _send(attacker: httpx.AsyncClient, cases: Sequence[Case]) -> int:
                 sent = {"content": body, "headers": {"content-type": "application/x-ndjson"}}
             answer = await attacker.request(method, path, params=params, **sent)
         except (httpx.InvalidURL, UnicodeEncodeError):
-            continue  # a client that cannot say it is no danger
+            continue  # the client only refuses to send the request, which is safe
         count += 1
         assert answer.status_code < 500, (method, path, params, body, answer.text)
         assert MARK not in answer.text, (method, path, params, body, answer.text)
@@ -261,7 +261,7 @@ async def _send(attacker: httpx.AsyncClient, cases: Sequence[Case]) -> int:
 
 
 async def _attack_by_client(field: Field, client: AnyClient, name: str, values: list[str]) -> None:
-    """One method of the client with these values, as `_attack`."""
+    """Attack one method of the client with these values, as `_attack` does."""
     session, user, namespace, memory = values
     ids = Ids(session, user, namespace, memory, **field.ids, made=field.made)
     said = await client_attacks.attack(client, name, METHODS[name], ids)
@@ -269,7 +269,7 @@ async def _attack_by_client(field: Field, client: AnyClient, name: str, values: 
 
 
 def _moved_block() -> bytes:
-    """Lines of another system with a block of the victim."""
+    """Lines of another system's export with a block of the victim."""
     block = {"label": "moved", "value": MARK, "description": "", "read_only": False, "limit": 5000, "chars": len(MARK), "tokens": 0}
     block |= {"version": 1, "created_at": TIME, "updated_at": TIME}
     header = {"kind": "header", "format": EXPORT_FORMAT, "version": EXPORT_VERSION, "user_id": "ana", "namespace": "work", "moved": True}
@@ -277,13 +277,13 @@ def _moved_block() -> bytes:
 
 
 def _without_bearer(guarded: Guarded, caller: httpx.AsyncClient) -> httpx.AsyncClient:
-    """The same caller, whose `Authorization` is for the model server behind the proxy."""
+    """The same caller, with an `Authorization` header for the model server behind the proxy."""
     headers = {name: value for name, value in caller.headers.items() if name in ("x-api-key", ACTING_USER_HEADER.lower())}
     return guarded.client(**{"x-api-key": caller.headers["authorization"].removeprefix("Bearer "), **headers})
 
 
 async def test_isolation_cases_cover_every_operation_tool_and_client_method() -> None:
-    """Done when 2 of the issue: an operation that no test of isolation covers is a failure."""
+    """Fail for an operation that no isolation test covers (acceptance criterion 2)."""
     document = create_app(load_settings()).openapi()
     known = {found["operationId"] for methods in document["paths"].values() for found in methods.values()}
     assert known == set(CASES)
@@ -328,7 +328,7 @@ async def test_hostile_ids_never_reveal_or_change_another_owners_data(field: Fie
 
 
 async def test_forged_owner_fields_never_reach_another_owners_data(field: Field) -> None:
-    """All that can name an id or an owner, forged one by one: as the schemas have them, so that a new field is attacked as it comes."""
+    """Forge every field that can name an id or an owner, one by one. The fields come from the schemas, so new fields are included."""
     before = await _state(field)
     count = 0
     for name in ALL:
@@ -341,7 +341,7 @@ async def test_forged_owner_fields_never_reach_another_owners_data(field: Field)
 
 @pytest.mark.parametrize("kind", ["clients", "blocking"])
 async def test_client_methods_never_reach_another_owners_data(field: Field, kind: str) -> None:
-    """The asynchronous client and its synchronous twin."""
+    """Covers the asynchronous and the synchronous client."""
     before = await _state(field)
     choose = random.Random(5)
     clients: list[AnyClient] = getattr(field, kind)
@@ -390,7 +390,7 @@ async def _carry_out_orders(guarded: Guarded) -> None:
 
 
 async def test_background_orders_reach_only_the_data_of_their_caller(field: Field, guarded: Guarded) -> None:
-    """What workers do for a caller: the orders of these attacks, carried out."""
+    """Workers carry out the orders of these attacks."""
     await _carry_out_orders(guarded)
     before = await _state(field)
     every = ["user", "client", "assistant", "tool", "import", "inference"]
@@ -416,11 +416,11 @@ async def test_background_orders_reach_only_the_data_of_their_caller(field: Fiel
 
 
 async def test_authorized_caller_sees_all_of_the_victims_data(field: Field, guarded: Guarded, upstream: Upstream) -> None:
-    """The other side: these attacks would find something if they came from somebody who may."""
+    """The counter-check: an authorized caller gets data with the same requests."""
     for limits in ({"users": ["ana"]}, {"namespaces": ["work", "home"]}, {"users": ["ana", "bo"], "namespaces": ["work"]}):
         friend = await guarded.caller("victim", "read", **limits)
         assert MARK in (await friend.get("/v1/working-memory/shared", params=WHERE)).text
-        if limits == {"users": ["ana"]}:  # Then no other than hers can be meant, within no namespace.
+        if limits == {"users": ["ana"]}:  # Then only hers matches, in no namespace.
             assert (await friend.get("/v1/working-memory/shared")).status_code == 200
         assert MARK in (await friend.get("/v1/long-term-memory/m-shared")).text
         assert MARK in (await friend.get(f"/v1/procedures/{field.ids['procedure']}")).text
@@ -443,7 +443,7 @@ async def test_authorized_caller_sees_all_of_the_victims_data(field: Field, guar
         headers = {"x-memory": "read", "x-memory-namespace": "work"}
         await _without_bearer(guarded, friend).post("/proxy/v1/chat/completions", json=call, headers=headers)
         assert MARK.encode() in upstream.last.body
-        # Within the same reach the attackers, who are of this tenant, too, may have said something of their own.
+        # Attackers of the same tenant may have stored their own memories within the same scope.
         assert "shared" in (await friend.get("/v1/working-memory/")).json()["sessions"]
         call = {"name": "get_long_term_memory", "arguments": {"memory_id": "m-shared"}}
         over_mcp = await friend.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})

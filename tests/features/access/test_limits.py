@@ -1,4 +1,4 @@
-"""Limits of a tenant apply to that tenant only (row S7): requests, memories, model tokens, sizes."""
+"""Test that limits of a tenant apply to that tenant only (row S7): requests, memories, model tokens, sizes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _client(rig: Rig) -> httpx.AsyncClient:
 
 
 class Clock:
-    """A clock that stands until it is moved."""
+    """A clock that the test moves."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -53,14 +53,14 @@ class Clock:
 
 
 async def _admitted(limit: RequestLimit, tenant: str, number: int) -> int:
-    """How many of so many requests at once are let in."""
+    """Return how many of the concurrent requests are admitted."""
     found = await asyncio.gather(*(limit.admit(tenant) for _ in range(number)), return_exceptions=True)
     assert all(one is None or isinstance(one, TooMany) for one in found)
     return sum(one is None for one in found)
 
 
 async def test_request_limit_is_shared_by_all_processes(rig: Rig) -> None:
-    """One request per hour flows in, so what is let in now is what the bucket held, however many processes share it."""
+    """The rate is one request per hour, so only the bucket's content is admitted, for any number of processes."""
     settings = LimitSettings.model_validate({"requests_per_minute": 1, "requests_burst": 60})
     limits = [RequestLimit(settings, LimitStore(rig.rt.client, rig.keys), Clock()) for _ in range(3)]
     found = await asyncio.gather(*(_admitted(limit, "busy", 100) for limit in limits))
@@ -85,7 +85,7 @@ async def test_refusal_names_retry_after_and_costs_no_redis_call(rig: Rig, monke
     assert asked == []
     monkeypatch.undo()
     clock.now += refused.value.retry_after
-    await rig.rt.client.hset(rig.keys.rate("busy"), "n", "1.0")  # what ten seconds of Redis' clock bring
+    await rig.rt.client.hset(rig.keys.rate("busy"), "n", "1.0")  # what the bucket gains in ten seconds of Redis time
     await limit.admit("busy")
 
 
@@ -128,7 +128,7 @@ async def test_http_flood_is_refused_without_affecting_another_tenant(make_rig: 
                 assert 1 <= int(answer.headers["retry-after"]) <= 61
         over_mcp = await http.post("/mcp", headers=keys["busy"], json={"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
         assert over_mcp.status_code == 429
-        # Whoever runs the server, and whoever watches it, is let in.
+        # Operators and monitoring are always admitted.
         assert (await http.get("/v1/auth/tokens", headers=operator)).status_code == 200
         assert {(await http.get("/v1/health", headers=keys["busy"])).status_code for _ in range(10)} == {200}
         config = MemoryClientConfig(base_url="http://localhost", api_key=keys["busy"]["x-api-key"], max_retries=2)
@@ -156,7 +156,7 @@ async def test_tenant_at_its_memory_limit_cannot_write_more_but_loses_nothing(ma
         assert len(await rig.stored()) == 8
         assert (await create("a", "b")).status_code == 200
         assert (await create("c")).status_code == 429
-        # Changing and deleting is no more memories, and makes room, which a look a moment later finds.
+        # Changes and deletions add no memory. A deletion makes room, which the next check a moment later sees.
         assert (await http.patch("/v1/long-term-memory/a", json={"text": "about another"})).status_code == 200
         assert (await http.delete("/v1/long-term-memory/", params={"memory_ids": ["m1", "m2"]})).status_code == 200
 
@@ -191,7 +191,7 @@ async def test_spent_daily_tokens_defer_extraction_and_report_the_reason(make_ri
         with pytest.raises(BudgetSpent) as spent:
             await metered.text([])
         assert 0 < spent.value.retry_after <= 24 * 3600
-        # Another tenant's work goes on, and this one's when the day is over: nothing was lost.
+        # Another tenant's work continues. This tenant's work continues on the next day, and nothing is lost.
         await say(CALM, "Bern")
         await rig.work()
         calls = lookalike.calls["chat"]

@@ -1,4 +1,4 @@
-"""The server calls only addresses that its operator configured, whatever callers and model servers send (row S6)."""
+"""Test that the server calls only addresses from its operator's settings, whatever callers and model servers send (row S6)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.features.access.tool_cases import TOOL_CASES
 
 @dataclass
 class Ear:
-    """A server that hears who calls, and answers a redirect to `location`, or nothing."""
+    """A server that records its callers, and answers with a redirect to `location` or with nothing."""
 
     location: str = ""
     port: int = 0
@@ -57,7 +57,7 @@ async def ear(location: str = "") -> AsyncGenerator[Ear]:
 
 
 async def test_addresses_in_requests_are_never_called(guarded: Guarded) -> None:
-    """As an id, a filter, a name, a text: in every operation and every tool."""
+    """Send the address as an id, a filter, a name and a text, in every operation and every tool."""
     caller = await guarded.caller("fetcher", "admin")
 
     async def ask(name: str, method: str, path: str, params: dict[str, Any], body: Any) -> None:
@@ -72,8 +72,8 @@ async def test_addresses_in_requests_are_never_called(guarded: Guarded) -> None:
             for name, cases in (CASES | TOOL_CASES).items():
                 for case in cases(ids):
                     if "compact" in name:
-                        continue  # waits for a worker, and takes no address
-                    if name == "purge_source":  # waits for one, too: seconds, in which others are asked
+                        continue  # waits for a worker, and accepts no address
+                    if name == "purge_source":  # waits for a worker, too: several seconds
                         waiting.create_task(ask(name, *case))
                     else:
                         await ask(name, *case)

@@ -1,4 +1,4 @@
-"""JSON Web Tokens: how claims become a principal, and every known way to forge a token (row S4)."""
+"""Test JSON Web Tokens: how claims become a principal, and every known way to forge a token (row S4)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _jwks(**more: Any) -> bytes:
 
 
 class Provider:
-    """Stands for the login provider: answers with its keys, or not."""
+    """A fake login provider: it returns its keys, or fails."""
 
     def __init__(self) -> None:
         self.answer: bytes | Exception = _jwks()
@@ -84,7 +84,7 @@ def _by_hand(header: dict[str, Any], body: dict[str, Any], signature: bytes = b"
 
 
 def _hmac_with_public_key(body: dict[str, Any]) -> str:
-    """RS/HS confusion: the public key, which everybody has, used as the secret of an HMAC. (PyJWT itself refuses to make one.)"""
+    """RS/HS confusion: the public key as the secret of an HMAC. (PyJWT itself refuses to make such a token.)"""
     import hashlib
     import hmac
 
@@ -270,7 +270,7 @@ def test_start_fails_if_the_configuration_cannot_verify_tokens() -> None:
 
 @pytest.fixture
 async def keys_url() -> AsyncGenerator[tuple[str, list[str]]]:
-    """A server that has the provider's keys, and what it was asked for."""
+    """A server with the provider's keys, and the requests that it received."""
     import asyncio
 
     asked: list[str] = []
@@ -289,7 +289,7 @@ async def keys_url() -> AsyncGenerator[tuple[str, list[str]]]:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", asked
 
 
-async def test_oauth_works_through_the_whole_server(redis_url: str, keys_url: tuple[str, list[str]]) -> None:
+async def test_oauth_tokens_authorize_requests_and_a_401_names_the_provider(redis_url: str, keys_url: tuple[str, list[str]]) -> None:
     base, asked = keys_url
     settings = load_settings(
         KEY_PREFIX="auth-jwt",
@@ -356,7 +356,7 @@ async def test_keys_and_tokens_work_beside_each_other(redis_url: str, keys_url: 
 
 
 async def _finds_the_provider(client: httpx.AsyncClient, resource: str) -> None:
-    """As the MCP SDK's client does it after a 401: it reads where the metadata are, and checks that they are of this server."""
+    """Acts as the MCP SDK's client after a 401: it reads the metadata's address, and checks that the metadata is of this server."""
     refused: Any = await client.post("/team/mcp", json={})
     assert refused.status_code == 401
     told = extract_resource_metadata_from_www_auth(refused)

@@ -1,4 +1,4 @@
-"""Attacks on the console's login at a provider: forged answers, replays, foreign tokens and addresses."""
+"""Test attacks on the console's login at a provider: forged answers, replays, foreign tokens and addresses."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ async def test_wrong_missing_or_foreign_state_is_refused_before_the_provider_is_
         {**answer, "state": ""},
         {"code": answer["code"]},
         {**answer, "state": "ÿ\ud7ff"},
-        stolen,  # a victim's browser gets the attacker's answer: it would work in the attacker's account
+        stolen,  # an attacker's answer in a victim's browser would log the victim into the attacker's account
         {"error": "access_denied", "error_description": "<script>"},
     ]
     for each in forged:
@@ -143,7 +143,7 @@ async def test_login_never_leads_to_other_sites(next_page: str, provider: LoginP
     browser = browsers()
     finished = await finish(browser, await answer_of(provider, browser, next_page))
     assert 'content="0;url=/console"' in finished.text
-    # Nor if somebody else wrote the cookie.
+    # The same for a cookie that another party wrote.
     browser = browsers()
     answer = await answer_of(provider, browser)
     values = [*browser.cookies["agent_memory_login"].split(".")[:3], urlencode({"": next_page})[1:]]
@@ -152,7 +152,9 @@ async def test_login_never_leads_to_other_sites(next_page: str, provider: LoginP
     assert 'content="0;url=/console"' in finished.text
 
 
-async def test_page_with_markup_or_a_long_address_is_no_danger(provider: LoginProvider, browsers: Callable[[], httpx.AsyncClient]) -> None:
+async def test_login_target_is_escaped_and_too_long_ones_lead_to_the_start_page(
+    provider: LoginProvider, browsers: Callable[[], httpx.AsyncClient]
+) -> None:
     browser = browsers()
     finished = await finish(browser, await answer_of(provider, browser, '/console/people?q="><script>é;url=//evil.example'))
     assert "<script>" not in finished.text
@@ -194,7 +196,9 @@ async def test_answers_and_tokens_of_others_are_refused(
     assert not await is_logged_in(browser)
 
 
-async def test_user_without_a_role_is_told_so(provider: LoginProvider, browsers: Callable[[], httpx.AsyncClient]) -> None:
+async def test_login_of_a_user_without_a_role_is_refused_and_names_the_scope(
+    provider: LoginProvider, browsers: Callable[[], httpx.AsyncClient]
+) -> None:
     provider.access = {"scope": "openid"}
     browser = browsers()
     refused = await finish(browser, await answer_of(provider, browser))
@@ -225,7 +229,9 @@ async def test_session_has_the_rights_of_its_token_and_ends_with_it(
     assert (ended.status_code, ended.headers["location"]) == (303, "/console/login?next=%2Fconsole%2Fpeople")
 
 
-async def test_session_follows_the_settings_of_today(provider: LoginProvider, make_settings: MakeSettings, redis_url: str) -> None:
+async def test_session_ends_if_new_settings_remove_its_role_or_login(
+    provider: LoginProvider, make_settings: MakeSettings, redis_url: str
+) -> None:
     async with console(make_settings(**provider.settings), redis_url) as open_browser:
         browser = open_browser()
         await finish(browser, await answer_of(provider, browser))
@@ -271,7 +277,7 @@ async def test_confidential_console_sends_its_secret_only_in_a_header(make_setti
             assert (await finish(browser, await answer_of(provider, browser))).status_code == 401
 
 
-async def test_callback_is_below_public_url_whatever_host_a_request_names(
+async def test_callback_is_below_public_url_for_any_host_header(
     provider: LoginProvider, make_settings: MakeSettings, redis_url: str
 ) -> None:
     for url in ("https://memory.example/", "https://example.com/memory"):

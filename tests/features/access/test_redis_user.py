@@ -1,4 +1,4 @@
-"""The server runs with the Redis ACL user of docs/running/security.md, and over TLS (row S10)."""
+"""Test the server with the Redis ACL user of docs/running/security.md, and over TLS (row S10)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PASSWORD = "a-password-of-this-test"
 
 
 def documented(prefix: str) -> list[str]:
-    """The rules of the documented user, for another key prefix."""
+    """Return the rules of the documented user, for another key prefix."""
     found = re.search(r"^ACL SETUSER agent-memory on >\S+ (.+)$", PAGE.read_text(), re.MULTILINE)
     assert found is not None
     assert "-@dangerous" in found[1]
@@ -40,7 +40,7 @@ def documented(prefix: str) -> list[str]:
 
 
 async def lives(rig: Rig) -> None:
-    """A session and a memory go all their ways, through a worker, up to the erasure of their user."""
+    """Create, process and read a session and a memory through a worker, then erase their user."""
     stop = asyncio.Event()
     worker = asyncio.create_task(run_worker(rig.rt, rig.settings, stop))
     try:
@@ -77,7 +77,7 @@ async def test_documented_redis_acl_user_can_run_the_server_and_nothing_more(
         async with open_rig(url, local, counter, None, KEY_PREFIX=prefix) as rig:
             await lives(rig)
             refused = {(entry["reason"], entry["object"]) for entry in await admin.acl_log() if entry["username"] == prefix}
-            assert refused <= {("command", "info")}  # asked for its version only, and done without
+            assert refused <= {("command", "info")}  # the server only asks for the version, and works without an answer
             forbidden = (["KEYS", "*"], ["FLUSHALL"], ["CONFIG", "GET", "*"], ["GET", "am:other"], ["SET", "other", "x"], ["ACL", "LIST"])
             for command in forbidden:
                 with pytest.raises(NoPermissionError):
@@ -89,7 +89,7 @@ async def test_documented_redis_acl_user_can_run_the_server_and_nothing_more(
 
 @asynccontextmanager
 async def tls_in_front_of(redis_url: str, certificate: trustme.LeafCert) -> AsyncGenerator[int]:
-    """A port that speaks TLS and hands what it hears to Redis."""
+    """A port that speaks TLS and forwards to Redis."""
     place = urlsplit(redis_url)
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     certificate.configure_cert(context)
@@ -126,7 +126,7 @@ async def test_server_verifies_redis_certificates_over_tls(
         url = f"rediss://:{password}@127.0.0.1:{port}/0?ssl_ca_certs={tmp_path / 'ours'}"
         async with open_rig(url, local, counter, None) as rig:
             await lives(rig)
-        # Neither another authority's word counts, nor a certificate of another name, nor a plain connection.
+        # The server rejects another authority's certificate, another name's certificate, and a plain connection.
         for wrong in (url.replace("/ours", "/theirs"), url.split("?")[0], url.replace("rediss:", "redis:").split("?")[0]):
             with pytest.raises(StartupError):
                 async with open_runtime(make_settings(REDIS_COMMAND_TIMEOUT_SECONDS=2), wrong):

@@ -1,9 +1,8 @@
-"""A key limited in one dimension only cannot read or change shared state beyond its limit.
+"""Test that a key limited in one dimension cannot read or change shared state beyond its limit.
 
 Covers rules, schemas, views and orders.
 
-The requests are discovered: every API operation, every MCP tool and every operation of the compatible APIs, for
-each place of a tenant.
+The requests are discovered: every API operation, every MCP tool and every operation of the compatible APIs, for each place of a tenant.
 """
 
 from __future__ import annotations
@@ -45,10 +44,10 @@ PLACES: list[dict[str, str]] = [
 ]
 DOCUMENT = create_app(load_settings()).openapi()
 LIMITS = ({"agents": ["robot"]}, {"users": ["eve"]}, {"namespaces": ["home", "away"]})
-# What programs send to routes whose document says nothing of their bodies, and beside what it says.
+# Bodies for routes whose document does not describe them, and additional bodies.
 SENT = {"custom_instructions": "planted", "custom_categories": [{"mine": "planted"}], "supportingContext": "planted"}
 SENT |= {"entityContext": "planted", "containerTag": "ana", "user_id": "ana", "query": "secret tea", "text": "planted"}
-# The models of bodies, by the names of the handlers that read them.
+# Models of bodies, by the names of the handlers that read them.
 MEM0_BODIES: dict[str, type[BaseModel]] = {"_add": mem0.AddRequest, "_search": mem0.SearchBody, "_list_posted": mem0.ListRequest}
 SUPERMEMORY_BODIES: dict[str, type[BaseModel]] = {
     "_add": supermemory.Document,
@@ -71,14 +70,14 @@ SUPERMEMORY_BODIES: dict[str, type[BaseModel]] = {
 
 @dataclass
 class Shared:
-    """What a tenant shares, and its administrator."""
+    """Shared state of a tenant, and its administrator."""
 
     admin: httpx.AsyncClient
     guarded: Guarded
     ids: list[Ids]
-    """One for each operation that was given up."""
+    """One object for each dead operation."""
     before: dict[str, list[str]]
-    """What the tenant has, before the first attack and so after each."""
+    """State of the tenant before the first attack, and after each one."""
 
 
 def _ok(answer: httpx.Response) -> Any:
@@ -87,7 +86,7 @@ def _ok(answer: httpx.Response) -> Any:
 
 
 async def _give_up_all_work(guarded: Guarded) -> None:
-    """Brings every mark of the outbox where work stands that failed too often."""
+    """Move every mark of the outbox to the dead letters."""
     client, keys = guarded.runtime.client, guarded.runtime.keys
     for kind in (DueKind.ORDER, DueKind.DELETION, DueKind.SESSION, DueKind.MEMORY):
         for member in await client.zrange(keys.due(kind), 0, -1):
@@ -130,7 +129,7 @@ async def shared(guarded: Guarded) -> AsyncGenerator[Shared]:
 
 
 def _native(ids: Ids) -> Iterator[Case]:
-    """Every operation of our API, for every place that it can be told."""
+    """Yield every operation of our API, for every possible place."""
     takes = {
         operation["operationId"]: {parameter["name"] for parameter in operation.get("parameters", ()) if parameter["in"] == "query"}
         for methods in DOCUMENT["paths"].values()
@@ -153,7 +152,7 @@ def _tools(ids: Ids) -> Iterator[Case]:
 
 
 def _compatible(operations: Sequence[Operation], models: Mapping[str, type[BaseModel]]) -> Iterator[Case]:
-    """Every operation of another product's API, on what the tenant shares there."""
+    """Yield every operation of another product's API on the shared state of the tenant."""
     assert models.keys() <= {handler.__name__ for _, _, handler in operations}
     parts = {"namespace": "ana", "name": "ana", "kind": "user", "org": "default", "project": "mem0"}
     for method, path, handler in operations:
@@ -165,7 +164,7 @@ def _compatible(operations: Sequence[Operation], models: Mapping[str, type[BaseM
 
 
 def _marks(body: Any) -> list[str]:
-    """Everything in an answer that bears the mark."""
+    """Return all parts of a response that contain the mark."""
     if isinstance(body, dict):
         return [mark for value in body.values() for mark in _marks(value)]
     if isinstance(body, list):
@@ -174,7 +173,7 @@ def _marks(body: Any) -> list[str]:
 
 
 async def _state(shared: Shared) -> dict[str, list[str]]:
-    """What the tenant has: every reading operation without an id in its path, for every place; and what was given up."""
+    """Return the tenant's state: every read operation without an id in its path, for every place, and the dead letters."""
     state: dict[str, list[str]] = {}
     for path, methods in DOCUMENT["paths"].items():
         asked = [parameter for parameter in methods.get("get", {}).get("parameters", ()) if parameter["in"] != "header"]

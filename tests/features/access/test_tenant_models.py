@@ -1,6 +1,6 @@
-"""Embeddings count against the daily model tokens of a tenant (row S7).
+"""Test that embeddings count against the daily model tokens of a tenant (row S7).
 
-No memory is lost when the budget is spent.
+No memory is lost after the budget is spent.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ async def test_cached_vectors_cost_no_tokens(rig: Rig) -> None:
     embedder = _models(rig).embedder("busy")
     for number in range(20):
         await embedder.embed([f"number {number:02d}"])  # two tokens each
-        await embedder.embed([f"number {number:02d}"])  # remembered: none
+        await embedder.embed([f"number {number:02d}"])  # cached: none
     assert await _spent(rig) == 40
 
 
@@ -93,7 +93,7 @@ async def test_spent_budget_defers_vectors_and_search_falls_back_to_keywords(mak
         async def vectors(*ids: str) -> int:
             return await rig.rt.client.exists(*(rig.keys.vector(rig.rt[MemoryStore].mid(BUSY, each)) for each in ids))
 
-        # What is asked for first is had, as with a language model: the call that spends the last of it is finished.
+        # As with a language model, the call that spends the rest of the budget completes.
         await rig.rt[MemoryService].store(BUSY, [record(f"Anna lives in Oslo since {year}.", f"m{year}") for year in range(2000, 2010)])
         await rig.work()
         assert await vectors("m2000", "m2009") == 2
@@ -109,7 +109,7 @@ async def test_spent_budget_defers_vectors_and_search_falls_back_to_keywords(mak
         assert [one.id for one in found.memories][:1] == ["bees"]
         assert "LIMIT_MODEL_TOKENS_PER_DAY" in str(found.notices)
         assert not (await search(CALM, "who paints doors?")).notices
-        # The next day: nothing was lost.
+        # On the next day, nothing is lost.
         await rig.rt.client.hset(rig.keys.spent("busy"), "d", "1")
         await rig.make_due(DueKind.MEMORY)
         await rig.work()

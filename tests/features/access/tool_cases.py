@@ -1,4 +1,4 @@
-"""Hostile calls beside those of `hostile.py`: of each MCP tool, resource and prompt, and of each route that the OpenAPI document omits."""
+"""More hostile calls than in `hostile.py`: of MCP tools, resources and prompts, and of routes missing from the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -120,11 +120,11 @@ RESOURCE_CASES: dict[str, Callable[[Ids], list[Case]]] = {
         _mcp("prompts/get", name="what_do_you_know_about_me", arguments={"user_id": user}) for user in (i.user, "ana")
     ],
 }
-"""Of each template of MCP resources, and of each MCP prompt."""
+"""For each template of MCP resources, and for each MCP prompt."""
 
 
 def _model_calls(i: Ids, path: str) -> list[Case]:
-    """Calls to a model through the proxy, which would add the victim's memories, or store messages in her session."""
+    """Calls to a model through the proxy, which would add the victim's memories or store messages in her session."""
     asked = {"role": "user", "content": "What do I drink? Which secret tea?"}
     body = {"model": "m", ("input" if path.endswith("responses") else "messages"): [asked]}
     headers = [{"x-memory-namespace": namespace, "x-memory-agent": agent} for namespace in (i.namespace, "work") for agent in ("", "coach")]
@@ -135,7 +135,7 @@ def _model_calls(i: Ids, path: str) -> list[Case]:
 
 
 def _connection(i: Ids) -> dict[str, str]:
-    """A request of an app to connect, as the victim's app."""
+    """A connection request by an app that pretends to be the victim's app."""
     app = {"client_id": i.made["app"], "redirect_uri": "https://evil.example/callback", "resource": "http://127.0.0.1/mcp"}
     return app | {"response_type": "code", "code_challenge": i.session, "code_challenge_method": "S256", "state": i.user, "scope": i.memory}
 
@@ -161,4 +161,4 @@ UNLISTED: dict[str, Callable[[Ids], list[Case]]] = {
     ],
     "/revoke": lambda i: [("POST", "/revoke", {}, Sent(data={"token": token, **_connection(i)})) for token in (i.token, i.memory)],
 }
-"""Of each route that the OpenAPI document omits: requests with hostile ids."""
+"""For each route missing from the OpenAPI document: requests with hostile ids."""

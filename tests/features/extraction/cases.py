@@ -27,7 +27,7 @@ SCOPE = scope_of_work("default")
 
 
 def write_script(lookalike: Lookalike) -> None:
-    """Gives the model the answers of all cases."""
+    """Script the model's answers for all cases."""
     scripted = lookalike.scripted
     scripted.silent = True
     yesterday = (datetime.now(UTC) - timedelta(days=1)).date().isoformat()
@@ -51,7 +51,7 @@ def write_script(lookalike: Lookalike) -> None:
 
 @dataclass
 class Memory:
-    """What a user has in the store: current memories, what is history, and the evidence of each, read from Redis alone."""
+    """The stored data of a user: current memories, history, and the evidence of each, read from Redis alone."""
 
     current: list[StoredMemory] = field(default_factory=list)
     history: list[StoredMemory] = field(default_factory=list)
@@ -59,7 +59,7 @@ class Memory:
 
 
 async def read_memories(runtime: Runtime, keys: Keys) -> dict[str, Memory]:
-    """Everything but messages, by user."""
+    """Return everything but messages, by user."""
     names = [key.decode() async for key in runtime.client.scan_iter(match=keys.root + "[mh]:*", count=1000)]
     async with runtime.client.pipeline(transaction=False) as pipe:
         for name in names:
@@ -83,7 +83,7 @@ async def read_memories(runtime: Runtime, keys: Keys) -> dict[str, Memory]:
 
 @dataclass
 class Conversation:
-    """One case, driven through HTTP as a user of its own."""
+    """One case, sent over HTTP with its own user."""
 
     api: MemoryAPIClient
     runtime: Runtime
@@ -93,11 +93,11 @@ class Conversation:
 
     @property
     def user(self) -> str:
-        """The case's user."""
+        """Return the case's user."""
         return self.case["name"]
 
     async def run(self) -> None:
-        """All steps, each worked off before the next."""
+        """Run all steps; finish the work of each before the next."""
         if "rules" in self.case:
             await self.api.put_extraction_rules(ExtractionRules.model_validate(self.case["rules"]), user_id=self.user)
         if "strategy" in self.case:
@@ -144,7 +144,7 @@ class Conversation:
         await wait_until(settled, f"the work on {self.user!r}")
 
     async def failure(self) -> str:
-        """Why the last try of its session's extraction failed, as its operation shows it."""
+        """Return the reason for the last failed extraction of the session, from its operation."""
         member = self.keys.sid(SCOPE.tenant, SessionRef("one", None, self.user))
         operation = await self.api.get_operation(f"{DueKind.EXTRACTION}-{member}")
         return (operation and operation.reason) or ""

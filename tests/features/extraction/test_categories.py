@@ -1,4 +1,4 @@
-"""Categories of statements if no model is configured."""
+"""Test the categories of statements if no model is configured."""
 
 from __future__ import annotations
 

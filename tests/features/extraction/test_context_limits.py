@@ -1,4 +1,4 @@
-"""A model whose context is smaller than assumed.
+"""Test extraction with a model whose context is smaller than assumed.
 
 Work is split, and no refused request is repeated, whatever the server's wording.
 """
@@ -43,13 +43,13 @@ async def facts(rig: Rig) -> list[str]:
 
 
 async def aside(rig: Rig) -> list[OperationRecord]:
-    """The batches that extraction gave up."""
+    """Return the batches that extraction gave up."""
     kind = OperationKind.EXTRACTION
     return (await rig.rt[OperationService].list_operations(SCOPE, state=OperationState.DEAD, kind=kind, offset=0, limit=10)).operations
 
 
 def sent_twice(lookalike: Lookalike) -> list[dict[str, Any]]:
-    """The refused requests that came again."""
+    """Return the refused requests that were sent again."""
     counted = Counter(json.dumps(body, sort_keys=True) for body in lookalike.bodies("chat"))
     return [body for body in lookalike.context.refused if counted[json.dumps(body, sort_keys=True)] > 1]
 
@@ -65,7 +65,7 @@ async def test_long_session_is_extracted_completely_despite_a_small_context(
         assert await facts(rig) == sorted(f"User said: {text}" for text in SAID)
         assert sent_twice(lookalike) == []
         refused = len(lookalike.context.refused)
-        # One refusal teaches a limit that is named; one that is not is found by halves.
+        # If the refusal names a limit, one refusal is enough. Otherwise the server halves the size until a request fits.
         assert refused <= (4 if wording in NAME_NO_LIMIT else 2)
         assert lookalike.calls["chat"] <= 30
         assert await rig.rt.outbox.reasons(X) == {}
@@ -114,7 +114,7 @@ async def test_server_is_asked_for_its_limit_once_and_never_during_a_request(
 
 
 async def test_failed_limit_query_falls_back_to_the_assumed_limit(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
-    """Nothing tells anything: as most servers of the wide world."""
+    """The server reports no limit, as most servers."""
     async with make_rig(chat, **OFF) as rig:
         await rig.append("s", *SAID[:3])
         await rig.work()
@@ -193,7 +193,7 @@ async def test_model_without_room_for_the_instructions_becomes_a_dead_letter(
         ).operations
         assert dead
         assert all(one.reason is not None and "ContextExceeded" in one.reason for one in dead)
-        # What comes later is not held up by what stepped aside, and what stepped aside is taken when there is room.
+        # Later messages do not wait for the batch that was set aside, and a replay extracts that batch once it fits.
         lookalike.context.tokens = None
         chat.context.note_limit(None)
         chat.context._learned = None  # pyright: ignore[reportPrivateUsage] - as an hour later
@@ -288,12 +288,12 @@ async def test_reconciliation_is_split_if_many_memories_do_not_fit(make_rig: Mak
 
 
 async def test_extraction_is_split_if_the_answer_does_not_fit(make_rig: MakeRig, make_chat: Any, lookalike: Lookalike) -> None:
-    """The prompt has room and the answer has none: it is cut off by the end of the context."""
+    """The prompt fits but the answer does not: the end of the context cuts it off."""
     lookalike.context.tokens, lookalike.context.tells = 3000, "vllm"
     chat = await make_chat(GENERATION_MODEL="any-name")
     lookalike.context.wording = "llama.cpp"
     async with make_rig(chat, **OFF) as rig:
-        # Each message holds many facts, by far more than the messages themselves.
+        # The facts of each message are much longer than the message itself.
         for text in SAID[:12]:
             lookalike.scripted.facts[text] = [{"text": f"{text}, and fact {letter} of it"} for letter in "abcdefgh"]
         await rig.append("s", *SAID[:12])

@@ -1,4 +1,4 @@
-"""Each scripted conversation must end in exactly the expected facts, history and evidence.
+"""Test that each scripted conversation ends in exactly the expected facts, history and evidence.
 
 One server runs them all.
 """
@@ -73,7 +73,7 @@ async def talked(redis_url: str) -> AsyncGenerator[Talked, None]:
 
 
 async def _everything(runtime: Runtime) -> str:
-    """All that is kept in long-term memory, as one text."""
+    """Return the long-term memory as one text."""
     parts: list[str] = []
     async for key in runtime.client.scan_iter(match=f"{PREFIX}:*", count=1000):
         place = key.decode().split(":")[2]
@@ -141,7 +141,7 @@ async def test_conversation_leaves_exactly_the_expected_memories(talked: Talked,
 
 
 async def test_each_batch_costs_at_most_two_model_calls(talked: Talked) -> None:
-    """One for the facts, at most one for what they do to the others; a batch that failed is asked about again."""
+    """One call for the facts, and at most one for decisions about existing memories. A failed batch is sent again."""
     prompts = [body["messages"][-1]["content"] for body in talked.model.bodies("chat")]
     new = [_texts(prompt.split("New messages", 1)[-1]) for prompt in prompts if "New messages" in prompt]
     notes = [_texts(prompt.split("New notes", 1)[-1]) for prompt in prompts if "New notes" in prompt]

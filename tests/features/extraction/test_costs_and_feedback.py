@@ -1,4 +1,4 @@
-"""Remembering has a bounded cost at the model server, and a memory prompt that comes back is not remembered."""
+"""Test that extraction has a bounded cost at the model server, and that a returned memory prompt adds no memory."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ async def served(redis_url: str) -> AsyncGenerator[tuple[MemoryAPIClient, Lookal
 
 
 async def everything(api: MemoryAPIClient, user: str) -> dict[str, Any]:
-    """All current memories of a user, messages included, by id."""
+    """Return all current memories of a user, including messages, by id."""
     found = api.search_all_long_term_memories("", user_id={"eq": user}, batch_size=100)
     return {record.id: (record.text, record.extracted_from) async for record in found}
 
 
 async def flushed(api: MemoryAPIClient, session: str, user: str) -> None:
-    """Returns when nothing of a session waits any more."""
+    """Wait until a session has no pending work."""
     assert (await api.flush_working_memory(session, user_id=user, wait=20)).status == "ok"
 
 
@@ -63,7 +63,7 @@ async def test_memory_prompts_sent_back_add_no_memory(served: tuple[MemoryAPICli
         listed = next(one.content for one in back if "Long term memories" in one.content)
         quoted = "\n".join(f"> {line}" for line in listed.splitlines() if line.startswith((" - ", "- ")))
         back.append(MemoryMessage(role="assistant", content=quoted))
-        # As a program would that keeps a window: everything that it showed to its model goes into the session again, under new ids.
+        # Like a program with a window: it stores everything that it showed to its model in the session again, under new ids.
         await api.append_messages("talk", back[-12:] if number % 2 else [one for one in back if one.role != "user"][-4:], user_id="fed")
         await flushed(api, "talk", "fed")
     assert await everything(api, "fed") == before

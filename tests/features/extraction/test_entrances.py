@@ -1,4 +1,4 @@
-"""The same text, written twice through any two entrances, is one memory with two pieces of evidence.
+"""Test that the same text, written through any two entrances, is one memory with two pieces of evidence.
 
 One server runs every ordered pair.
 """
@@ -38,13 +38,13 @@ PREFIX = "entrances"
 
 
 def text_of(user: str) -> str:
-    """What is said: of each user something else, so that no batch of the embedder helps another."""
+    """The texts: a different one for each user, so that no batch of the embedder serves two users."""
     return f"The boat of {user} lies in Bergen"
 
 
 @dataclass
 class Server:
-    """A server with everything, and the entrances of it."""
+    """A server with all features, and its entrances."""
 
     url: str
     redis_url: str
@@ -57,34 +57,34 @@ class Server:
     mcp: Session | None = None
 
     async def create(self, user: str, n: int) -> None:
-        """REST, with no more than a program must say."""
+        """REST, with required fields only."""
         body = {"memories": [{"id": f"{user} {n}", "text": text_of(user), "user_id": user}]}
         assert (await self.http.post("/v1/long-term-memory/", json=body)).status_code == 200
 
     async def episodic(self, user: str, n: int) -> None:
-        """REST, as another type."""
+        """REST, with another memory type."""
         record = ClientMemoryRecord(id=f"{user} {n}", text=text_of(user), user_id=user, memory_type="episodic")
         await self.api.create_long_term_memory([record])
 
     async def in_session(self, user: str, n: int) -> None:
-        """PUT of a session that holds a memory; its type is what it is unless somebody says one: "message"."""
+        """PUT of a session with a memory, which has the default type unless the request names one: "message"."""
         body = {"user_id": user, "messages": [], "memories": [{"id": f"{user} {n}", "text": text_of(user)}]}
         assert (await self.http.put(f"/v1/working-memory/held-{n}", json=body)).status_code == 200
         self.sessions.add((user, f"held-{n}"))
 
     async def message(self, user: str, n: int) -> None:
-        """Somebody says so, word for word."""
+        """A user message with exactly this text."""
         await self.api.append_messages("chat", [MemoryMessage(role="user", content=text_of(user), id=f"{n}")], user_id=user)
         self.sessions.add((user, "chat"))
 
     async def elsewhere(self, user: str, n: int) -> None:
-        """Somebody says so in a session of its own, on a day of its own."""
+        """A user message in a separate session, on a separate day."""
         said = MemoryMessage(role="user", content=text_of(user), id=f"{n}", created_at=datetime(2024, 3, 1 + n, tzinfo=UTC))
         await self.api.append_messages(f"of day {n}", [said], user_id=user)
         self.sessions.add((user, f"of day {n}"))
 
     async def extraction(self, user: str, n: int) -> None:
-        """Somebody says so in other words, and a model reads it out of them."""
+        """A user message in other words, from which a model extracts the text."""
         said = f"By the way, part {n}: {user} keeps a boat, and it lies over in Bergen!"
         self.model.scripted.facts[said] = [{"text": text_of(user), "type": "semantic", "speaker": user, "slot": "boat_place"}]
         await self.api.append_messages(f"talk-{n}", [MemoryMessage(role="user", content=said, id=f"said-{n}")], user_id=user)
@@ -97,11 +97,11 @@ class Server:
         assert (await self.mcp.call("create_long_term_memories", memories=[memory]))["status"] == "ok"
 
     async def eager_tool(self, user: str, n: int) -> None:
-        """The tool that a program's model calls, to remember at once."""
+        """The client tool that stores a memory at once."""
         await self._tool("eagerly_create_long_term_memory", {"memories": [{"text": text_of(user), "memory_type": "semantic"}]}, user, n)
 
     async def lazy_tool(self, user: str, n: int) -> None:
-        """The tool that a program's model calls, to remember by way of the session."""
+        """The client tool that stores a memory through the session."""
         await self._tool("lazily_create_long_term_memory", {"text": text_of(user), "memory_type": "episodic"}, user, n)
         self.sessions.add((user, f"tools-{n}"))
 
@@ -115,7 +115,7 @@ class Server:
         await self.runtime.client.hset(f"{PREFIX}-old-{n}:{record['id']}", mapping=hashed(record, None))  # pyright: ignore[reportGeneralTypeIssues]
 
     async def moved_in(self, n: int) -> None:
-        """Moves what stands in the old layout, and takes it away there, so that nothing but these is moved."""
+        """Migrate all data in the old layout, and delete it there, so that each migration moves only new data."""
         client, embedder = self.runtime.client, SharedEmbedder(self.runtime.embedder)
         report = await move(Rig(self.runtime, self.settings, embedder), self.redis_url, prefixes=OldPrefixes(memories=f"{PREFIX}-old-{n}"))
         assert report.imported.get("memory", 0) + report.present.get("memory", 0) == len(ENTRANCES), report
@@ -123,7 +123,7 @@ class Server:
             await client.delete(key)
 
     async def user_import(self, user: str, n: int) -> None:
-        """The export of a user of another server, brought in as this one."""
+        """Import the export of another server's user as this user."""
         there = f"{user} there {n}"
         await self.create(there, n)
         lines = [line async for line in self.api.export_user(there)]
@@ -134,7 +134,7 @@ class Server:
         assert not report.problem_count, report
 
     async def worked_off(self) -> None:
-        """Returns when nothing of the sessions waits any more."""
+        """Wait until no session has pending work."""
         sessions, self.sessions = self.sessions, set()
         some = asyncio.Semaphore(8)
 
@@ -195,7 +195,7 @@ PAIRS = list(product(ENTRANCES, ENTRANCES))
 
 @dataclass
 class Kept:
-    """What search, list and get have of a text, and what it rests on."""
+    """Return what search, list and get return for a text, and its evidence."""
 
     found: list[MemoryRecord]
     listed: int
@@ -204,7 +204,7 @@ class Kept:
 
 @pytest.fixture(scope="module")
 async def kept(server: Server) -> dict[tuple[str, str], Kept]:
-    """What is there after all pairs, each of a user of its own: all first halves at once, then all second ones."""
+    """Return the results of all pairs, each with its own user: write all first halves at once, then all second halves."""
     users = {pair: f"{pair[0]} then {pair[1]}" for pair in PAIRS}
     some = asyncio.Semaphore(8)
 

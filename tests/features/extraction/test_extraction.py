@@ -1,4 +1,4 @@
-"""Extraction writes the facts and the cursor together or not at all."""
+"""Test that extraction writes the facts and the cursor together or not at all."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def cursor(rig: Rig) -> int:
 
 
 def answering(chat: OpenAIChat, monkeypatch: pytest.MonkeyPatch, *answers: dict[str, Any]) -> None:
-    """Lets the model answer these facts, one after the other, then none; what it is asked about what is remembered it answers with ADD."""
+    """Script the model: it returns these facts one after the other, then none, and decides ADD for each."""
     left = list(answers)
 
     async def structured(messages: Any, answer: Any, **__: Any) -> Any:
@@ -156,7 +156,7 @@ async def test_deleted_fact_is_not_extracted_again_after_a_replay(make_rig: Make
         (one,) = await facts(rig)
         await rig.rt[MemoryService].delete(SCOPE, [one.id])
         assert journal is not None
-        # The first worker died before it said that it was done: the cursor goes back as it never does, and all is done again.
+        # The first worker died before it reported success: the cursor returns to its former position, and all work runs again.
         await rig.rt.client.hset(rig.keys.session(rig.sid(REF)).journal, "je", "0")
         await extract_facts(rig.rt, rig.sid(REF))
         assert await facts(rig) == []
@@ -164,7 +164,7 @@ async def test_deleted_fact_is_not_extracted_again_after_a_replay(make_rig: Make
 
 
 @pytest.mark.parametrize("change", ["delete", "delete and write", "append", "put"])
-async def test_session_change_during_extraction_is_respected(
+async def test_append_or_delete_during_extraction_takes_effect(
     make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike, change: str
 ) -> None:
     async with make_rig(chat, **OFF) as rig:
@@ -198,7 +198,7 @@ async def test_parallel_workers_store_each_fact_once(make_rig: MakeRig, chat: Op
 
 
 async def test_parallel_extraction_and_promotion_lose_no_message(make_rig: MakeRig, chat: OpenAIChat) -> None:
-    """Each trims the journal only as far as both are; what one reads is never shifted under it by the other."""
+    """Both trim the journal only up to the messages that both have processed. Neither shifts what the other reads."""
     async with make_rig(chat, EXTRACTION_DEBOUNCE_SECONDS="0", EXTRACTION_BATCH_TOKENS=100) as rig:
 
         async def write() -> None:

@@ -1,4 +1,4 @@
-"""When the extraction model is called: by time, by tokens, at the end of a session. It never receives secrets."""
+"""Test when the extraction model is called: by time, by tokens, or at the end of a session. It never receives secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which messages support a fact, and which facts no message supports."""
+"""Test which messages support a fact, and which facts no message supports."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def said(lines: list[str]) -> list[ExtractionMessage]:
     ],
 )
 @pytest.mark.parametrize("habit", ["none", "batch"])
-def test_fact_source_is_found_whatever_messages_the_model_cites(fact: str, source: list[int], habit: str) -> None:
+def test_fact_source_is_found_for_any_cited_messages(fact: str, source: list[int], habit: str) -> None:
     messages = said(BATCH)
     cited: list[int] = [] if habit == "none" else list(range(len(messages)))
     assert Grounds(messages).find(fact, [], cited) == source
@@ -158,7 +158,7 @@ def _cases(name: str) -> list[Any]:
 
 
 def test_facts_of_a_perfect_model_are_all_accepted() -> None:
-    """Each fact of the scenarios, cited, and uncited among all messages of its day."""
+    """Check each fact of the scenarios, with a citation, and without one among all messages of its day."""
     refused: list[str] = []
     count = 0
     for scenario in _cases("prompt_scenarios.yaml"):

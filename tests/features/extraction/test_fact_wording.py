@@ -1,4 +1,4 @@
-"""Whether two facts of one slot have the same meaning."""
+"""Test whether two facts of one slot have the same meaning."""
 
 from __future__ import annotations
 

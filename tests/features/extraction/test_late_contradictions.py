@@ -1,4 +1,4 @@
-"""The late pass finds contradictions between facts that were never compared.
+"""Test that the late pass finds contradictions between facts that were never compared.
 
 It runs while the tenant is idle, and its changes can be undone.
 """
@@ -25,7 +25,7 @@ from tests.support.rig import SCOPE, MakeRig, Rig, record
 
 WHEN = datetime(2025, 3, 1, tzinfo=UTC)
 TURIN, OSLO = "Ada lives in Turin", "Ada lives in Oslo"
-# An answer that is unusable is asked for once more.
+# An unusable answer is requested once more.
 TRIES_PER_CALL = 2
 
 
@@ -34,7 +34,7 @@ def said(text: str, day: int, memory_id: str | None = None, **more: Any) -> Memo
 
 
 async def settled(rig: Rig, *records: MemoryRecord) -> None:
-    """Stores memories by themselves, as callers do, and does what is due of them."""
+    """Store memories as callers do, and run the due work."""
     for memory in records:
         await rig.remember(memory)
     await rig.work()
@@ -56,7 +56,7 @@ async def changes(rig: Rig, state: str) -> list[Change]:
 
 @pytest.fixture
 def ends(lookalike: Lookalike) -> Lookalike:
-    """A model that says of Oslo that it ends Turin."""
+    """A model that decides that the Oslo fact ends the Turin fact."""
     lookalike.scripted.decisions[OSLO] = ["SUPERSEDE", TURIN]
     return lookalike
 
@@ -148,7 +148,7 @@ async def test_a_rejected_proposal_is_not_made_again(make_rig: MakeRig, chat: Op
 
 
 async def forget_what_was_judged(rig: Rig) -> None:
-    """As if the worker had died after its write: neither the pairs nor the cursor are remembered."""
+    """As if the worker had died after its write: neither the pairs nor the cursor are stored."""
     for key in await rig.raw_keys():
         if key.startswith("apart:"):
             await rig.rt.client.delete(rig.keys.root + key)

@@ -1,4 +1,4 @@
-"""Answers of weak and slow models: a bad fact does not affect the others, and slow answers shrink the prompts."""
+"""Test the answers of weak and slow models: a bad fact does not affect the others, and slow answers shrink the prompts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def facts(rig: Rig) -> list[str]:
 
 
 async def extraction_of(rig: Rig, session_id: str) -> OperationRecord:
-    """The operation of a session's extraction."""
+    """Return the operation of a session's extraction."""
     operations = rig.rt[OperationService]
     (sid,) = {mark.member for mark in operations.session_marks(SCOPE, SessionRef(session_id, None, None))}
     return await operations.get_operation(SCOPE, f"extraction-{sid}")
@@ -45,7 +45,7 @@ async def test_bad_facts_are_skipped_and_reported_while_good_ones_are_stored(
         await rig.append("s", text)
         await rig.work()
         assert await facts(rig) == sorted(fact["text"] for fact in good)
-        assert lookalike.calls["chat"] == 1  # no repair: the good ones count as they are
+        assert lookalike.calls["chat"] == 1  # no repair: the good facts are accepted
         (notice,) = (await extraction_of(rig, "s")).notices
         assert notice.startswith("3 facts")
         assert "4000 characters" in notice
@@ -77,7 +77,7 @@ async def test_facts_without_a_valid_decision_are_added(
 async def test_timeouts_shrink_the_prompts_of_every_worker(
     make_rig: MakeRig, make_chat: Callable[..., Awaitable[OpenAIChat]], lookalike: Lookalike
 ) -> None:
-    # Of the prompt about forty messages two seconds pass until the first token, of that about half of them 1.3.
+    # The first token takes two seconds for a prompt with forty messages, and 1.3 seconds for half of them.
     lookalike.read_seconds_per_token = 0.0006
     first, second = await make_chat(MODEL_TIMEOUT_SECONDS=1.8), await make_chat(MODEL_TIMEOUT_SECONDS=1.8)
     async with make_rig(first, **OFF) as rig:

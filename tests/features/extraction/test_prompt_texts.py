@@ -1,4 +1,4 @@
-"""The prompts word for word: a changed prompt fails a test, so that its version changes too.
+"""Compare the prompts word for word: a changed prompt fails a test, so that its version changes too.
 
 `python -m tests.features.extraction.test_prompt_texts` writes the files.
 """
@@ -51,7 +51,7 @@ PROMPTS: dict[str, tuple[str, list[ChatMessage]]] = {
 
 
 def shown(version: str, messages: list[ChatMessage]) -> str:
-    """A prompt as its file has it."""
+    """Return a prompt from its file."""
     return "\n\n".join([f"# {version}", *(f"## {message.role}\n{message.content}" for message in messages)]) + "\n"
 
 

@@ -1,6 +1,6 @@
-"""With REVIEW_SUPERSESSIONS a conversation supersedes no fact by itself.
+"""Test that with REVIEW_SUPERSESSIONS a conversation supersedes no fact by itself.
 
-A person approves or rejects each proposal.
+A reviewer approves or rejects each proposal.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Extraction rules over HTTP: one set for each place, replaced as a whole."""
+"""Test extraction rules over HTTP: one set for each place, replaced as a whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real small model with little context: whatever it answers, the work finishes and no request is repeated."""
+"""Test extraction with a real small model and little context: for any answers, the work finishes and no request is repeated."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from agent_memory_client.models import OperationKind, OperationState
 from tests.support.rig import SCOPE, MakeRig
 from tests.support.small_model import small_model
 
-# On a machine that does other things as well a call of a second or two takes its time; a model that is away would be asked again.
+# On a busy machine a call takes a second or two. The server would call an unavailable model again.
 pytestmark = [pytest.mark.real_model, pytest.mark.slow, pytest.mark.timeout(900)]
 MODEL = "smollm2"
-# What a batch cannot be asked about steps aside after one try, so that any request that comes again is one too many.
+# A batch that does not fit is set aside after one attempt, so every repeated request is a defect.
 _SETTINGS: dict[str, Any] = {"EXTRACTION_DEBOUNCE_SECONDS": "0", "WORKER_MAX_ATTEMPTS": "1"}
 _TALK = [
     "My name is Anna and I live in Oslo with my two cats, Miso and Ponzu.",
@@ -38,14 +38,14 @@ _LONG = "The museum by the river shows old maps of the town, and its keeper told
 
 @pytest.fixture(scope="module", params=[2048, 8192])
 def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Generator[tuple[str, int]]:
-    """The address of the model's server and the tokens of its context."""
+    """Return the address of the model's server and its context size in tokens."""
     with small_model(request.param, tmp_path_factory.mktemp("model") / "log.txt") as url:
         yield url, request.param
 
 
 @pytest.fixture
 def requests(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
-    """Every request that goes to the model's server, with the status of its answer."""
+    """Record every request to the model's server with the status of its answer."""
     seen: list[tuple[str, int]] = []
     send = httpx2.AsyncClient.send
 
@@ -63,7 +63,7 @@ async def _open(url: str, counter: TokenCounter) -> OpenAIChat:
     return await OpenAIChat.open(load_settings(OPENAI_BASE_URL=url, GENERATION_MODEL=MODEL, MODEL_TIMEOUT_SECONDS=500), counter=counter)
 
 
-# With room for everything it is asked in tests/evaluation/test_weak_model_scenarios.py.
+# tests/evaluation/test_weak_model_scenarios.py uses a large enough context.
 @pytest.mark.parametrize("served", [2048], indirect=True)
 async def test_extraction_finishes_a_session_with_a_small_real_model(
     make_rig: MakeRig, served: tuple[str, int], counter: TokenCounter, requests: list[tuple[str, int]]
@@ -77,7 +77,7 @@ async def test_extraction_finishes_a_session_with_a_small_real_model(
             await rig.make_due(DueKind.EXTRACTION)
             await rig.work()
         stored = await rig.stored()
-        # Each is a memory, or the evidence of a fact in its very words: what a real model answers decides which.
+        # Each message is a memory, or evidence of a fact with the same words; this depends on the real model's answers.
         assert {one.text.strip() for one in stored} >= {text.strip() for text in said}
         state = await rig.rt[SessionStore].get(SCOPE, SessionRef("s"))
         assert state is not None
@@ -96,7 +96,7 @@ async def test_extraction_finishes_a_session_with_a_small_real_model(
 async def test_limit_that_is_too_high_is_corrected_by_one_refusal(
     served: tuple[str, int], counter: TokenCounter, requests: list[tuple[str, int]]
 ) -> None:
-    """As with a server that does not tell it."""
+    """The server does not report its limit."""
     url, context = served
     settings = load_settings(OPENAI_BASE_URL=url, GENERATION_MODEL=MODEL, MODEL_CONTEXT_WINDOWS={MODEL: 100_000})
     chat = await OpenAIChat.open(settings, counter=counter)
@@ -110,7 +110,7 @@ async def test_limit_that_is_too_high_is_corrected_by_one_refusal(
     await chat.close()
 
 
-async def test_server_runs_a_real_model(served: tuple[str, int]) -> None:
+async def test_small_model_server_runs_a_model_with_100_million_parameters(served: tuple[str, int]) -> None:
     async with httpx.AsyncClient() as client:
         (model,) = (await client.get(f"{served[0]}/models")).json()["data"]
     assert model["meta"]["n_params"] > 100_000_000

@@ -1,4 +1,4 @@
-"""The whole worker over a real Redis: outbox, relay, docket and tasks."""
+"""Test the whole worker over a real Redis: outbox, relay, docket and tasks."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ QUICK = {"WORKER_RETRY_BASE_SECONDS": 0.01, "WORKER_RETRY_MAX_SECONDS": 0.02, "W
 
 @asynccontextmanager
 async def working(rig: Rig, count: int = 1) -> AsyncGenerator[asyncio.Event]:
-    """Workers in this process."""
+    """Run workers in this process."""
     stop = asyncio.Event()
     rig.workers = [asyncio.create_task(run_worker(rig.rt, rig.settings, stop)) for _ in range(count)]
     try:
@@ -48,7 +48,7 @@ async def working(rig: Rig, count: int = 1) -> AsyncGenerator[asyncio.Event]:
 
 
 async def eventually(rig: Rig, condition: Callable[[], Awaitable[Any]], what: str) -> None:
-    """Waits until `condition` holds, but not for a worker that ended."""
+    """Wait until `condition` holds; fail if a worker ends."""
 
     async def checked() -> bool:
         return any(worker.done() for worker in rig.workers) or bool(await condition())
@@ -58,7 +58,7 @@ async def eventually(rig: Rig, condition: Callable[[], Awaitable[Any]], what: st
 
 
 async def rest(rig: Rig) -> None:
-    """Waits until nothing is pending."""
+    """Wait until no work is pending."""
 
     async def nothing() -> bool:
         backlog = await rig.rt.outbox.backlog()
@@ -182,7 +182,7 @@ async def test_indexing_resumes_after_an_embedder_outage(make_rig: MakeRig) -> N
 async def test_appends_during_a_slow_summary_are_processed_without_failures(
     make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike
 ) -> None:
-    """Appends during one long summary are no failures of it, and what they brought is done after it."""
+    """Appends during one long summary do not fail it, and the next run processes their messages."""
     async with make_rig(chat, **QUICK) as rig, working(rig):
         long = [f"Turn {number}: somebody carried {number} baskets of figs to the harbour" for number in range(60)]
         lookalike.latency_seconds = 0.5
@@ -230,7 +230,7 @@ async def test_work_of_a_dead_worker_is_done_by_another(make_rig: MakeRig) -> No
 
 
 async def test_work_beyond_the_worker_concurrency_stays_in_the_outbox(make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In docket it would only age: its leases would end, and all of it would be claimed again and again."""
+    """In docket it would only wait: its leases would expire, and workers would claim all of it again."""
     waiting = 0
     gate = asyncio.Event()
     promote = task_handlers.promote_session
@@ -259,7 +259,7 @@ async def test_work_beyond_the_worker_concurrency_stays_in_the_outbox(make_rig: 
 
             await eventually(rig, busy, "the first tasks")
 
-            # The relay goes on asking for work, but hands over no more than this worker can take.
+            # The relay continues to request work, but hands over no more than this worker can process.
             before = len(rounds)
 
             async def asked_again() -> bool:
@@ -276,7 +276,7 @@ Schedule = Callable[[Docket, list[TaskCall]], Awaitable[list[Execution]]]
 
 
 def fail_first_schedule(monkeypatch: pytest.MonkeyPatch, outcome: Schedule) -> list[int]:
-    """The first tasks that docket is handed end as `outcome` says; returns how many they were, once they are handed over."""
+    """End the first tasks handed to docket as `outcome` says; return their number once they are handed over."""
     add_many = Docket.add_many
     failed: list[int] = []
 
@@ -315,7 +315,7 @@ async def test_failed_handover_to_docket_is_retried_before_the_lease_ends(
 async def test_unscheduled_docket_tasks_are_retried_before_the_lease_ends(
     make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch, overdue: bool
 ) -> None:
-    """All memories of a batch, also those whose former claim ended with its worker."""
+    """All memories of a batch, including those whose earlier claim ended with its worker."""
 
     async def refuse(docket: Docket, calls: list[TaskCall]) -> list[Execution]:
         executions = [Execution(docket, call.function, call.args, call.kwargs, call.key, call.when, attempt=1) for call in calls]
@@ -376,7 +376,6 @@ async def test_failure_is_recorded_with_type_and_reason(make_rig: MakeRig, monke
 
 
 async def test_failed_batch_is_retried_memory_by_memory(make_rig: MakeRig) -> None:
-    """After a batch failed each memory goes alone, and all good ones are found."""
     async with make_rig(**QUICK) as rig:
         await rig.rt[MemoryStore].write(SCOPE, [record(f"plum {number}") for number in range(5)])
         claims = await rig.claim(DueKind.MEMORY)

@@ -1,4 +1,4 @@
-"""A tenant's flood of background work delays only its own work (row S7)."""
+"""Test that a tenant's flood of background work delays only its own work (row S7)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def sids(rig: Rig, scope: Scope, number: int) -> set[str]:
 
 
 async def pretend(rig: Rig, tenant: str, number: int) -> None:
-    """Sessions of which nothing is known but whose they are and that they are due."""
+    """Mark sessions as due without further data."""
     async with rig.rt.client.pipeline(transaction=False) as pipe:
         for place in range(number):
             pipe.hset(rig.keys.session(f"{tenant}{place}").journal, "tn", tenant)
@@ -68,7 +68,7 @@ async def test_tenant_behind_a_long_flood_is_claimed_within_four_rounds(rig: Rig
         rounds += 1
     assert rounds <= 4
     assert Counter(one.member[:4] for one in found) == {"busy": 20, "calm": 1}
-    # Without shares its turn would have come after all others.
+    # Without shares, its turn would come after all others.
     assert "calm0" not in {one.member for one in (await claim(rig, S, 1600, share=1.0)).claims}
 
 
@@ -81,7 +81,7 @@ async def test_freed_places_of_a_tenant_are_claimed_again(rig: Rig) -> None:
     await rig.rt.outbox.fail_claim(S, running[1], "no", delay_seconds=60)
     (begun,) = await rig.begin(S, [running[2]], lease_seconds=60)
     assert len((await claim(rig, S, 20)).claims) == 2
-    # A worker that died: its lease is over.
+    # A worker died: its lease expires.
     await rig.rt.client.hset(rig.keys.tries(S), begun.member, "0 1 b1")
     await rig.rt.client.zadd(rig.keys.due(S), {begun.member: 1})
     (again,) = (await claim(rig, S, 20)).claims

@@ -1,4 +1,4 @@
-"""Followers of memories: every change leaves a mark, which is removed when the followers have finished."""
+"""Test followers of memories: every change sets a mark, which is removed when the followers have finished."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ BY_TEST = ChangeOrigin("test")
 
 
 class Recorder:
-    """A follower that notes what it is called with, and fails `failures` times."""
+    """A follower that records its calls, and fails `failures` times."""
 
     def __init__(self) -> None:
         self.mids: list[str] = []
         self.failures = 0
 
     async def follow_memories(self, mids: Sequence[str]) -> None:
-        """Notes the memories."""
+        """Record the memories."""
         if self.failures:
             self.failures -= 1
             raise RuntimeError("the follower fails")
@@ -35,7 +35,7 @@ class Recorder:
 
 @pytest.fixture
 async def follower(rig: Rig) -> AsyncGenerator[Recorder]:
-    """The only follower of the rig's runtime."""
+    """Return the only follower of the rig's runtime."""
     recorder = Recorder()
     before = [*rig.rt.services.followers]
     rig.rt.services.followers[:] = [recorder]
@@ -44,7 +44,7 @@ async def follower(rig: Rig) -> AsyncGenerator[Recorder]:
 
 
 async def followed(rig: Rig, follower: Recorder) -> set[str]:
-    """The memories that are followed after what was done last; no mark is left then."""
+    """Return the memories that the followers received after the last operation; no mark is left then."""
     follower.mids.clear()
     await rig.make_due(DueKind.FOLLOW)
     await rig.work(DueKind.FOLLOW)
@@ -53,11 +53,11 @@ async def followed(rig: Rig, follower: Recorder) -> set[str]:
 
 
 def mid(rig: Rig, name: str) -> str:
-    """A memory's name in keys."""
+    """Return a memory's name in keys."""
     return rig.keys.mid(SCOPE.tenant, name)
 
 
-async def test_every_memory_change_is_followed(rig: Rig, follower: Recorder) -> None:
+async def test_followers_are_called_for_every_memory_change(rig: Rig, follower: Recorder) -> None:
     store, commits = rig.rt[MemoryStore], rig.rt[MemoryCommits]
     one, two, three = (mid(rig, name) for name in ("one", "two", "three"))
 
@@ -83,7 +83,7 @@ async def test_every_memory_change_is_followed(rig: Rig, follower: Recorder) -> 
     assert await followed(rig, follower) == {one}
 
 
-async def test_expired_memory_is_followed_when_it_is_swept(rig: Rig, follower: Recorder) -> None:
+async def test_followers_are_called_when_an_expired_memory_is_swept(rig: Rig, follower: Recorder) -> None:
     store = rig.rt[MemoryStore]
     ends = datetime.now(UTC) + timedelta(seconds=0.2)
     await store.write(SCOPE, [record("Ada's ankle hurts", "ankle", user_id="ada", expires_at=ends)])
@@ -93,7 +93,7 @@ async def test_expired_memory_is_followed_when_it_is_swept(rig: Rig, follower: R
     assert await followed(rig, follower) == {mid(rig, "ankle")}
 
 
-async def test_message_is_followed_only_if_a_user_wrote_it(rig: Rig, follower: Recorder) -> None:
+async def test_followers_are_called_for_messages_of_users_only(rig: Rig, follower: Recorder) -> None:
     await rig.append("s", "I only train at home, there is no gym", user_id="ada")
     await rig.append("s", "You could train in the park as well", role="assistant", user_id="ada")
     await rig.work(DueKind.SESSION)
@@ -113,7 +113,7 @@ async def test_mark_stays_due_until_the_follower_succeeds(rig: Rig, follower: Re
     assert await followed(rig, follower) == {mid(rig, "one")}
 
 
-async def test_memory_changed_during_a_follow_is_followed_again(rig: Rig, follower: Recorder) -> None:
+async def test_followers_are_called_again_if_a_memory_changed_meanwhile(rig: Rig, follower: Recorder) -> None:
     store = rig.rt[MemoryStore]
     await store.write(SCOPE, [record("Ada likes tea", "one", user_id="ada")])
     await rig.make_due(DueKind.FOLLOW)

@@ -36,7 +36,7 @@ def sampler_of(rig: Rig) -> LoadSampler:
 
 
 async def points(http: httpx.AsyncClient, period: str = "hour") -> list[dict[str, Any]]:
-    """The points that have values."""
+    """Return the points that have values."""
     answer = await http.get("/v1/metrics/history", params={"period": period})
     assert answer.status_code == 200, answer.text
     return [point for point in answer.json()["points"] if point["requests"] is not None]

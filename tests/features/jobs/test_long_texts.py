@@ -1,4 +1,4 @@
-"""Long texts share the passages that a worker embeds at the same time: none waits forever."""
+"""Test that long texts share the passages that a worker embeds at the same time: every text gets its turn."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_endless_stream_of_shorter_texts_passes_a_long_text_in_few_rounds(
     due: dict[str, tuple[LongText, float]] = {}
     begun = 0
     for step in range(100):
-        # What waited for too long is due again, and then waits again.
+        # A text that waited too long is due again, and then waits again.
         due |= {f"short-{step}-{number}": (LongText(f"short-{step}-{number}", ("tenant", owner), 40), now) for number in range(3)}
         due |= {} if step else {OLDEST.mid: (OLDEST, now)}
         for name, (text, at) in due.items():
@@ -40,7 +40,7 @@ def test_endless_stream_of_shorter_texts_passes_a_long_text_in_few_rounds(
     pytest.fail(f"passed over {begun} times")
 
 
-def test_others_share_the_passages_while_the_oldest_text_has_no_turn() -> None:
+def test_short_texts_fill_the_passages_that_the_oldest_long_text_leaves() -> None:
     texts = LongTexts()
     for number in range(8):
         texts.wait(LongText(f"long-{number}", ("tenant", "ana"), 96))

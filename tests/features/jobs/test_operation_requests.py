@@ -1,4 +1,4 @@
-"""Background work over HTTP: idempotency keys, waiting, operations, dead letters and cascading deletions."""
+"""Test background work over HTTP: idempotency keys, waiting, operations, dead letters and cascading deletions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.support.waiting import wait_until
 
 @pytest.fixture(scope="module")
 async def worked(redis_url: str) -> AsyncGenerator[tuple[httpx.AsyncClient, Runtime], None]:
-    """A client of a server with a worker, and a look behind it."""
+    """A client of a server with a worker, and access to its runtime."""
     settings = load_settings(KEY_PREFIX=f"ops{ULID()}".lower(), MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local")
     async with (
         stack(settings, redis_url) as url,
@@ -190,7 +190,7 @@ async def test_dead_work_can_be_listed_inspected_replayed_and_dropped(redis_url:
         httpx.AsyncClient(base_url=url) as client,
     ):
         await client.post("/v1/long-term-memory/", json=memory("Doomed"))
-        # A try that is begun and never ends, until the mark is given up.
+        # The attempt starts and never ends, until the mark becomes a dead letter.
         while True:
             claims = await claim_kind(runtime.outbox, DueKind.MEMORY, limit=10, lease_seconds=0.001, max_attempts=2)
             if (await runtime.outbox.backlog())[DueKind.MEMORY].dead:
@@ -211,7 +211,7 @@ async def test_dead_work_can_be_listed_inspected_replayed_and_dropped(redis_url:
             pass
         assert (await client.delete(f"/v1/operations/{dead['id']}")).json() == {"status": "ok"}
         assert (await client.get("/v1/operations", params={"state": "dead"})).json()["operations"] == []
-        # What it worked on is still there.
+        # The data of the dropped work still exists.
         assert (await client.get(f"/v1/long-term-memory/{dead['memory_id']}")).status_code == 200
 
 
@@ -246,12 +246,12 @@ async def test_session_is_deleted_with_its_memories_on_request(worked: tuple[htt
     found = (await client.post("/v1/long-term-memory/search", json={"user_id": {"eq": user}})).json()
     assert [hit["session_id"] for hit in found["memories"]] == ["kept"]
     assert (await client.get("/v1/working-memory/gone", params={"user_id": user})).status_code == 404
-    # A receipt of the order stays.
+    # A receipt of the order remains.
     receipt = (await client.get(f"/v1/operations/{answer.headers['x-operation-id']}")).json()
     assert receipt["state"] == "done"
 
 
-async def test_deleting_a_user_deletes_all_its_data_and_nobody_elses(worked: tuple[httpx.AsyncClient, Runtime]) -> None:
+async def test_deleting_a_user_deletes_all_data_of_that_user_only(worked: tuple[httpx.AsyncClient, Runtime]) -> None:
     client, runtime = worked
     going, staying = str(ULID()), str(ULID())
     for user in (going, staying):
@@ -285,7 +285,7 @@ async def test_strict_durability_accepts_writes(redis_url: str) -> None:
 def test_operation_states_and_kinds_match_the_outbox() -> None:
     from agent_memory_client.models import OperationKind
 
-    # Periodic jobs are nobody's accepted work, and an export is done while it is read.
+    # Periodic jobs are not accepted work, and an export finishes while the caller reads it.
     assert {kind.value for kind in OperationKind} - {"export"} == {kind.value for kind in DueKind}
     assert OperationState.DEAD == "dead"
 

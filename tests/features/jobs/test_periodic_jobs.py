@@ -1,4 +1,4 @@
-"""Each periodic job runs once per period on any worker. A crash or a failure loses no job."""
+"""Test that each periodic job runs once per period on any worker. A crash or a failure loses no job."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def working(rig: Rig) -> AsyncGenerator[None]:
 
 
 async def scheduled(docket: Docket, number: int) -> dict[str, float]:
-    """The jobs and the times (s) of their next runs, once so many have one."""
+    """Return the jobs and the times (s) of their next runs, once this many jobs have one."""
 
     async def times() -> dict[str, float]:
         async with docket.redis() as redis:
@@ -60,7 +60,7 @@ async def scheduled(docket: Docket, number: int) -> dict[str, float]:
 
 @pytest.fixture
 def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Replaces every job by one that only says that it ran."""
+    """Replace every job by one that only records its run."""
     seen: list[str] = []
 
     def seeing(name: str) -> Any:
@@ -126,7 +126,7 @@ async def test_failing_job_is_retried_soon_and_never_given_up(rig: Rig, monkeypa
 
 
 async def test_job_that_kills_its_workers_is_skipped_until_its_next_period(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    """docket delivers it again each time its worker dies."""
+    """docket delivers the task again each time its worker dies."""
     deaths = 0
 
     async def deadly(_: Runtime) -> int:

@@ -1,4 +1,4 @@
-"""Queued data cannot run code in a worker, whoever wrote it (row S10)."""
+"""Test that queued data cannot run code in a worker, even if an attacker wrote it (row S10)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.waiting import wait_until
 
 
 class Gadget:
-    """Runs code in whoever unpickles it."""
+    """Runs code in the process that unpickles it."""
 
     def __init__(self, call: Callable[..., Any], *arguments: Any) -> None:
         self._made = call, arguments
@@ -30,7 +30,7 @@ class Gadget:
 
 
 def gadgets(trace: Path) -> list[bytes]:
-    """Pickles that make the folder `trace` when they are read, in all the ways there are to name code."""
+    """Return pickles that create the folder `trace` when read, with every opcode that can name code."""
     name = str(trace)
     ways = [pickle.dumps((Gadget(os.mkdir, name),), protocol) for protocol in range(6)]
     ways.append(pickle.dumps({"deep": [({"er": Gadget(os.mkdir, name)},)]}))
@@ -46,7 +46,7 @@ def test_a_pickle_that_names_code_is_refused(tmp_path: Path) -> None:
         with pytest.raises((pickle.UnpicklingError, AttributeError)):
             loads(gadget)
         assert not (tmp_path / "ran").exists(), at
-    # The other side: they would have run.
+    # The counter-check: without the guard, the pickles run code.
     pickle.loads(gadgets(tmp_path / "ran")[0])
     assert (tmp_path / "ran").exists()
 
@@ -76,7 +76,7 @@ async def test_worker_sets_malicious_messages_aside_and_continues(make_rig: Make
         stop = asyncio.Event()
         worker = asyncio.create_task(run_worker(rig.rt, rig.settings, stop))
 
-        # What was read together with them may be set aside, too: its mark brings it back.
+        # Messages read in the same batch may be set aside, too; their marks make them due again.
         async def over() -> bool:
             return await rig.rt.client.llen(rig.keys.dead_messages) >= 2 and len(await rig.stored()) == 1
 

@@ -1,4 +1,4 @@
-"""Work that waits for a slow model does not delay other work."""
+"""Test that work that waits for a slow model does not delay other work."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.rig import SCOPE, MakeRig, Rig, record
 
 
 class HeldEmbedder(EmbedderWrapper):
-    """An embedder that does not answer calls with texts about beets until it is let go."""
+    """An embedder that does not answer calls with texts about beets until the test releases it."""
 
     def __init__(self, inner: EmbeddingModel) -> None:
         super().__init__(inner)
@@ -32,7 +32,7 @@ class HeldEmbedder(EmbedderWrapper):
         return await self._inner.embed(["about vegetables" if "beets" in text else text for text in texts], timeout=timeout)
 
     async def __aenter__(self) -> None:
-        """Let go at the end, so that a worker can stop."""
+        """Released at the end, so that a worker can stop."""
 
     async def __aexit__(self, *_: object) -> None:
         self.let_go.set()
@@ -70,7 +70,7 @@ async def test_long_memories_do_not_delay_erasures_and_messages(make_rig: MakeRi
             await eventually(rig, joined, "the shorter text's call")
             held.let_go.set()
 
-            # Nothing waits for the time after which another worker would take it.
+            # No work waits for a lease to expire.
             async def embedded() -> bool:
                 return not await rig.marks(DueKind.MEMORY)
 
@@ -111,7 +111,7 @@ async def test_many_memories_do_not_delay_erasures_and_messages(make_rig: MakeRi
 
 
 class HeldChat(ChatWrapper):
-    """A chat model that does not answer until it is let go, and then fails."""
+    """A chat model that does not answer until the test releases it, and then fails."""
 
     def __init__(self, inner: ChatModel) -> None:
         super().__init__(inner)

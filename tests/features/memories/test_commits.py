@@ -1,4 +1,4 @@
-"""Commits of memory decisions are atomic. They overwrite nothing and refuse outdated reads."""
+"""Test that commits of memory decisions are atomic. They overwrite nothing and refuse outdated reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compaction merges memories with the same meaning, and loses nothing that a caller knows or said."""
+"""Test that compaction merges memories with the same meaning, and keeps ids and data that callers know."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WHEN = datetime(2025, 3, 1, tzinfo=UTC)
 
 
 def fact(text: str, session: str = "s1", *, user: str | None = "ada", day: int = 0, **more: Any) -> MemoryRecord:
-    """A memory as a worker makes it for a fact of a session."""
+    """Return a memory as a worker creates it for a fact of a session."""
     ref = SessionRef(session, None, user)
     made = datetime.now(UTC)
     given: dict[str, Any] = {
@@ -193,7 +193,7 @@ async def test_similar_facts_are_merged_if_a_model_confirms(make_rig: MakeRig, c
 
 
 async def settle(rig: Rig) -> None:
-    """Does all that waits: the tenant is idle then."""
+    """Run all pending work, so that the tenant is idle."""
     for kind in (DueKind.MEMORY, DueKind.FOLLOW):
         await rig.make_due(kind)
     await rig.work()
@@ -223,7 +223,7 @@ async def test_periodic_compaction_asks_a_model_only_for_idle_tenants_and_retrie
 async def test_similar_facts_are_compared_in_batches_that_fit_the_context(
     make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike
 ) -> None:
-    """A pair that has no room even alone is not merged, and holds up no other."""
+    """A pair that does not fit even alone stays unmerged, and delays no other pair."""
     lookalike.context.tokens = 1000
     ports = ("Turin", "Porto", "Lisbon", "Bergen", "Oslo", "Rome", "Cremona", "Vienna", "Prague", "Bern")
     at_length = "with Anna, whom she has known since they both went to school in the old town, and whose brother repairs them " * 2

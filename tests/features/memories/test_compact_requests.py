@@ -1,4 +1,4 @@
-"""Compaction over HTTP: a worker does it, and the answer counts the remaining memories."""
+"""Test compaction over HTTP: a worker runs it, and the answer counts the remaining memories."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ async def copies(client: httpx.AsyncClient, namespace: str, groups: int, each: i
         for group in range(groups)
         for copy in range(each)
     ]
-    # Copies that are made on purpose: by default the second is settled at once.
+    # Create copies on purpose: by default, the server merges the second one at once.
     body = {"memories": memories, "deduplicate": False}
     assert (await client.post("/v1/long-term-memory/", json=body)).status_code == 200
 

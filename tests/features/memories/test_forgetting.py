@@ -1,4 +1,4 @@
-"""Forgetting: which memories a policy selects, and that the scan covers all memories page by page."""
+"""Test forgetting: which memories a policy selects, and that the scan covers all memories page by page."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NOW = datetime(2025, 6, 1, 12, tzinfo=UTC)
 
 
 def aged(name: str, age: float, idle: float | None = None, **more: Any) -> MemoryRecord:
-    """A memory of so many days that was last read so many days ago."""
+    """Return a memory with this age in days, last read this many days ago."""
     read = NOW - timedelta(days=age if idle is None else idle)
     return record(name, created_at=NOW - timedelta(days=age), last_accessed=read, **more)
 
@@ -41,7 +41,7 @@ def gone(policy: Policy, *records: MemoryRecord, limit: int = 1000, excluded_ids
     return [found.record.id for found in choice.chosen()]
 
 
-def test_one_bound_alone_decides_what_is_forgotten() -> None:
+def test_policy_with_one_bound_forgets_memories_beyond_it() -> None:
     records = [aged("old", 40, 1), aged("idle", 5, 5), aged("fresh", 1, 0)]
     assert gone(Policy(max_age_days=30), *records) == ["old"]
     assert gone(Policy(max_inactive_days=3), *records) == ["idle"]

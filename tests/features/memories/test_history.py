@@ -1,4 +1,4 @@
-"""Bitemporal facts: what was true and known when, the history of a fact, and exact undo."""
+"""Test bitemporal facts: what was true and known when, the history of a fact, and exact undo."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def listed(rig: Rig, **request: Any) -> list[str]:
 
 
 async def everything(rig: Rig, *names: str) -> list[Any]:
-    """What search, get and prompt answer."""
+    """Return the responses of search, get and prompt."""
     texts = ["Where does Ada live?", "What does Ada drink?"]
     fixed: dict[str, Any] = {"recency_boost": False, "reference_time": datetime(2025, 1, 1, tzinfo=UTC)}
     answers: list[Any] = [await rig.rt[SearchService].search(SCOPE, SearchRequest(text=text, limit=20, **fixed)) for text in texts]
@@ -65,7 +65,7 @@ async def everything(rig: Rig, *names: str) -> list[Any]:
     for name in names:
         one = (await rig.rt[MemoryStore].find(SCOPE, [name]))[0]
         answers.append(None if one is None else one.record)
-    # BM25 counts what RediSearch has not collected yet, so the figure of a score may move; the order and all else may not.
+    # BM25 counts documents that RediSearch has not collected yet, so scores may change; the order and all other fields may not.
     dumped = [None if answer is None else answer.model_dump(mode="json") for answer in answers]
     for answer in dumped:
         for one in (answer or {}).get("memories") or (answer or {}).get("long_term_memories") or ():
@@ -77,7 +77,7 @@ DAYS = [datetime(2020, 1, 1, tzinfo=UTC) + timedelta(days=365 * n) for n in rang
 
 
 async def test_timeline_shows_what_was_true_and_when_it_was_recorded(rig: Rig) -> None:
-    """Lived in Turin from 2020; Oslo from 2022, learned at once; Rome 2018-2019, learned late; Turin's words corrected later."""
+    """Lived in Turin from 2020; Oslo from 2022, learned at once; Rome 2018-2019, learned late; Turin's text was corrected later."""
     await create(rig, fact("Ada lives in Turin", "turin", slot="home_city", valid_from=DAYS[0], created_at=DAYS[0]))
     first = (await found(rig, "turin")).record.recorded_at
     await create(rig, fact("Ada lives in Oslo", "oslo", slot="home_city", valid_from=DAYS[2], created_at=DAYS[2]))
@@ -120,7 +120,7 @@ async def test_expired_memory_is_hidden_from_lists_but_readable_by_id(rig: Rig) 
     await rig.rt[MemoryService].patch(SCOPE, "ankle", _edit(expires_at=now - timedelta(seconds=1)))
     assert await listed(rig) == ["swims"]
     assert (await rig.rt[MemoryService].get(SCOPE, "ankle")).expires_at is not None
-    assert await listed(rig, as_of=now - timedelta(seconds=2)) == []  # It was made after that.
+    assert await listed(rig, as_of=now - timedelta(seconds=2)) == []  # The memory was created after that time.
     await create(rig, fact("Ada will move", "later", valid_from=now + timedelta(days=9)))
     assert await listed(rig) == ["swims"]
     assert await listed(rig, as_of=now + timedelta(days=10)) == ["later", "swims"]
@@ -231,7 +231,7 @@ async def test_each_undo_restores_search_list_prompt_and_get_responses(rig: Rig,
 
 
 async def test_memories_with_equal_creation_times_keep_their_order_after_undos(rig: Rig) -> None:
-    """The engine has those that were written anew last; and pages of a list fit together."""
+    """The engine returns the last rewritten memories first; a list's pages must not overlap."""
     names = [f"n{place:02}" for place in range(30)]
     when = [DAYS[1 + (place > 9) + (place > 24)] for place in range(30)]
     await create(rig, *(fact(f"Ada has boat {n}", n, created_at=at, last_accessed=DAYS[0]) for n, at in zip(names, when, strict=True)))
@@ -424,13 +424,13 @@ async def test_moving_the_beginning_of_a_fact_moves_the_end_of_the_fact_before_i
         change = (await history.read_changes(SCOPE, {}, name, 0, 1)).changes[0]
         await history.undo_batch(SCOPE, change.batch_id)
         assert await periods() == before
-    # One change, so that its undo restores both.
+    # Both belong to one change, so that its undo restores both.
     await begin("bonn", 6)
     (change,) = (await history.read_changes(SCOPE, {}, "bonn", 0, 1)).changes
     assert {memory.memory_id for memory in change.memories} == {"bonn", "rome"}
     await history.undo_by_id(SCOPE, change.id)
     assert await periods() == before
-    # An end that a user set is not the beginning of the next fact.
+    # An end that a user set does not depend on the next fact's beginning.
     await service.patch(SCOPE, "rome", EditMemoryRecordRequest(valid_to=datetime(2026, 6, 1, tzinfo=UTC)))
     ended = await periods()
     await begin("bonn", 8)

@@ -105,7 +105,7 @@ async def test_null_in_a_patch_clears_each_optional_field(rig: Rig) -> None:
         after = (await rig.rt[MemoryService].get(SCOPE, memory_id)).model_dump()
         assert not after.get(name)
         changed = {field for field in before if before[field] != after.get(field)}
-        # The hash covers who a memory belongs to.
+        # The hash covers the owner of a memory.
         assert changed - {"updated_at", "memory_hash", "last_accessed", "access_count"} == {name}
 
 

@@ -1,4 +1,4 @@
-"""Long-term memories in Redis: idempotent writes, changes, permanent deletion, and the index entries."""
+"""Test long-term memories in Redis: idempotent writes, changes, permanent deletion, and the index entries."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def test_memory_is_read_back_unchanged(rig: Rig) -> None:
     )
     assert await rig.rt[MemoryStore].write(SCOPE, [full]) == ["new"]
     (back, none) = await rig.rt[MemoryStore].get(SCOPE, [full.id, "other"])
-    # The server says of every memory where it comes from.
+    # The server records the origin of every memory.
     assert back == full.model_copy(update={"source_class": "client", "trust": 1.0})
     assert none is None
     assert await rig.rt[MemoryStore].get(Scope("other"), [full.id]) == [None]
@@ -62,7 +62,7 @@ async def test_a_repeated_write_changes_nothing(rig: Rig) -> None:
     assert await rig.rt[MemoryStore].write(SCOPE, [one]) == ["new"]
     await rig.index()
     before = await rig.rt.client.hgetall(rig.keys.memory(rig.rt[MemoryStore].mid(SCOPE, "1")))
-    # Times that the writer did not give are made anew by every parse; they are no other content.
+    # Each parse generates the times that the writer omitted; they are not part of the content.
     assert await rig.rt[MemoryStore].write(SCOPE, [MemoryRecord(id="1", text="said once")]) == ["same"]
     assert await rig.marks(M) == {}
     assert await rig.rt.client.hgetall(rig.keys.memory(rig.rt[MemoryStore].mid(SCOPE, "1"))) == before
@@ -115,7 +115,7 @@ async def test_background_write_cannot_restore_a_deleted_memory(rig: Rig) -> Non
     assert await rig.rt[MemoryStore].get(SCOPE, [one.id]) == [None]
     ttl = await rig.rt.client.ttl(rig.keys.tombstone(rig.rt[MemoryStore].mid(SCOPE, one.id)))
     assert 29 * 86400 < ttl <= 30 * 86400
-    # Who writes it again on purpose gets it, and what is late then finds it as it is.
+    # A new write on purpose succeeds, and a late background write leaves it unchanged.
     assert await rig.rt[MemoryStore].write(SCOPE, [one]) == ["new"]
     assert await rig.rt[MemoryStore].write(SCOPE, [one], background=True) == ["same"]
 
@@ -129,7 +129,7 @@ async def test_vector_computed_before_a_deletion_is_not_written(rig: Rig) -> Non
     await rig.rt[MemoryStore].delete_records(SCOPE, [one])
     assert await rig.rt[MemoryStore].write_index([item]) == [False]
     assert await rig.raw_keys() <= {"wake", "cfg", "due:follow", f"mt:{job.mid}"}
-    # Deleted and written again: the late vector belongs to the former life.
+    # Deleted and written again: the late vector belongs to the deleted memory.
     await rig.rt[MemoryStore].write(SCOPE, [one])
     assert await rig.rt[MemoryStore].write_index([item]) == [False]
     assert (await by_vector(rig, "ferry")).total == 0
@@ -192,7 +192,7 @@ async def test_message_is_found_by_words_of_its_neighbors(rig: Rig) -> None:
     assert [r.text for r in jobs[0].before] == ["where did you go"]
     assert [r.text for r in jobs[0].after] == ["with whom"]
     assert middle[0] is not None
-    # Gone, it takes its words along.
+    # A deleted neighbor's words no longer match.
     await rig.rt[MemoryStore].delete_records(SCOPE, [middle[0]])
     await rig.index()
     assert (await by_words(rig, "harbour")).total == 0
@@ -216,7 +216,7 @@ async def test_messages_of_different_sessions_are_not_neighbors(rig: Rig) -> Non
 
 
 async def test_concurrent_writes_and_indexing_end_with_current_vectors(rig: Rig) -> None:
-    """In the end every memory has the vector of its last words."""
+    """In the end, every memory has the vector of its latest text."""
 
     async def write(number: int) -> None:
         for turn in range(5):

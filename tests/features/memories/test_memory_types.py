@@ -1,4 +1,4 @@
-"""Procedural memories for callers that know the type, and for clients of the archived server, which do not."""
+"""Test procedural memories for callers that know the type, and for clients of the archived server, which do not."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FACT = "The espresso machine stands beside the window."
 
 
 class Space:
-    """A namespace of its own with one procedural and one semantic memory, `how` and `fact` among its ids."""
+    """Return a new namespace with one procedural and one semantic memory, whose ids contain `how` and `fact`."""
 
     def __init__(self, client: httpx.AsyncClient) -> None:
         self.client = client
@@ -30,7 +30,7 @@ class Space:
         assert answer.status_code == 200, answer.text
 
     async def search(self, headers: dict[str, str] | None = None, **body: Any) -> dict[str, str]:
-        """The types of the memories that a search finds, by their ids without the namespace."""
+        """Return the types of the memories that a search finds, by their ids without the namespace."""
         asked = {"text": "espresso machine", "namespace": {"eq": self.name}, **body}
         answer = await self.client.post("/v1/long-term-memory/search", json=asked, headers=headers)
         assert answer.status_code == 200, answer.text
@@ -48,7 +48,7 @@ class Space:
         return answer.json()["memory_type"]
 
     async def session(self, method: str, headers: dict[str, str] | None = None, **body: Any) -> list[dict[str, Any]]:
-        """The memories that an answer shows of the session `s`."""
+        """Return the memories that a response shows of the session `s`."""
         where = {"params": {"namespace": self.name}} if method == "GET" else {"json": {"namespace": self.name, **body}}
         answer = await self.client.request(method, "/v1/working-memory/s", headers=headers, **where)
         assert answer.status_code == 200, answer.text

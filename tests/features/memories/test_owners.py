@@ -1,4 +1,4 @@
-"""Within a tenant an id belongs to one owner: namespace, user and agent.
+"""Test that within a tenant an id belongs to one owner: namespace, user and agent.
 
 Another owner cannot take it, whatever state its memory is in.
 """
@@ -49,7 +49,7 @@ async def found_of(rig: Rig, memory_id: str) -> StoredMemory:
 
 
 async def hold(rig: Rig, how: str) -> None:
-    """Ada has the id "x", in one way or another."""
+    """Give Ada the id "x", in one of several states."""
     await create(rig, {"id": "x", "text": "Ada likes tea", **ADA})
     match how:
         case "forgotten":
@@ -77,7 +77,7 @@ HELD = ["current", "forgotten", "another name", "merged", "over", "in quarantine
 @pytest.mark.parametrize("how", HELD)
 async def test_id_stays_with_its_owner_in_every_state_of_its_memory(rig: Rig, how: str) -> None:
     await hold(rig, how)
-    # What follows memories has followed, however slow the machine is.
+    # All followers have finished, however slow the machine is.
     await rig.make_due(DueKind.FOLLOW)
     await rig.work()
     before, keys = await texts(rig), await rig.raw_keys()
@@ -110,7 +110,7 @@ async def test_owner_of_an_id_is_namespace_user_and_agent(rig: Rig, other: dict[
 
 
 async def test_ownerless_create_of_an_identical_memory_changes_nothing(rig: Rig) -> None:
-    """Archived clients create memories of a session again as they read them there: without the session's user and namespace."""
+    """Archived clients create a session's memories again as they read them there: without the session's user and namespace."""
     await put(rig, "s", {"id": "x", "text": "Ada likes tea"}, **ADA)
     await rig.work()
     before = await found_of(rig, "x")
@@ -195,7 +195,7 @@ async def test_deleted_id_is_free_for_another_owner(rig: Rig) -> None:
 
 
 async def test_id_taken_between_check_and_write_stays_with_its_new_owner(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A repeat's id becomes another name of what it repeats: not when somebody took it meanwhile."""
+    """A repetition's id becomes an alias of the original, unless another owner took it meanwhile."""
     await create(rig, {"id": "x", "text": "Bob likes tea", **BOB})
     write = MemoryStore.write_all
 
@@ -241,7 +241,7 @@ async def test_message_is_promoted_even_if_its_memory_id_is_taken(rig: Rig) -> N
     assert stored["Bob was first"].id == expected
     hers = stored["Ada lives in Oslo"]
     assert (hers.user_id, hers.session_id, hers.extracted_from) == ("ada", "s", ["s-Ada lives in Oslo"])
-    # Edited, it is still one memory.
+    # After an edit, it is still one memory.
     message = {"role": "user", "content": "Ada lives in Rome", "id": "s-Ada lives in Oslo"}
     await rig.rt[SessionService].put(SCOPE, "s", UpdateWorkingMemory.model_validate({"messages": [message], **ADA}))
     await rig.work()
@@ -261,7 +261,7 @@ async def test_generated_session_memory_id_is_stable_but_not_guessable(make_rig:
 
 
 async def test_late_fact_cannot_end_another_owners_fact_through_supersedes(rig: Rig) -> None:
-    """`supersedes` is a caller's word, too."""
+    """Callers choose `supersedes`, too."""
     begun = datetime(2024, 1, 1, tzinfo=UTC)
     over = {"valid_from": begun.isoformat(), "valid_to": (begun + timedelta(days=300)).isoformat()}
     await create(rig, {"id": "hers", "text": "Ada lives in Oslo", **over, **ADA})

@@ -1,4 +1,4 @@
-"""Background forgetting by settings."""
+"""Test background forgetting by settings."""
 
 from __future__ import annotations
 

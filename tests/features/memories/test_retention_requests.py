@@ -1,4 +1,4 @@
-"""Forgetting over HTTP: the response of the contract, dry run by default, and refusals that name the field."""
+"""Test forgetting over HTTP: the response of the contract, dry run by default, and refusals that name the field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words keep their weight after rewrites, before the engine has cleaned its statistics."""
+"""Test that words keep their weight after rewrites, before the engine has cleaned its statistics."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.rig import SCOPE, Rig, record
 
 @pytest.fixture
 async def rewritten(rig: Rig) -> AsyncGenerator[Rig]:
-    """Forty memories that all hold "ferry", each written three times, in an index whose collector does not run meanwhile."""
+    """Store forty memories that contain "ferry", each written three times, in an index without garbage collection."""
     option = ("FT.CONFIG", "GET", "FORK_GC_CLEAN_THRESHOLD")
     before: Any = await rig.rt.client.execute_command(*option)
     value = next(iter(before.values())) if isinstance(before, dict) else before[0][1]
@@ -45,7 +45,7 @@ async def test_rare_word_outranks_a_common_one_after_rewrites(rewritten: Rig, us
         assert {memory.id for memory in found.memories[:2]} == {"m3", "m17"}, mode
         assert found.total == 40, "what is common still matches"
         assert found.memories[0].score > found.memories[2].score + 0.1
-    # With nothing but common words they keep what they have, and with one word there is nothing to outweigh.
+    # A query of only common words keeps their scores; a query of one word has no other word to outweigh.
     assert (await search(rewritten, "ferry sails", search_mode="keyword", **users)).total == 40
     assert (await search(rewritten, "Elba", search_mode="keyword", **users)).total == 2
     assert (await search(rewritten, "Elba", search_mode="keyword", **users)).memories[0].score < 0.5, "no tag adds to a score"

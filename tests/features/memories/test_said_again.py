@@ -1,4 +1,4 @@
-"""Repeated statements: the last mention, the count and the speaker, and how they change when evidence is deleted."""
+"""Test repeated statements: the last mention, the count and the speaker, and how they change when evidence is deleted."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ BOAT = "The boat lies in Bergen"
 
 
 async def say(rig: Rig, session: str, *said: tuple[str, str, datetime], role: str = "user", user: str = "ada", scope: Any = SCOPE) -> None:
-    """Messages, each with its id, its words and its time."""
+    """Return messages, each with an id, a text and a time."""
     messages = [MemoryMessage(role=role, content=text, id=name, created_at=when) for name, text, when in said]
     await rig.rt[SessionService].append(scope, session, AppendMessagesRequest(messages=messages, user_id=user))
     await rig.work()
@@ -51,7 +51,7 @@ async def memory_of(rig: Rig, text: str, **fields: Any) -> MemoryRecord:
 
 
 async def sayings(rig: Rig, memory: MemoryRecord, scope: Any = SCOPE) -> tuple[datetime, int]:
-    """When a memory was last said, and how often: what its hash says, and of the first the vector's document as well."""
+    """Return a memory's last mention and mention count from its hash; check the last mention in the vector's document, too."""
     mid = rig.keys.mid(scope.tenant, memory.id)
     last, times = await rig.rt.client.hmget(rig.keys.memory(mid), ["ls", "ts"])
     assert await rig.rt.client.hget(rig.keys.vector(mid), "ls") == last, "both documents say the same"
@@ -223,7 +223,7 @@ async def test_export_and_import_preserve_mention_times_and_counts(rig: Rig) -> 
 async def test_fact_repeated_by_a_later_message_has_that_messages_time(
     make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike, action: str
 ) -> None:
-    """Decided by a model, or found by its words; once for each message that says it."""
+    """A model decides it, or the words match; one mention for each message."""
     scripted = lookalike.scripted
     scripted.silent = True
     later = "Ada eats no meat" if action == "NONE" else "Ada is vegetarian"

@@ -1,4 +1,4 @@
-"""One text is one memory, in any session and by any speaker.
+"""Test that one text is one memory, in any session and by any speaker.
 
 Covers its evidence, its search terms, and the deletion of its sessions.
 """
@@ -35,7 +35,7 @@ BOAT = "The boat lies in Bergen"
 
 
 async def say(rig: Rig, session: str, *texts: str, on: int = 1, role: str = "user", user: str | None = "ada", **more: Any) -> None:
-    """Messages of a day of March, whose ids are "<session>-<place>"."""
+    """Return messages of a day in March, with the ids "<session>-<place>"."""
     when = datetime(2024, 3, on, 12, tzinfo=UTC)
     messages = [MemoryMessage(role=role, content=text, id=f"{session}-{n}", created_at=when) for n, text in enumerate(texts)]
     await rig.rt[SessionService].append(SCOPE, session, AppendMessagesRequest(messages=messages, user_id=user, **more))
@@ -67,7 +67,7 @@ async def terms(rig: Rig, one: MemoryRecord) -> set[str]:
     return set((await rig.rt.client.hget(rig.keys.memory(rig.keys.mid(SCOPE.tenant, one.id)), "k")).decode().split())
 
 
-async def test_text_said_in_two_sessions_is_one_memory_of_both(rig: Rig) -> None:
+async def test_same_text_in_two_sessions_is_one_memory_of_both(rig: Rig) -> None:
     await say(rig, "first", "I came home", BOAT, "I painted the mast", on=1)
     await say(rig, "second", "Look at this storm", BOAT, "I worry for the sail", on=2)
     (one,) = await boats(rig)
@@ -150,7 +150,7 @@ async def test_message_with_the_text_of_a_statement_becomes_its_evidence(rig: Ri
 
 
 async def test_erasing_a_statements_session_keeps_evidence_from_others(rig: Rig) -> None:
-    """The other client's statement first: it is a statement still, and the message its evidence."""
+    """The other client's statement comes first: it remains a statement, and the message becomes its evidence."""
     held = {"messages": [], "memories": [{"id": "held", "text": BOAT, "memory_type": "semantic"}], "user_id": "ada"}
     await rig.rt[SessionService].put(SCOPE, "tools", UpdateWorkingMemory.model_validate(held))
     await rig.work()
@@ -214,7 +214,7 @@ async def test_same_text_of_different_owners_is_never_shared(rig: Rig) -> None:
 
 
 async def test_import_merges_with_existing_memories_and_keeps_evidence(rig: Rig) -> None:
-    """A statement that took a message over, a message, and a statement, each into a place where the same was said or stated."""
+    """Import a statement with an absorbed message, a message, and a statement, each where the same text exists."""
     await say(rig, "chat", "Look at this storm", BOAT)
     message = await exported(rig)
     await state(rig, "stated")

@@ -1,4 +1,4 @@
-"""`ShownMemory` objects equal the records that they are built without."""
+"""Test that `ShownMemory` objects equal the records, although they are built without them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def result_of(made: MemoryRecord) -> MemoryRecordResult:
 
 async def test_shown_memory_equals_its_record(rig: Rig) -> None:
     names = await written(rig)
-    # Read once more by somebody, who is counted.
+    # A caller reads it once more, which the usage count includes.
     await rig.rt[UsageStore].count_readings({names[0]: 0, names[3]: 7})
     cards, records = (
         await ShownMemoryReader(rig.rt.client, rig.rt.keys)(SCOPE, names),
@@ -86,7 +86,7 @@ async def test_memory_written_by_another_version_is_readable(rig: Rig, change: d
     assert found is not None
     card.set_score(0.25, 0.75, "hybrid")
     shown, wanted = json.loads(to_json(card.values)), json.loads(result_of(found.record).model_dump_json())
-    # Whoever left the time out gets that of the reading.
+    # If a record has no time, it gets the time of the reading.
     assert {**shown, "created_at": ""} == {**wanted, "created_at": ""}
 
 

@@ -1,4 +1,4 @@
-"""Stored memories are encoded in few steps and decoded without validation, also those of other versions."""
+"""Test that stored memories are encoded in few steps and decoded without validation, including those of other versions."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _kinds(kind: type[MemoryRecord]) -> list[type[MemoryRecord]]:
 
 
 def _containers(value: object) -> set[int]:
-    """The lists and objects in a value, however deep, by identity."""
+    """Return the lists and objects in a value at any depth, by identity."""
     if isinstance(value, BaseModel):
         return _containers(vars(value))
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Readings of memories are counted in a separate record, and everything that depends on them uses the counts."""
+"""Test that reads of memories are counted in a separate record, which everything that depends on them uses."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def known(rig: Rig) -> Rig:
 
 
 async def stored(rig: Rig, memory_id: str) -> MemoryRecord:
-    """The memory, without reading it as a user would."""
+    """Return the memory without counting a read."""
     await rig.rt[UsageLog].flush()
     found = (await rig.rt[MemoryStore].get(SCOPE, [memory_id]))[0]
     assert found is not None
@@ -63,7 +63,7 @@ async def test_reading_is_counted_once_per_quarter_hour(known: Rig, how: str) ->
     assert (found.access_count, other.access_count) == (1, 0)
     assert datetime.now(UTC) - found.last_accessed < timedelta(minutes=1)
     assert other.last_accessed == LONG_AGO
-    # Another process does not know what this one wrote: the limit is Redis' to keep.
+    # Another process does not know of this process's writes: Redis enforces the limit.
     assert await known.rt[UsageStore].count_readings({known.keys.mid(SCOPE.tenant, found.id): 1}) == 0
     await known.rt.client.hset(known.keys.usage, known.keys.mid(SCOPE.tenant, found.id), f"1 {LONG_AGO.timestamp() * 1000:.0f}")
     assert await known.rt[UsageStore].count_readings({known.keys.mid(SCOPE.tenant, found.id): 1}) == 1
@@ -94,7 +94,7 @@ async def test_usage_count_survives_a_patch_and_is_removed_by_a_delete(known: Ri
     assert (await stored(known, changed.id)).access_count == 1
     await known.rt[MemoryService].delete(SCOPE, [changed.id])
     assert await known.rt.client.hlen(known.keys.usage) == await known.rt.client.scard(known.keys.usage_unfolded) == 0
-    # Read before it was deleted, noted after: it does not come back by that.
+    # Read before the deletion, counted after it: the count does not restore the memory.
     assert await known.rt[UsageStore].count_readings({known.keys.mid(SCOPE.tenant, changed.id): 1}) == 0
 
 
@@ -111,7 +111,7 @@ async def test_filters_use_readings_after_they_are_folded_in(known: Rig) -> None
     await known.rt[UsageLog].flush()
     since = {"last_accessed": {"gte": (datetime.now(UTC) - timedelta(days=1)).isoformat()}}
     assert await look(known, None, **since) == []
-    await known.rt.client.hset(known.keys.usage, "f" * 32, "3 1700000000000")  # of a memory that is gone
+    await known.rt.client.hset(known.keys.usage, "f" * 32, "3 1700000000000")  # of a deleted memory
     assert await known.rt[UsageStore].fold_usage() == 1
     assert await look(known, None, **since) == ["the ferry to Elba"]
     assert await look(known, "ferry", search_mode="semantic", **since) == ["the ferry to Elba"]

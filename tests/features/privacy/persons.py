@@ -1,4 +1,4 @@
-"""Users with data of every kind for export, import and erasure: how to fill, read and compare them."""
+"""Users with data of every kind for export, import and erasure: fill, read and compare them."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def said(*texts: str, user: str = ANN, **more: Any) -> dict[str, Any]:
 
 
 async def fill(face: Face, user: str, word: str) -> None:
-    """All kinds of data: sessions, promoted messages, facts with versions, slots, evidence, other names, changes, what is over, rules."""
+    """Store data of all kinds: sessions, promoted messages, facts with versions, slots, evidence, aliases, changes, old memories, rules."""
     rig = face.rig
     body = said(f"the {word} is loud", f"is the {word} yours?", f"yes, the {word} of my aunt", user=user)
     data = {"data": {"mood": word, "deep": {"a": [1, None, 2.5]}}, "context": f"they speak of the {word}", "namespace": "home"}
@@ -96,7 +96,7 @@ async def fill(face: Face, user: str, word: str) -> None:
     await rig.rt[MemoryService].store(SCOPE, facts)
     await rig.work()
     await face.ok("PATCH", f"/v1/long-term-memory/{user}-f1", json={"text": f"{word} lessons on Tuesday"})
-    # The same words again are evidence and another name, another fact of the slot ends the first.
+    # A repetition becomes evidence and an alias; another fact of the slot ends the first.
     await rig.rt[MemoryService].store(SCOPE, [fact("f5", f"sold the {word} in May", memory_type=MemoryTypeEnum.EPISODIC, event_date=made)])
     await rig.rt[MemoryService].store(SCOPE, [fact("f6", f"lives by the {word} shop", created_at=made + timedelta(days=9), slot="home")])
     await rig.rt[MemoryService].store(SCOPE, [fact("f7", f"hums like a {word}")])
@@ -113,13 +113,13 @@ async def fill(face: Face, user: str, word: str) -> None:
 
 
 async def know(face: Face, user: str, word: str) -> None:
-    """What is known of a user beside memories: blocks, procedures, what tools did, the result of a session, items."""
+    """Store a user's data beside memories: blocks, procedures, tool calls, the result of a session, items."""
     where = {"user_id": user, "namespace": "home"}
-    # Of several days, and of a day that is not over yet.
+    # Events of several days, and of the current day.
     lasts = record(f"was in Rome with the {word} from 3 May to 9 June 2023", f"{user}-f8", memory_type=MemoryTypeEnum.EPISODIC, **where)
     ahead = record(f"gives the {word} away", f"{user}-f9", event_date=datetime.now(UTC) + timedelta(days=40), **where)
     await face.rig.rt[MemoryService].store(SCOPE, [lasts, ahead])
-    # What recurs is static, until it has been silent for long.
+    # A recurring fact is static until it is not repeated for a long time.
     for days in (6, 4, 2):
         again = record("practises at noon", f"{user}-r{days}", created_at=datetime.now(UTC) - timedelta(days=days), **where)
         await face.rig.rt[MemoryService].store(SCOPE, [again])
@@ -141,7 +141,7 @@ NAMES = [f"{ANN}-f{n}" for n in range(1, 7)]
 
 
 async def picture(face: Face, user: str = ANN) -> dict[str, Any]:
-    """Every answer that tells of a user, without what each reading changes."""
+    """Return every response with data of a user, without fields that reads change."""
     shown: dict[str, Any] = {}
     for session in (f"{user}-s1", f"{user}-s2"):
         shown[session] = await face.ok("GET", f"/v1/working-memory/{session}", params={"user_id": user})
@@ -153,7 +153,7 @@ async def picture(face: Face, user: str = ANN) -> dict[str, Any]:
     for text in ("", "lessons on Tuesday", "yes, the trombone of my aunt"):
         shown[f"search {text}"] = await face.ok("POST", "/v1/long-term-memory/search", json=where | {"text": text})
         found = await face.ok("POST", "/v1/long-term-memory/search", json=where | {"text": text, "history": True})
-        # Versions of one memory were created at one time, and have no order among themselves there.
+        # Versions of one memory have the same creation time there, and thus no order.
         shown[f"history {text}"] = sorted(map(json.dumps, map(_plain, found["memories"])))
     asked = {"query": "lessons", "session": {"session_id": f"{user}-s1", "user_id": user}, "long_term_search": {"recency_boost": False}}
     shown["prompt"] = await face.ok("POST", "/v1/memory/prompt", json=asked)
@@ -164,7 +164,7 @@ async def picture(face: Face, user: str = ANN) -> dict[str, Any]:
     shown["profile"] = {name: profile[name] for name in ("static", "dynamic", "slots")}
     for path in ("blocks", "blocks/human/history", "procedures", "tools/memory", f"session-results/{user}-s1"):
         shown[path] = await face.ok("GET", f"/v1/{path}", params=mine)
-    shown[f"session-results/{user}-s1"].pop("procedure_id", None)  # A session that is brought in names no procedure.
+    shown[f"session-results/{user}-s1"].pop("procedure_id", None)  # An imported session names no procedure.
     for one in shown["procedures"]["procedures"]:
         shown[one["id"]] = await face.ok("GET", f"/v1/procedures/{one['id']}/history")
     shown["items"] = sorted(map(json.dumps, (await face.ok("POST", "/v1/items/search", params=mine, json={}))["items"]))
@@ -182,12 +182,12 @@ def _plain(value: Any) -> Any:
 
 
 async def stored_keys(face: Face) -> set[str]:
-    """All keys but receipts, and readings that are counted in the background."""
+    """Return all keys except receipts and background usage counts."""
     return {key for key in await face.rig.raw_keys() if not key.startswith(("xo:", "use"))}
 
 
 async def settle(face: Face) -> None:
-    """Does all work that is due, and what follows it a moment later, so that two pictures of the keys can be compared."""
+    """Run all due work and its followers, so that two snapshots of the keys can be compared."""
     await face.rig.work()
     await face.rig.make_due(DueKind.FOLLOW)
     await face.rig.work()

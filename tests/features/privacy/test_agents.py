@@ -1,4 +1,4 @@
-"""An agent is an owner: its data can be erased, exported and imported by its name, and nothing else is affected."""
+"""Test that an agent is an owner: its data can be erased, exported and imported by its name, and nothing else is affected."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class Face:
         return answer.json()
 
     async def settle(self) -> None:
-        """Does what waits for workers."""
+        """Run the workers' pending jobs."""
         await self.rig.work()
         await self.rig.work(DueKind.DELETION)
         await self.rig.work()
 
     async def trace_none(self, *signs: str) -> None:
-        """Waits until nothing in Redis says one of these: shapes of memories follow them a moment later."""
+        """Wait until no value in Redis contains one of these texts: derived data follows memories a moment later."""
 
         async def clean() -> bool:
             await self.settle()
@@ -69,7 +69,7 @@ async def face(rig: Rig) -> AsyncGenerator[Face]:
 
 
 async def fill(face: Face, agent: str, word: str) -> None:
-    """What an agent can own: blocks alone and with a user, sessions, memories, procedures, what is known of tools, attachments."""
+    """Store what an agent can own: blocks alone and with a user, sessions, memories, procedures, tool memory, attachments."""
     pair = {"user_id": USER, "agent_id": agent}
     for owner in ({"agent_id": agent}, pair):
         await face.ok("PUT", "/v1/blocks/human", params=owner, json={"value": f"{word} is loud"})
@@ -78,7 +78,7 @@ async def fill(face: Face, agent: str, word: str) -> None:
     await face.ok("POST", "/v1/blocks/rules/attach", params={"user_id": USER}, json={"agent_id": agent})
     said = {"role": "user", "content": f"My {word} stands in the hall", "id": f"{agent}-1", "created_at": "2026-01-01T10:00:00Z"}
     await face.ok("PUT", f"/v1/working-memory/of-{agent}", json={"messages": [said], **pair})
-    # In a session that is nobody's agent's, a single message that is the agent's.
+    # In a session without an agent, one message belongs to the agent.
     noted = {"role": "user", "content": f"I lent the {word} to Bo", "id": f"{word[:3]}-2", "remember_as": {"agent_id": agent}}
     other = {
         "role": "user",
@@ -101,7 +101,7 @@ async def fill(face: Face, agent: str, word: str) -> None:
 
 
 async def values_of(redis: Any, key: bytes) -> bytes:
-    """All that a key holds."""
+    """Return the content of a key."""
     reads = {
         b"string": lambda: redis.get(key),
         b"hash": lambda: redis.hgetall(key),
@@ -116,7 +116,7 @@ async def values_of(redis: Any, key: bytes) -> bytes:
 
 
 async def traces(rig: Rig, *signs: str) -> list[tuple[str, str]]:
-    """Every key that has one of the signs in its name or in what it holds."""
+    """Return every key with one of the marks in its name or content."""
     hits: list[tuple[str, str]] = []
     async for key in rig.rt.client.scan_iter(match=f"{rig.settings.redis.key_prefix}:*", count=1000):
         whole = await values_of(rig.rt.client, key)
@@ -140,7 +140,7 @@ async def test_an_erased_agent_leaves_no_trace(face: Face) -> None:
         "procedures": 1,
         "tools": 1,
     }
-    # What is another agent's, or the user's alone, stays.
+    # Data of another agent, or of the user alone, remains.
     assert (await face.ok("GET", "/v1/blocks/human", params={"agent_id": COOK}))["value"] == f"{PLAIN} is loud\nmore {PLAIN}"
     rules = await face.ok("GET", "/v1/blocks/rules", params={"user_id": USER})
     assert [target["agent_id"] for target in rules["attached_to"]] == [COOK]
@@ -165,7 +165,7 @@ async def test_agent_can_be_erased_in_one_namespace_only(face: Face) -> None:
 
 
 async def shown(face: Face, agent: str) -> list[Any]:
-    """What callers read of an agent, but for when it was read."""
+    """Return what callers read of an agent, without read times."""
     owners = ({"agent_id": agent}, {"user_id": USER, "agent_id": agent})
     asked = {"text": "", "agent_id": {"eq": agent}, "limit": 50}
     hits = (await face.ok("POST", "/v1/long-term-memory/search", json=asked))["memories"]
@@ -206,7 +206,7 @@ async def test_agent_export_can_be_imported_as_another_agent(face: Face) -> None
     lines = await face.export(COACH)
     report = await face.restore("trainer", lines)
     await face.settle()
-    # A session is one agent's: its id is taken, so it stays where it is.
+    # A session belongs to one agent: its id is taken, so it keeps its agent.
     assert [(problem["kind"], problem["id"]) for problem in report["problems"]] == [("session", f"of-{COACH}")]
     copied = await shown(face, "trainer")
     assert json.loads(json.dumps(copied).replace("trainer", COACH)) == json.loads(json.dumps(before))

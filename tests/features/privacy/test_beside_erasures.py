@@ -1,4 +1,4 @@
-"""Writes and undos during an erasure.
+"""Test writes and undos during an erasure.
 
 Erased data does not return, and no write acknowledged after the order is lost.
 """
@@ -32,13 +32,13 @@ Send = Callable[..., Awaitable[httpx.Response]]
 
 @pytest.fixture(autouse=True)
 def refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The tests that hold an erasure up do not wait for its end."""
+    """Refuse writes during an erasure at once, so that tests that pause it do not wait."""
     monkeypatch.setattr(scripts, "_ERASURE_SECONDS", 0.0, raising=False)
 
 
 @dataclass
 class Person:
-    """A user with something of every kind that an undo or an import brings back."""
+    """A user with data of every kind that an undo or an import restores."""
 
     user: str
     restores: list[tuple[str, str, dict[str, Any]]] = field(default_factory=list[tuple[str, str, dict[str, Any]]])
@@ -49,7 +49,7 @@ class Person:
 
 
 async def person(face: Face, user: str) -> Person:
-    """Fills a user, and says which requests bring something of it back."""
+    """Fill a user; return the requests that restore some of its data."""
     someone = Person(user)
     said = [{"id": f"{user}-m", "role": "user", "content": f"My {SIGN} is called {user}."}]
     await face.ok("POST", f"/v1/working-memory/{user}-s/messages", json={"messages": said, **someone.where})
@@ -77,7 +77,7 @@ async def person(face: Face, user: str) -> Person:
 
 @contextmanager
 def interrupted(monkeypatch: pytest.MonkeyPatch, at: Callable[[int], bool], run: Callable[[], Awaitable[Any]]) -> Iterator[list[int]]:
-    """Runs something else just before those round trips to Redis within that `at` picks by their number, and counts them."""
+    """Run an action before those round trips to Redis whose numbers `at` selects, and count all round trips."""
     count, whole = [0], round_trip.exchange
 
     async def aside() -> None:
@@ -102,7 +102,7 @@ def interrupted(monkeypatch: pytest.MonkeyPatch, at: Callable[[int], bool], run:
 async def test_undo_during_any_step_of_an_erasure_restores_nothing(
     make_rig: MakeRig, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Everything that restores is asked for before each round trip of an erasure, those of one person before every eleventh."""
+    """Send every restoring request before each round trip of an erasure, and an import of one user before every eleventh."""
     async with make_rig() as rig, faced(rig) as face:
         fired = 0
         for first in range(_PERSONS):
@@ -126,7 +126,7 @@ async def test_undo_during_any_step_of_an_erasure_restores_nothing(
 async def test_restoring_request_overtaken_by_an_erasure_restores_nothing(
     make_rig: MakeRig, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The whole erasure happens before each round trip of each request. An import that began after it is a write of its own."""
+    """Run the whole erasure before each round trip of each request. An import that began after it is a separate write."""
     async with make_rig() as rig, faced(rig) as face:
         for which in range(5):
             at, steps = 1, [1]
@@ -148,7 +148,7 @@ async def test_restoring_request_overtaken_by_an_erasure_restores_nothing(
 
 
 def writes(user: str, session: str, agent: str | None = None) -> list[tuple[str, str, dict[str, Any]]]:
-    """Requests that write something new of a user, and, with an agent, in its name."""
+    """Return requests that write new data of a user and, with an agent, in its name."""
     where = {"user_id": user} | ({} if agent is None else {"agent_id": agent})
     messages = {"messages": [{"role": "user", "content": f"A new {SIGN}."}], "user_id": user}
     if agent is not None:
@@ -178,7 +178,7 @@ def writes(user: str, session: str, agent: str | None = None) -> list[tuple[str,
 
 
 async def answers(face: Face, requests: list[tuple[str, str, dict[str, Any]]]) -> dict[str, int]:
-    """The status of each request, by its method and path; each refusal names its code and says when to come again."""
+    """Return the status of each request by method and path; each refusal has its code and a retry time."""
     replies = await asyncio.gather(*(face.http.request(method, path, **more) for method, path, more in requests))
     for reply in replies:
         if reply.status_code == 409:
@@ -187,7 +187,7 @@ async def answers(face: Face, requests: list[tuple[str, str, dict[str, Any]]]) -
 
 
 async def test_write_after_an_erasure_order_conflicts_until_the_erasure_is_done(make_rig: MakeRig) -> None:
-    """No worker runs meanwhile: nothing that is acknowledged after the order may be lost, however long it waits."""
+    """No worker runs meanwhile: writes acknowledged after the order must survive, however long the order waits."""
     async with make_rig() as rig, faced(rig) as face:
         for user in ("ann", "bob"):
             await person(face, user)

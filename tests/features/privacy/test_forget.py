@@ -1,4 +1,4 @@
-"""Forgetting a named thing deletes all of it at once and keeps everything else. An undo restores it unchanged."""
+"""Test that forgetting a thing deletes all of it at once and keeps everything else. An undo restores it unchanged."""
 
 from __future__ import annotations
 
@@ -37,14 +37,16 @@ WHO = {"user_id": "ana"}
 
 
 def fact(text: str, name: str, *messages: str, session: str = "s", **more: Any) -> MemoryRecord:
-    """A fact that was made of messages of a session."""
+    """Return a fact extracted from messages of a session."""
     evidence = [Evidence(source="user", session_id=session, message_ids=[message], quote=message.partition("-")[2]) for message in messages]
     return record(text, name, **{"user_id": "ana", "evidence": evidence or None, **more})
 
 
 async def shown(rig: Rig, text: str = "", user: str = "ana") -> list[Any]:
-    """What a search shows of a user: all of it, but for how often and when it was read, and the score of words, for which the engine
-    counts what is deleted until it has collected it."""
+    """Return a search over all memories of a user, without read counts, read times and word scores.
+
+    The engine's word scores count deleted memories until it has collected them.
+    """
     request = SearchRequest(text=text or None, user_id=UserId(eq=user), limit=100)
     answer = await rig.rt[SearchService].search(SCOPE, request)
     hidden = {"access_count", "last_accessed", "score"}
@@ -61,7 +63,7 @@ async def forget(rig: Rig, text: str | None = None, *, scope: Scope = SCOPE, **m
 
 
 async def everything(rig: Rig) -> bytes:
-    """All that Redis holds of this store, but for receipts."""
+    """Return all keys of this store, except receipts."""
     parts: list[Any] = []
     client: Any = rig.rt.client
     async for key in client.scan_iter(match=rig.keys.root.replace("{", "\\{") + "*", count=1000):
@@ -79,7 +81,7 @@ async def everything(rig: Rig) -> bytes:
 
 
 async def say(rig: Rig, *texts: str, session: str = "s", role: str = "user", user: str = "ana") -> None:
-    """Appends messages whose ids are "<session><number of the session's messages>"."""
+    """Append messages whose ids are "<session><number of the session's messages>"."""
     for text in texts:
         count = len(await rig.contents(session, user_id=user)) if await rig.rt[SessionStore].find(SCOPE, session, None, user) else 0
         message = MemoryMessage(role=role, content=text, id=f"{session}{count + 1}")
@@ -92,7 +94,7 @@ async def add(rig: Rig, *facts: MemoryRecord) -> None:
 
 
 async def peanuts(rig: Rig) -> None:
-    """A message that says two things, and facts of both."""
+    """Store a message with two statements, and facts of both."""
     await say(rig, "I am allergic to peanuts. I work at Acme.", "We talked about the weather in Rome.")
     await rig.work()
     quote = "I am allergic to peanuts. I work at Acme."
@@ -271,7 +273,7 @@ async def test_forget_matches_former_versions(rig: Rig) -> None:
 
 
 async def test_forget_fences_off_late_extraction(rig: Rig) -> None:
-    """A worker that has read what is forgotten writes nothing of it."""
+    """A worker that has read the forgotten text writes nothing of it."""
     await say(rig, "I am allergic to peanuts.", "I work at Acme.")
     sid = rig.sid(SessionRef("s", None, "ana"))
     journal = await rig.rt[SessionStore].journal(sid, "jp", 10)
@@ -323,7 +325,7 @@ async def test_undo_restores_how_often_a_memory_was_read(rig: Rig) -> None:
     assert await rig.rt.client.hgetall(rig.keys.usage) == before != {}
 
 
-async def test_forget_that_refers_to_the_last_statement_of_the_session(rig: Rig) -> None:
+async def test_forget_that_deletes_the_last_statement_of_the_given_session(rig: Rig) -> None:
     await say(rig, "I work at Acme.", "I am allergic to peanuts.", "Forget that")
     await rig.work()
     answer = await forget(rig, "that", session_id="s")
@@ -431,7 +433,7 @@ async def test_undo_restores_the_summary(rig: Rig) -> None:
 
 
 async def test_forgotten_id_stays_reserved_until_its_undo_expires_or_is_erased(rig: Rig) -> None:
-    """Taken by somebody else, it would take the undo with it."""
+    """If another owner took the id, the undo would fail."""
     await rig.rt[MemoryService].store(SCOPE, [record("User is allergic to peanuts", "mine", user_id="ana")])
     answer = await forget(rig, None, ids=["mine"])
     theirs = record("Bob's boat", "mine", user_id="bob")

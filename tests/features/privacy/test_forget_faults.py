@@ -1,4 +1,4 @@
-"""Forgetting during concurrent writes, and if the server dies in the middle of it."""
+"""Test forgetting during concurrent writes, and if the server dies in the middle of it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.rig import SCOPE, Rig
 
 
 class Died(BaseException):
-    """The worker's process ends: nothing catches it, and the event loop of the tests goes on."""
+    """Simulated end of the worker's process: no code catches it, and the tests' event loop continues."""
 
 
 async def test_forget_retries_if_the_session_changed_meanwhile(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,7 +37,7 @@ async def test_forget_retries_if_the_session_changed_meanwhile(rig: Rig, monkeyp
 
 @pytest.mark.parametrize("dies_at", [1, 2])
 async def test_forget_is_atomic_if_the_server_dies(rig: Rig, monkeypatch: pytest.MonkeyPatch, dies_at: int) -> None:
-    """Before the one step nothing has gone, after it everything has; asked again, it ends where one call would."""
+    """Before the one step, nothing is deleted; after it, everything is. A repeated request ends in the same state as a single one."""
     await peanuts(rig)
     before = await texts(rig)
     calls: list[Plan] = []

@@ -1,4 +1,4 @@
-"""Forgotten text also occurs in the terms and vectors of its neighbors and in summaries.
+"""Test that forgotten text also disappears from the terms and vectors of its neighbors and from summaries.
 
 All of these are rebuilt without it.
 """
@@ -53,7 +53,7 @@ async def index_terms(rig: Rig, name: str) -> str:
 @pytest.mark.parametrize("said", [SECRET, TWO])
 @pytest.mark.parametrize("elsewhere", [False, True])
 async def test_neighbors_lose_the_forgotten_words_and_are_reindexed(rig: Rig, said: str, elsewhere: bool) -> None:
-    """Also where the same was said in another session: its neighbours there are as much around it."""
+    """Also if another session contains the same text: its neighbors there include its terms, too."""
     (word,) = terms("peanuts")
     await say(rig, "a", BEFORE, said, AFTER)
     neighbours = [mid(rig, "a", 0), mid(rig, "a", 2)]
@@ -80,7 +80,7 @@ async def test_statement_that_absorbed_a_neighbor_loses_the_forgotten_words(rig:
 
 
 async def vectors(rig: Rig, names: list[str]) -> list[bytes]:
-    """The vectors of memories: the longest field of their documents."""
+    """Return the vectors of memories: the longest field of their documents."""
     client: Any = rig.rt.client
     return [max((await client.hgetall(rig.keys.vector(name))).values(), key=len) for name in names]
 
@@ -97,7 +97,7 @@ async def test_neighbor_vectors_match_those_of_a_session_without_the_text(make_r
 
 
 async def test_results_show_no_forgotten_words_even_before_reindexing(rig: Rig) -> None:
-    """Until a worker has been there: a neighbour may still be near what was forgotten, and is shown with its own words alone."""
+    """Until a worker runs, a neighbor may still be near the forgotten text, and is shown with its own words only."""
     await say(rig, "a", BEFORE, SECRET, AFTER)
     await forget(rig)
     search = {"user_id": {"eq": "ana"}, "limit": 20}
@@ -110,7 +110,7 @@ async def test_results_show_no_forgotten_words_even_before_reindexing(rig: Rig) 
 
 
 async def test_next_model_summary_does_not_contain_the_forgotten_text(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
-    """What a model wrote is dropped whole; the next summary is made of what leaves from then on, and the model hears of it no more."""
+    """A model's summary is dropped whole. The next one covers later messages only, and the model never sees the forgotten text."""
     async with make_rig(chat) as rig:
 
         def told(start: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""Forget requests in conversations are never remembered themselves.
+"""Test that forget requests in conversations are never remembered themselves.
 
 Only the user can make them, and a worker crash loses none.
 """
@@ -23,7 +23,7 @@ from tests.support.heartbeat import heartbeat, reference_seconds
 from tests.support.rig import SCOPE, MakeRig, Rig, record
 
 REF = SessionRef("s", None, "ana")
-# What is said, the request that means it, and something else that is said.
+# A statement, the request that names it, and an unrelated statement.
 LANGUAGES = {
     "en": ("I am allergic to peanuts.", "Please forget that I am allergic to peanuts.", "I work at Acme."),
     "de": ("Ich bin allergisch gegen Erdnüsse.", "Bitte vergiss, dass ich allergisch gegen Erdnüsse bin.", "Ich arbeite bei Acme."),
@@ -105,7 +105,7 @@ async def test_worker_crash_loses_no_forget_proposal(rig: Rig, monkeypatch: pyte
 
     async def dying(self: Any, *args: Any, **more: Any) -> Any:
         calls.append(1)
-        # What was said before the request is written first.
+        # Memories of messages before the request are written first.
         if len(calls) == (1 if dies_in == "proposing" else 2):
             raise RuntimeError("the worker dies")
         return await whole(self, *args, **more)
@@ -134,7 +134,7 @@ async def test_rejected_forget_proposal_is_not_made_again(rig: Rig) -> None:
 
 
 async def test_forgetting_among_long_texts_does_not_block_the_event_loop(rig: Rig) -> None:
-    # Word by word, each of the 390 with each of the 20,000 that are looked at, it takes a minute.
+    # A comparison of each of the 390 words with each of 20,000 takes a minute.
     words = [f"{first}{second}{third}ation" for first in "abcdefghij" for second in "abcdefghij" for third in "abcdefghijklmnopqrstuvwxyz"]
     await rig.remember(*(record(" ".join(["gin", *words[start : start + 2_400]]), f"m-{start}", user_id="ana") for start in range(8)))
     text = " ".join(["gin", *(f"{word[:3]}ing" for word in words[:230])])[:2_000]

@@ -1,4 +1,4 @@
-"""When a forget request matches for certain: all its words, the same person, the same negation.
+"""Test when a forget request matches for certain: all its words, the same person, the same negation.
 
 Otherwise it is a guess.
 """

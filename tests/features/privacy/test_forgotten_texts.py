@@ -1,4 +1,4 @@
-"""What was forgotten can be read while it can be undone, by those who may undo it; after the undo, what came back."""
+"""Test that forgotten data is readable until its undo expires, by callers who may undo it. After the undo, the restored data is."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ async def test_erased_data_is_not_shown_from_the_order_on(rig: Rig, erased: Eras
         await show(rig, gone.receipt_id)
 
 
-async def test_erased_data_that_had_come_back_is_not_shown(rig: Rig) -> None:
+async def test_data_restored_by_an_undo_is_not_shown_after_its_erasure(rig: Rig) -> None:
     await peanuts(rig)
     gone = await forget(rig, "I am allergic to peanuts")
     assert gone.receipt_id is not None

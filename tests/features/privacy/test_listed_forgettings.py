@@ -1,4 +1,4 @@
-"""What was forgotten, released or erased is listed: who asked, who decided, when, and how much, without content."""
+"""Test that forgotten, released or erased data is listed: who asked, who decided, when, and how much, without content."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ async def test_decisions_name_their_caller_and_erasures_keep_their_receipts(make
     async with stack(make_settings(AUTH_MODE="token", AUTH_ADMIN_TOKEN=ADMIN), redis_url) as url:
         (app, _), (reviewer, by), (admin, by_admin) = await _key(url), await _key(url), await _key(url, role="admin")
         async with app, reviewer, admin:
-            # A user's request to forget, approved by a reviewer.
+            # A reviewer approves a user's forget request.
             for said in ("I am allergic to peanuts.", "I like tea.", "Please forget that I am allergic to peanuts."):
                 body = {"user_id": "bob", "messages": [{"role": "user", "content": said}]}
                 await app.post("/v1/working-memory/s/messages", params={"wait": "promoted"}, json=body)
@@ -93,7 +93,7 @@ async def test_decisions_name_their_caller_and_erasures_keep_their_receipts(make
             (proposal,) = await _changes(app, state="proposed")
             assert (await reviewer.post(f"/v1/changes/{proposal['id']}/reject")).json()["decided_by"] == by
 
-            # Memories that leave quarantine.
+            # Memories leave quarantine.
             memories = [{"id": name, "text": f"{POISON} {name}", "user_id": "bob"} for name in ("freed", "gone")]
             await app.post("/v1/long-term-memory/", json={"memories": memories})
             assert (await admin.post("/v1/quarantine/freed/approve")).status_code == 200
@@ -102,7 +102,7 @@ async def test_decisions_name_their_caller_and_erasures_keep_their_receipts(make
             assert freed["memories"][0]["diff"]["quarantine"] == ["override", None]
             undone = (await reviewer.post(f"/v1/changes/{freed['id']}/undo")).json()
             assert (await app.get("/v1/long-term-memory/freed")).json()["quarantine"] == "override"
-            # Undoing this undo would release the memory again, as only administrators may.
+            # An undo of this undo would release the memory again, which only administrators may do.
             assert (await reviewer.post(f"/v1/changes/{undone['id']}/undo")).status_code == 403
             assert (await admin.post(f"/v1/changes/{undone['id']}/undo")).status_code == 200
             assert "quarantine" not in (await app.get("/v1/long-term-memory/freed")).json()
@@ -112,7 +112,7 @@ async def test_decisions_name_their_caller_and_erasures_keep_their_receipts(make
             assert [each["memory_id"] for each in gone["memories"]] == ["gone"]
             assert POISON not in str(gone)
 
-            # Each erasure has a receipt of its own.
+            # Each erasure has a separate receipt.
             first, again = await _erased(app, "bob"), await _erased(reviewer, "bob")
             assert await _changes(app, user_id="bob") == []
             read = [(await app.get(f"/v1/operations/{each}")).json() for each in (again, first)]

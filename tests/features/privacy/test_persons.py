@@ -1,4 +1,4 @@
-"""Export and import (row S8).
+"""Test export and import (row S8).
 
 A user's data is exported completely and restored unchanged, and nothing else is imported.
 """
@@ -47,7 +47,7 @@ async def test_erased_user_can_be_restored_from_its_export(face: Face) -> None:
     await fill(face, ANN, "trombone")
     await fill(face, BOB, "zither")
     before, other = await picture(face), await picture(face, BOB)
-    # A profile is being made anew when its user is erased.
+    # The user is erased while a profile is rebuilt.
     owner = ProfileOwner(SCOPE.tenant, "home", ANN)
     await face.rig.rt[ProfileStore].clear(owner, rebuilds=True)
     assert empty_key_spaces(await face.rig.raw_keys()) == []
@@ -77,7 +77,7 @@ async def test_erased_user_can_be_restored_from_its_export(face: Face) -> None:
     same(await picture(face, BOB), other)
     assert await stored_keys(face) == keys
 
-    # What was changed before can be undone after.
+    # A change before the export can be undone after the import.
     changes = (await face.ok("GET", "/v1/changes", params={"user_id": ANN, "kind": "supersede"}))["changes"]
     await face.ok("POST", f"/v1/changes/{changes[0]['id']}/undo")
     assert "valid_to" not in await face.ok("GET", f"/v1/long-term-memory/{ANN}-f2")
@@ -87,7 +87,7 @@ async def test_erased_user_can_be_restored_from_its_export(face: Face) -> None:
 
 
 async def test_export_contains_every_write_acknowledged_before_it_began(face: Face) -> None:
-    """While others write, sessions are promoted and deleted, facts change, end and come back."""
+    """Meanwhile, other callers write, sessions are promoted and deleted, and facts change, end and return."""
     rig = face.rig
     stop, enough = asyncio.Event(), asyncio.Event()
     sure: set[str] = set()
@@ -100,7 +100,7 @@ async def test_export_contains_every_write_acknowledged_before_it_began(face: Fa
             session = f"s{who}-{n}"
             await face.ok("PUT", f"/v1/working-memory/{session}", json=said(f"{word} m", user=ANN))
             name = f"{ANN}-{who}"
-            # One memory with ever new words, so that all but the last stand in its history.
+            # One memory with changing texts, so that all but the last are in its history.
             await rig.rt[MemoryService].store(SCOPE, [record(f"{word} f", name, user_id=ANN)])
             sure.update((f"{word} m", f"{word} f"))
             if len(sure) > 20:
@@ -134,7 +134,7 @@ async def test_unpromoted_messages_of_an_expired_session_are_exported(face: Face
     rig = face.rig
     await face.ok("PUT", "/v1/working-memory/short", json=said("the last words", user=ANN, ttl_seconds=1))
     k = rig.keys.session(rig.sid(SessionRef("short", None, ANN)))
-    await rig.rt.client.delete(k.meta, k.messages, k.ids, k.doc)  # as when its time is over
+    await rig.rt.client.delete(k.meta, k.messages, k.ids, k.doc)  # as after its expiry
     lines = await face.lines()
     assert [json.loads(line)["kind"] for line in lines] == ["header", "waiting", "end"]
     await face.erase(ANN)
@@ -169,7 +169,7 @@ async def test_import_respects_the_callers_limits_and_reports_skipped_records(fa
             await rt[ImportService].run(outside, None, BOB, b"\n".join(lines))
     with pytest.raises(Forbidden):
         await rt[ExportService].begin(Scope("elsewhere", users=frozenset({ANN})), None, BOB)
-    # Bob cannot take Ann's ids: by a header that says that the export is his.
+    # Bob cannot take Ann's ids with a header that claims that the export is his.
     header = bent(lines[0], user_id=BOB)
     taken = await face.client.import_user(BOB, [header, *lines[1:]])
     assert {one.reason for one in taken.problems if one.kind == "memory"} == {
@@ -206,7 +206,7 @@ async def test_importing_one_users_export_as_another_creates_a_copy(face: Face) 
 async def test_imported_copy_refers_only_to_its_own_memories(face: Face) -> None:
     await fill(face, ANN, "trombone")
     lines = await face.lines()
-    # In parts, as a large file is sent: each names what another brought.
+    # In parts, as a large file is sent: each part refers to records of another.
     for line in lines[1:]:
         await face.client.import_user(BOB, [lines[0], line])
     await face.rig.work()
@@ -332,7 +332,7 @@ async def test_truncated_export_is_detected(face: Face, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(ExportStore, "begin", noted)
     monkeypatch.setattr(face.rig.rt[RuleStore], "export_lines", away)
-    with pytest.raises(RuntimeError):  # over a network the connection is cut
+    with pytest.raises(RuntimeError):  # over a network the connection breaks
         await face.lines()
     for seen in ([], [b"{}"], [b"{}", b'{"kind":"end","lines":2}'], [b'{"kind":"end","lines":0', b"x"]):
         with pytest.raises(MemoryProtocolError):

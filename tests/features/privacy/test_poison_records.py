@@ -1,4 +1,4 @@
-"""An unreadable record or a message without text does not stop an erasure or a purge.
+"""Test that an unreadable record or a message without text does not stop an erasure or a purge.
 
 The operation names the record.
 """
@@ -31,7 +31,7 @@ def call(name: str, user: str, session: str) -> dict[str, Any]:
 
 
 async def fill(face: Face) -> None:
-    """Two users with calls of tools, and memories of an agent, the sessions and a former version among them."""
+    """Store two users with tool calls and memories of an agent, including sessions and a former version."""
     for user in ("ann", "bob"):
         await face.ok("POST", f"/v1/working-memory/{user}-s/messages", json=call("look_up", user, f"{user}-s"))
     where = {"user_id": "ann", "agent_id": "coach", "session_id": "ann-s"}
@@ -44,7 +44,7 @@ async def fill(face: Face) -> None:
 
 
 async def poison(face: Face, *, former: bool) -> str:
-    """Spoils a memory, or a former version of it, and the evidence of another one; returns the key as an operation names it."""
+    """Damage a memory, or a former version of it, and another memory's evidence; return the key as an operation names it."""
     client: Any = face.rig.rt.client
     root, mid = face.rig.keys.root, face.rig.keys.mid(SCOPE.tenant, BAD)
     key = next(key for key in await face.rig.raw_keys() if key.startswith(f"h:{mid}.")) if former else f"m:{mid}"
@@ -66,7 +66,7 @@ async def test_erasure_completes_despite_an_unreadable_record(make_rig: MakeRig,
         key = await poison(face, former=former)
         answer = await face.http.delete(path)
         done = await outcome(face, answer.headers["x-operation-id"])
-        # A former version goes with its memory unread, unless somebody must know whose it was.
+        # A former version is deleted with its memory without being read, unless its owner matters.
         named = not former or path.startswith("/v1/agents")
         assert (done["state"], done["stages"].get("unreadable", 0)) == ("done", int(named)), done
         assert not named or key.partition(".")[0][2:] in done["reason"]
@@ -95,7 +95,7 @@ async def test_purge_completes_and_reports_unreadable_records(make_rig: MakeRig,
 
 
 async def test_purge_includes_tool_call_messages_without_text(make_rig: MakeRig) -> None:
-    """A source names messages without words, too."""
+    """A source includes messages without words."""
     async with make_rig() as rig, faced(rig) as face:
         await fill(face)
         params = {"dry_run": False, "wait": 0}

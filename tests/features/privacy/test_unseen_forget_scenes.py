@@ -1,9 +1,9 @@
-"""Forget requests in scenes by a writer who had not seen the code.
+"""Test forget requests in scenes by a writer who had not seen the code.
 
 How often does the proposal match the intent, without a language model?
 
-The rules were tuned on these scenes, so the figures no longer measure unseen ones. The score counts whole messages:
-a message is forgotten with everything else that it says.
+The rules were tuned on these scenes, so the figures no longer measure unseen ones. The score counts whole messages: a message is forgotten
+with all its statements.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SCENES: list[dict[str, Any]] = [
 
 @dataclass(frozen=True)
 class Scene:
-    """A conversation, and its messages by position: those that state what is to go, and others that state what is to stay."""
+    """A conversation, and the positions of messages to forget and of messages to keep."""
 
     number: int
     texts: list[str]
@@ -63,7 +63,7 @@ def scene_of(number: int, row: dict[str, Any]) -> Scene:
 
 
 async def converse(rig: Rig, scene: Scene) -> None:
-    """Lets a scene be said up to its request, and remembered."""
+    """Store a scene up to its request, and its memories."""
     messages = [
         MemoryMessage(role=role, content=text, id=f"{scene.user}-{place}")
         for place, (role, text) in enumerate(zip(scene.roles, scene.texts, strict=True))
@@ -73,7 +73,7 @@ async def converse(rig: Rig, scene: Scene) -> None:
 
 
 async def judge(rig: Rig, scene: Scene) -> str:
-    """Approve what is proposed; return whether what is gone from session and long-term memory was meant."""
+    """Approve the proposal; return whether exactly the intended messages and memories are deleted."""
     changes = (await rig.rt[HistoryService].read_changes(SCOPE, {"st": "proposed", "u": scene.user}, None, 0, 10)).changes
     for change in changes:
         await rig.rt[HistoryService].approve_proposal(SCOPE, change.id)
@@ -89,13 +89,13 @@ async def judge(rig: Rig, scene: Scene) -> str:
 
 @pytest.mark.parametrize(("recognized", "least"), [(False, 10), (True, 32)])
 async def test_forget_proposals_match_enough_labelled_scenes(rig: Rig, recognized: bool, least: int) -> None:
-    """Said in the conversation, and as if every request was `recognized` as one."""
+    """Once with requests as recognized in the conversation, once as if every request was `recognized`."""
     outcomes = await outcomes_of(rig, recognized=recognized)
     assert outcomes["right"] >= least, sorted(outcomes.items())
 
 
 async def test_forget_proposals_by_default_model_vectors_match_enough_scenes(make_rig: MakeRig) -> None:
-    """Rules detect a third of the requests in the conversation, and the weights of message kinds most of the others."""
+    """Rules detect a third of the requests in the conversation, and the weights of message kinds detect most of the others."""
     async with make_rig(embedder=await shared_embedder(load_settings(LOCAL_MODEL=MODEL))) as rig:
         outcomes = await outcomes_of(rig, recognized=False)
         assert outcomes["right"] >= 30, sorted(outcomes.items())

@@ -1,4 +1,4 @@
-"""Pins, metadata, ids and dates survive every sequence of operations, and undone operations leave nothing behind."""
+"""Test that pins, metadata, ids and dates survive every sequence of operations, and that undone operations leave nothing behind."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ _steps = st.one_of(
 
 
 def differences(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
-    """What differs, by field: a record is long."""
+    """Return the differences by field, because a record is long."""
     found: dict[str, Any] = {}
     for name, old in before.items():
         new = after.get(name)
@@ -103,7 +103,7 @@ def _message(text: str) -> MemoryMessage:
 
 @dataclass
 class World:
-    """A user's memories, and what their callers said of them, by the id that they gave."""
+    """A user's memories, and the fields that callers set, by the callers' ids."""
 
     rig: Rig
     chat: OpenAIChat
@@ -119,7 +119,7 @@ class World:
         return (await self.rig.rt[MemoryStore].get(SCOPE, [memory_id]))[0]
 
     async def picture(self) -> dict[str, Any]:
-        """What get and list answer."""
+        """Return the responses of get and list."""
         answers: dict[str, Any] = {}
         for name in self.said:
             one = await self.current(name)
@@ -128,7 +128,7 @@ class World:
         shown = {f"listed {one.id}": one.model_dump(exclude=READ) for one in listed.memories}
         return answers | shown | {"all": [one.id for one in listed.memories]}
 
-    # What is done.
+    # Operations.
 
     async def create(self, given: dict[str, Any], dedupe: bool) -> None:
         record = ExtractedMemoryRecord(id=f"{self.user}-{len(self.said)}", user_id=self.user, **given)
@@ -141,13 +141,13 @@ class World:
             return
         names = [name for name in ids if (one := await self.current(name)) is not None and one.id == target.id]
         edited = await self.rig.rt[MemoryService].patch(SCOPE, target.id, EditMemoryRecordRequest(**edit))
-        for name in names:  # All names of a memory name what was made of it.
+        for name in names:  # Each alias of a memory names the same derived memory.
             self.said[name] |= {key: edit[key] for key in ("metadata", "pinned") if key in edit}
             if "text" in edit or "slot" in edit:
                 self.said[name]["text"] = edited.text
 
     async def reconcile(self, text: str, action: str, review: bool) -> None:
-        """A model that says anything of anything: what it must not decide is not done."""
+        """A model that answers arbitrarily: the server must reject decisions that are not the model's to make."""
         now = datetime.now(UTC)
         piece = Evidence(session_id="s", message_ids=[str(ULID())], role="user", source="user", at=now)
         name = f"{text}, she said on {ULID()}"
@@ -162,7 +162,7 @@ class World:
         await self.rig.rt[MemoryCommits].commit(SCOPE, decisions, ChangeOrigin("extraction"), background=True, review=review)
 
     async def say(self, text: str, session: str) -> None:
-        """The same words as a message: evidence of what is stated, another name of it, or a memory."""
+        """The same words as a message: evidence of the statement, an alias of it, or a memory."""
         await self.rig.rt[SessionService].append(SCOPE, session, AppendMessagesRequest(messages=[_message(text)], user_id=self.user))
         await self.rig.work(DueKind.SESSION)
         listed = [one for one in await self.rig.stored() if one.user_id == self.user]
@@ -170,7 +170,7 @@ class World:
         assert len(turns) == len(set(turns)), "said by one person in the same words, it is one memory"
 
     async def erase(self, session: str) -> None:
-        """What was said in a session goes, and nothing else."""
+        """Delete what a session contributed, and nothing else."""
         before = await self.picture()
         await self.rig.rt[ErasureOrders].order_erasure(SCOPE, Erasure(SCOPE.tenant, None, self.user, session))
         await self.rig.work(DueKind.DELETION)
@@ -200,7 +200,7 @@ class World:
         return [one for one in found.changes if one.kind != "undo"]
 
     async def undo(self, place: int) -> None:
-        """Of what was not a caller's own statement: undoing that would take back what was said."""
+        """Undo a change that no caller made: undoing a caller's change would remove the caller's statement."""
         changes = [one for one in await self._changes() if one.actor != "client"]
         if place < len(changes):
             try:
@@ -216,13 +216,13 @@ class World:
             await sweep(self.rig.rt)
 
     async def rewrite(self) -> None:
-        """What a change of the layout or of the model does: everything is indexed again."""
+        """Simulate a change of the layout or of the model: index everything again."""
         before = await self.picture()
         await self.rig.rt[Reindexer].mark_all_memories()
         await self.rig.index()
         assert differences(before, await self.picture()) == {}
 
-    # What must hold.
+    # Invariants.
 
     async def check(self) -> None:
         for name, said in self.said.items():

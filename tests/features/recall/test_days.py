@@ -1,4 +1,4 @@
-"""Days follow one time zone: that of the request, else of the user's rules, else UTC. A plain day covers all of it."""
+"""Test that days follow one time zone: of the request, else of the user's rules, else UTC. A plain day covers all of it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Home:
         await self.call("PUT", "/v1/extraction-rules", {"timezone": zone}, user_id=self.user)
 
     async def store(self, *records: dict[str, Any]) -> Any:
-        """Stores memories that can be found, and are in profile and timeline."""
+        """Store memories that are searchable, and part of profile and timeline."""
         memories = [{"id": str(ULID()), "user_id": self.user, **record} for record in records]
         answer = await self.call("POST", "/v1/long-term-memory/", {"memories": memories}, wait=15)
 
@@ -47,13 +47,13 @@ class Home:
         return answer
 
     async def prompt(self, query: str, **body: Any) -> str:
-        """All that a prompt of the user says."""
+        """Return the full text of the user's prompt."""
         session = {"session_id": "new", "user_id": self.user}
         answer = await self.call("POST", "/v1/memory/prompt", {"query": query, "session": session, "format": "text", **ROOM, **body})
         return answer["text"]
 
     async def found(self, **wanted: Any) -> list[str]:
-        """The texts that a search finds."""
+        """Return the texts that a search finds."""
         body = {"user_id": {"eq": self.user}, "limit": 50, **wanted}
         answer = await self.call("POST", "/v1/long-term-memory/search", body)
         return sorted(memory["text"] for memory in answer["memories"])
@@ -116,7 +116,7 @@ async def test_unknown_or_conflicting_time_zone_is_refused(home: Home) -> None:
 
 
 async def test_plain_day_in_a_filter_follows_the_users_time_zone(home: Home) -> None:
-    """Natively, in conditions, by the metadata's days, and in Mem0's filters."""
+    """In native filters, in conditions, by the metadata's days, and in Mem0's filters."""
     names = {"evening": "2026-03-10T02:00:00Z", "noon": "2026-03-10T20:00:00Z", "next": "2026-03-11T09:00:00Z"}
     records = [{"text": name, "created_at": at, "namespace": "mem0", "metadata": {"due": at}} for name, at in names.items()]
     await home.store(*records)

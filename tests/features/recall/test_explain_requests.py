@@ -1,4 +1,4 @@
-"""Explanations of searches: each test checks that an explanation is true."""
+"""Test explanations of searches: each test checks that an explanation is true."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def ask(client: httpx.AsyncClient, **body: Any) -> dict[str, Any]:
 
 
 async def told(client: httpx.AsyncClient, **body: Any) -> list[str]:
-    """The memories of a prompt, best first."""
+    """Return the memories of a prompt, best first."""
     return [memory["id"] for memory in (await ask(client, **body))["long_term_memories"] or []]
 
 
@@ -84,7 +84,7 @@ async def test_raising_the_limit_to_the_reported_rank_shows_the_memory(client: h
         assert name not in [hit["id"] for hit in await search(client, text="Marta and her cats", limit=answer["rank"] - 1)]
 
 
-async def test_memories_that_are_not_current_say_so(client: httpx.AsyncClient) -> None:
+async def test_explanation_states_that_a_memory_is_not_current(client: httpx.AsyncClient) -> None:
     times = {"later": {"valid_from": "2999-01-01T00:00:00Z"}, "over": {"valid_to": "2020-01-01T00:00:00Z"}}
     memories = [{"id": name, "text": "Marta has an old parrot", "user_id": "clock", **when} for name, when in times.items()]
     answer = await client.post("/v1/long-term-memory/", json={"memories": memories, "deduplicate": False}, params={"wait": 15})
@@ -123,7 +123,7 @@ async def test_memory_neither_near_nor_sharing_a_word_is_below_the_prompt_thresh
 
 
 async def test_explanation_rank_includes_the_recency_boost(client: httpx.AsyncClient) -> None:
-    """Weighed by age, ranks are other ones, and these are as true."""
+    """With recency the ranks differ, and the explanation is still correct."""
     body = {"text": "Marta and her cats", "recency_boost": True, "recency_recency_weight": 3.0, "recency_half_life_created_days": 0.00001}
     answer = await why(client, "m2", **body, limit=1)
     assert [hit["id"] for hit in await search(client, **body, limit=answer["rank"])][-1] == "m2"
@@ -217,7 +217,7 @@ async def test_client_returns_the_same_explanation(client: httpx.AsyncClient) ->
     async with MemoryAPIClient(MemoryClientConfig(base_url=url)) as api:
         same = await api.explain_long_term_memory("m4", {"text": "Marta and her cats", "limit": 1, "user_id": {"eq": USER}})
         assert (same.reason, same.rank) == (answer["reason"], answer["rank"])
-        # The words' part of a score moves a little with whatever else is written into the index.
+        # The word part of a score varies a little with other documents in the index.
         assert same.explanation is not None
         assert same.explanation.score == pytest.approx(answer["explanation"]["score"], abs=0.1)
         assert (await api.explain_long_term_memory("m0", prompt={"query": "cats", "long_term_search": {"user_id": {"eq": USER}}})).returned

@@ -1,4 +1,4 @@
-"""However much chat there is about a thing, the prompt shows both the known facts and the chat."""
+"""Test that a prompt shows both known facts and chat, however much chat about a thing exists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A prompt also shows later statements about a thing that a shown memory names, whatever their wording."""
+"""Test that a prompt also shows later statements about a thing that a shown memory names, whatever their wording."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def shown(rig: Rig, query: str, user: str = "u", **search: Any) -> list[st
 @pytest.fixture
 async def flats(rig: Rig) -> Rig:
     await rig.append("a", "I live on Candle Street 8 now.", user_id="u")
-    # Many say as much of living as the newest flat does.
+    # Many texts are as similar to the query as the newest flat's.
     await rig.append("b", *[f"My neighbour number {i} keeps {i} cats on a boat." for i in range(80)], user_id="u")
     await rig.append("c", "It rained.", LATER, user_id="u")
     await rig.append("d", "Candle Street 20 has a baker.", "I never saw a candle on a street.", user_id="u")

@@ -1,6 +1,6 @@
-"""A writer can leave megabytes that every prompt of the user finds.
+"""Test megabytes of memories that every prompt of the user finds.
 
-They are read off the event loop, and counted only up to the budget.
+The server reads them off the event loop, and counts tokens only up to the budget.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from agent_memory_client.models import AppendMessagesRequest, MemoryPromptReques
 from tests.support.heartbeat import heartbeat
 from tests.support.rig import SCOPE, Rig, record
 
-# Seconds of CPU in one piece. All of it at once, in the event loop, takes one to two.
+# Seconds of CPU in one turn of the loop. All texts at once would take one to two.
 _MOST = 0.5
 _PARTS = ("from may to ", "in 2020 and ", "(((( ", "last ", "on the 1st of ", "my brother's ")
 _CHARACTERS = 1_000_000

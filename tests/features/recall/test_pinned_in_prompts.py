@@ -1,4 +1,4 @@
-"""Every prompt that asks for pinned memories shows all of them, whatever the query, and nothing else."""
+"""Test that every prompt that requests pinned memories shows all of them, whatever the query, and nothing else."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ async def http(rig: Rig) -> AsyncGenerator[httpx.AsyncClient]:
 
 
 async def remember(rig: Rig, *names: str, pinned: bool = True, **more: Any) -> None:
-    """Facts whose texts are their names, each a day younger than the one before."""
+    """Store facts whose texts are their names, each a day younger than the one before."""
     owner = {"user_id": "ann", **more}
     facts = [record(name, name, pinned=pinned, created_at=OLD + timedelta(days=n), **owner) for n, name in enumerate(names)]
     await rig.rt[MemoryService].store(SCOPE, facts)
 
 
 async def prompt(http: httpx.AsyncClient, **more: Any) -> tuple[list[str], list[str]]:
-    """The lines of the pinned part, and what the answer notes."""
+    """Return the lines of the pinned section, and the notices of the response."""
     asked = {"query": "Where to?", "session": {"session_id": "s", "user_id": "ann"}, "pinned": {"tokens": 300}, **more}
     answer = await http.post("/v1/memory/prompt", json=asked)
     assert answer.status_code == 200, answer.text
@@ -56,7 +56,7 @@ async def test_current_pinned_memories_are_shown_oldest_first(rig: Rig, http: ht
     expected = ["allergic to nuts", "calls her sister Bo", "drives a van"]
     assert (await prompt(http))[0] == expected
     assert await prompt(http, pinned=None) == ([], [])
-    # What is changed, no longer pinned or deleted.
+    # Changed, unpinned and deleted memories.
     assert (await http.patch("/v1/long-term-memory/drives a van", json={"text": "drives a truck"})).status_code == 200
     assert (await prompt(http))[0] == [*expected[:2], "drives a truck"]
     assert (await http.patch("/v1/long-term-memory/likes red", json={"pinned": True})).status_code == 200
@@ -104,5 +104,5 @@ async def test_pinned_memories_are_read_in_the_prompts_round_trip(
     assert (await prompt(http))[0] == ["allergic to nuts"]
     searches = [trip for trip in trips for command in trip if "'FT.SEARCH'" in command and str(filters.pinned()) in command]
     assert len(searches) == 1
-    # The read of the session's messages is in every prompt.
+    # Every prompt also reads the session's messages.
     assert any("LRANGE" in command for command in searches[0])

@@ -1,4 +1,4 @@
-"""A prompt in the format of an API (OpenAI, Anthropic) or as one text."""
+"""Test prompts in the format of an API (OpenAI, Anthropic), and as one text."""
 
 from __future__ import annotations
 

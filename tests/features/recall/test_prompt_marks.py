@@ -1,4 +1,4 @@
-"""The server recognizes text written by a memory prompt and separates it from what people said, even in fragments."""
+"""Test that the server separates text written by a memory prompt from users' own words, even in fragments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A feature adds a section to the memory prompt.
+"""Test that a feature adds a section to the memory prompt.
 
 The section reads in the prompt's single pipeline, within the prompt's token budget.
 """
@@ -26,7 +26,7 @@ from tests.support.rig import SCOPE, Rig
 
 @dataclass
 class Profile:
-    """What a key holds of the prompt's user, as many words as there are tokens; it is all the steps of its section."""
+    """A section that shows as many words of a user's key as it has tokens. One object implements all steps."""
 
     prefix: str
     ask: PromptAsk | None = None

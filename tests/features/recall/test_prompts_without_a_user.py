@@ -1,4 +1,4 @@
-"""A prompt whose session has no user shows only memories without a user, unless its search names one."""
+"""Test that a prompt whose session has no user shows only memories without a user, unless its search names one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ALL = {"the ferry of ann", "the ferry of nobody", "the ferry of ben"}
 
 
 async def prompt(rig: Rig, **more: Any) -> set[str]:
-    """The texts of the memories of a prompt."""
+    """Return the texts of the memories in a prompt."""
     body = MemoryPromptRequest.model_validate({"query": "Where is the ferry?", "long_term_search": True, **more})
     return {one.text for one in (await rig.rt[RecallService].prompt(SCOPE, body)).long_term_memories or []}
 
@@ -59,7 +59,7 @@ async def test_prompt_uses_the_user_of_the_stored_session(ferries: Rig) -> None:
         ({"filter": {"or": [{"user_id": "ben"}, {"user_id": {"exists": False}}]}}, ALL - {"the ferry of ann"}),
         ({"user_id": {"exists": True}}, ALL - {"the ferry of nobody"}),
     ],
-    # A set is written in another order by each process.
+    # Each process iterates a set in another order.
     ids=lambda value: None if isinstance(value, set) else str(value),
 )
 async def test_explicit_user_filter_overrides_the_sessions_user(ferries: Rig, search: dict[str, Any], seen: set[str]) -> None:
@@ -83,7 +83,7 @@ async def test_conflicting_users_in_one_prompt_are_refused(ferries: Rig) -> None
     assert caught.value.field == "user_id"
 
 
-async def test_setting_lets_prompts_without_a_user_see_all_users(make_rig: MakeRig) -> None:
+async def test_setting_allows_prompts_without_a_user_to_show_all_users(make_rig: MakeRig) -> None:
     async with make_rig(None, PROMPT_WITHOUT_USER_SEES_ALL_USERS="true") as rig:
         await filled(rig)
         assert await prompt(rig, session={"session_id": "session of nobody"}) == ALL

@@ -1,4 +1,4 @@
-"""A query without content words recalls nothing.
+"""Test that a query without content words recalls nothing.
 
 A question about everything lists the known memories, the most durable first.
 """

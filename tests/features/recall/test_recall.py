@@ -1,4 +1,4 @@
-"""The memory prompt: its token budget, the user's time zone, and stored text that imitates instructions."""
+"""Test the memory prompt: its token budget, the user's time zone, and stored text that imitates instructions."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ async def test_prompt_shares_its_token_budget_among_summary_memories_and_message
     assert parts[0].startswith(SUMMARY_HEAD)
     assert parts[-1] == "Which ferry leaves when?"
     assert answer["long_term_memories"]
-    # The newest messages are kept, in order.
+    # The prompt keeps the newest messages, in order.
     assert parts[-3] == messages[-1]["content"]
 
 
@@ -186,7 +186,7 @@ async def test_memories_of_the_requested_time_come_first(client: httpx.AsyncClie
         client, user, *[{"text": f"Ran along the river, route {i}", "event_date": when} for i, when in zip("ABCD", times, strict=True)]
     )
     search = {"text": "Where did I run yesterday?", "user_id": {"eq": user}, "timezone": zone, "explain": True}
-    # The 10th of May, but in Tokyo the 11th has begun.
+    # It is 10 May, but in Tokyo 11 May has begun.
     search["reference_time"] = {
         "UTC": "2026-05-10T12:00:00Z",
         "Asia/Tokyo": "2026-05-10T16:00:00Z",

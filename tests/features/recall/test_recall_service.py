@@ -1,4 +1,4 @@
-"""The memory prompt stays within the scope of its session."""
+"""Test that the memory prompt stays within the scope of its session."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.rig import SCOPE, Rig, record
 
 
 async def prompt(rig: Rig, query: str = "Where is the ferry?", **more: Any) -> list[str]:
-    """The texts of the memories of a prompt."""
+    """Return the texts of the memories in a prompt."""
     answer = await rig.rt[RecallService].prompt(SCOPE, MemoryPromptRequest.model_validate({"query": query, **more}))
     return [one.text for one in answer.long_term_memories or []]
 
@@ -32,7 +32,7 @@ async def two_users(rig: Rig) -> Rig:
 @pytest.mark.parametrize("given", [{"user_id": "ann", "namespace": "n"}, {"user_id": "ann"}, {"namespace": "n"}, {}], ids=str)
 @pytest.mark.parametrize("wanted", [True, {"limit": 10}], ids=str)
 async def test_prompt_of_a_session_shows_only_memories_of_its_user(two_users: Rig, given: dict[str, str], wanted: Any) -> None:
-    """Also when it was found by its id alone."""
+    """Also if the prompt finds the session by its id alone."""
     session = {"session_id": "session of ann", **given}
     assert await prompt(two_users, session=session, long_term_search=wanted) == ["the ferry of ann"]
 

@@ -1,4 +1,4 @@
-"""Referents: a name with a number in one text, and whether another text names the same thing."""
+"""Test referents: a name with a number in one text, and whether another text names the same thing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A single-word query shows a phrase of one or two words only if it is near.
+"""Test that a single-word query shows a phrase of one or two words only if it is near.
 
 Any two short texts are slightly similar.
 """

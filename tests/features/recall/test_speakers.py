@@ -1,4 +1,4 @@
-"""The speaker of a message is known in every prompt: before promotion, after it, and after edits."""
+"""Test that every prompt shows the speaker of a message: before promotion, after it, and after edits."""
 
 from __future__ import annotations
 

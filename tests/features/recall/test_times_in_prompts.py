@@ -1,4 +1,4 @@
-"""A time in a question orders the memories of a prompt, but does not fill it with unrelated events of that time."""
+"""Test that a time in a question orders the memories of a prompt, but does not add unrelated events of that time."""
 
 from __future__ import annotations
 
@@ -89,3 +89,13 @@ async def test_past_event_in_a_message_does_not_hide_its_plan(rig: Rig, between:
         record("On Friday I met Ben", user_id="u", created_at=said, memory_type="message"),
     )
     assert set(await shown(rig, "What will happen on Friday?")) == {plan, "The user visits the mill"}
+
+
+async def test_plans_of_a_period_are_found_among_many_similar_statements(rig: Rig) -> None:
+    before = datetime(2025, 3, 1, 9, tzinfo=UTC)
+    chat = [f"Next time I have a week off, I want to do something nice on day {number}" for number in range(60)]
+    plans = ["Picking up the new glasses on Friday the 21st", "Oslo from 17 to 19 March with Tom", "Grandpa turns 90 on March 22"]
+    others = ["Dentist on 25 March", "The cinema was nice on 18 February"]
+    texts = (*chat, *plans, *others)
+    await rig.remember(*[record(text, user_id="u", created_at=before, memory_type="message") for text in texts])
+    assert set(await shown(rig, "What do I have next week?")) == set(plans)

@@ -76,7 +76,7 @@ async def test_process_that_slept_through_the_change_uses_the_new_model(store: S
     assert await by_meaning(asleep, "a ferry") == ["a ferry to the island"]
 
 
-async def test_sleeping_filler_adds_no_vector_after_the_end(store: Store) -> None:
+async def test_sleeping_process_adds_no_vector_after_the_end_of_a_change(store: Store) -> None:
     rig = await store.open()
     await rig.remember(record("a ferry to the island"))
     await start(rig)
@@ -139,14 +139,14 @@ async def test_confirmation_waits_for_live_processes(store: Store, monkeypatch: 
             return "confirmed"
 
         assert "1 processes do not use second yet" in await wait_until(refused, "an answer")
-        # A process that wakes up late is served with the first model until it looks.
+        # A process that wakes up late uses the first model until it looks.
         assert await by_meaning(slow, "a ferry") == []
         monkeypatch.setattr(reembed_store, "_LIVE_SECONDS", 0.0)
         assert await refused() == "confirmed"
         await reach(rig, "none")
 
 
-async def test_model_server_tells_the_dimensions_once(store: Store, lookalike: Lookalike) -> None:
+async def test_change_starts_only_with_dimensions_of_the_model_server(store: Store, lookalike: Lookalike) -> None:
     rig = await store.open()
     lookalike.set_fault("500", endpoint="embeddings")
     with pytest.raises(ModelUnavailable):
@@ -192,7 +192,7 @@ async def test_time_left_is_measured_from_the_last_resumption(store: Store) -> N
 
 
 @pytest.mark.parametrize("action", ["confirm", "rollback"])
-async def test_each_phase_finds_new_memories_and_leaves_nothing_of_deleted_ones(store: Store, action: Any) -> None:
+async def test_each_phase_finds_new_memories_and_deletes_all_vectors_of_deleted_ones(store: Store, action: Any) -> None:
     rig, kept = await store.open(), set[str]()
 
     async def use(phase: str, word: str) -> None:
@@ -261,7 +261,7 @@ async def test_text_that_the_new_model_refuses_delays_neither_switch_nor_end(sto
         await act(rig, action)
         await reach(rig, "none")
     assert {name.count("v_") for name in await fields(rig)} == {1}
-    # As for a new text that a model refuses: workers try again, and then give up.
+    # As for a new text that a model refuses: workers retry, and then give up.
     await rig.work()
     (state,) = await rig.rt[OperationService].load_states(SCOPE, [rig.rt[OperationService].memory_marks(SCOPE, ["a forbidden ferry"])])
     assert state == {OperationState.RETRYING if action == "confirm" else OperationState.DONE}
@@ -327,7 +327,7 @@ async def has_one_vector_each(rig: Rig) -> bool:
     return counts["m"] == counts["v"] and await fields(rig) == {rig.rt.current.spec.field: counts["v"]}
 
 
-async def test_start_delays_no_writes(store: Store) -> None:
+async def test_start_of_a_model_change_delays_no_writes(store: Store) -> None:
     rig = await store.open()
     await rig.remember(record("a ferry to the island"))
     before = await pauses(rig)
@@ -357,7 +357,7 @@ async def test_rollback_waits_for_processes_that_use_the_new_model(store: Store)
         await reach(rig, "none")
 
 
-async def test_former_model_gets_its_indexes_again_before_it_is_expected(store: Store, caplog: pytest.LogCaptureFixture) -> None:
+async def test_change_back_to_the_former_model_reports_no_missing_index(store: Store, caplog: pytest.LogCaptureFixture) -> None:
     rig = await store.open()
     await rig.remember(record("a ferry to the island"))
     async with filling(rig.rt):

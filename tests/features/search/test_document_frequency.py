@@ -1,4 +1,4 @@
-"""Document frequencies of query words reflect the current memories."""
+"""Test that document frequencies of query words reflect the current memories."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ async def test_word_frequencies_are_cached_for_a_minute(rig: Rig, monkeypatch: p
 
 
 def _word_score(answer: MemoryRecordResultsResponse, word: str) -> float:
-    """The score by words of the memory that has a word."""
+    """Return the keyword score of the memory that contains a word."""
     explanation = next(memory.explanation for memory in answer.memories if word in memory.text)
     assert explanation is not None
     return explanation.words or 0.0
 
 
 def _counts(sent: list[bytes], term: bytes) -> int:
-    """How often it was asked in how many memories a term stands: a search for it alone."""
+    """Count the requests for a term's document frequency: searches for that term alone."""
     return sum(command.count(b"~@k:%b (@k:(%b) " % (term, term)) for command in sent)

@@ -1,6 +1,6 @@
-"""Literal queries: a name with signs, a letter, an emoji, one word.
+"""Test literal queries: a name with signs, a letter, an emoji, one word.
 
-A prompt shows what a search finds, and nothing else.
+A prompt shows the search results, and nothing else.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ async def shown(rig: Rig, query: str, **more: Any) -> list[str]:
     return [memory.text for memory in (await rig.rt[RecallService].prompt(SCOPE, body)).long_term_memories or []]
 
 
-async def test_a_prompt_shows_what_a_literal_query_finds(told: Rig) -> None:
+async def test_prompt_shows_exactly_the_search_results_of_a_literal_query(told: Rig) -> None:
     for query, text in SAID.items():
         assert text in await shown(told, query), query
         search = SearchRequest.model_validate({"text": query, "user_id": {"eq": "ana"}})

@@ -1,4 +1,4 @@
-"""Only the beginning of a long query is read. The query is answered anyway, with a notice."""
+"""Test that only the beginning of a long query is read. The response contains a notice."""
 
 from __future__ import annotations
 

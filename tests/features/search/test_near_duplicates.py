@@ -1,4 +1,4 @@
-"""The filter that drops near duplicates from results."""
+"""Test the filter that drops near duplicates from results."""
 
 from __future__ import annotations
 

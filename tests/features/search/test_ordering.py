@@ -1,4 +1,4 @@
-"""What changes the order of results: recency, a query rewritten by a language model, and a reranking model."""
+"""Test the order of results: recency, a query rewritten by a language model, and a reranking model."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def ids(rig: Rig, text: str, **wanted: Any) -> list[str]:
 
 
 def seconds(request: pytest.FixtureRequest) -> str:
-    """The time budget of a model: short only where it is to be passed."""
+    """Return the time budget of a model, which is short only if the test exceeds it."""
     return "0.3" if "timeout" in request.node.name else "20"
 
 
@@ -40,12 +40,12 @@ def dated(text: str, name: str, days: float, **more: Any) -> Any:
     return record(text, name, created_at=moment, last_accessed=moment, **more)
 
 
-# --------------------------------------------------------------------------------------------------------------------- age
+# ----------------------------------------------------------------------------------------------------------------- recency
 
 
 @pytest.fixture
 async def aged(rig: Rig) -> Rig:
-    """Many old memories that fit better, and a new one that fits less well."""
+    """Store many old memories that match better, and a new one that matches less."""
     await rig.remember(
         *(dated(f"The ferry to Elba leaves at {hour} from the harbour", f"old{hour}", 900 + hour) for hour in range(1, 13)),
         dated("The ferry to Elba now leaves from the southern harbour", "new", 1),
@@ -64,7 +64,7 @@ async def test_recency_boost_is_applied_before_the_limit(aged: Rig, mode: dict[s
     query = "When does the ferry to Elba leave from the harbour?"
     assert "new" not in await ids(aged, query, limit=3, recency_boost=False, **mode)
     assert (await ids(aged, query, limit=1, **asked, **mode)) == ["new"]
-    # It works with filters as well, and pages go on where the one before ended.
+    # It also works with filters, and pages continue without gaps.
     pages = [await ids(aged, query, limit=5, offset=offset, memory_type={"eq": "semantic"}, **asked, **mode) for offset in (0, 5, 10)]
     whole = await ids(aged, query, limit=15, **asked, **mode)
     assert [name for page in pages for name in page] == whole
@@ -82,7 +82,7 @@ async def test_recency_weights_and_half_lives_change_the_order(rig: Rig) -> None
 
     assert await first(recency_freshness_weight=1.0, recency_novelty_weight=0.0) == "read"
     assert await first(recency_freshness_weight=0.0, recency_novelty_weight=1.0) == "written"
-    # With a half-life of years nothing is old by its reading any more, so that its writing decides.
+    # With a half-life of years every read counts as recent, so that the creation time decides.
     both = {"recency_freshness_weight": 0.5, "recency_novelty_weight": 0.5}
     assert await first(**both) == "read"
     assert await first(**both, recency_half_life_last_access_days=36500.0) == "written"
@@ -115,7 +115,7 @@ async def test_recency_boost_changes_ranks_but_not_scores(aged: Rig) -> None:
     assert (recency["old1"] or 0) < 0.001
 
 
-# ---------------------------------------------------------------------------------------------------------- a model's wording
+# ------------------------------------------------------------------------------------------------------------ query rewrite
 
 
 @pytest.fixture
@@ -138,7 +138,7 @@ async def test_optimized_query_is_rewritten_by_the_model_once(worded: Rig, looka
     answer = await worded.rt[RecallService].prompt(SCOPE, body, optimize_query=True)
     assert lookalike.calls["chat"] == 2
     assert answer.notices is None
-    # Only meaning is asked for in other words, and only when it is asked for.
+    # Only the semantic part uses the rewritten query, and only on request.
     for more in ({"search_mode": "keyword"}, {"search_mode": "hybrid"}):
         assert (await search(worded, "the ferry to Elba", optimize=True, **more)).memories
     await search(worded, "the ferry to Elba")
@@ -174,7 +174,7 @@ async def reranked(make_rig: MakeRig, lookalike: Lookalike, request: pytest.Fixt
     settings = load_settings(RERANK_BASE_URL=lookalike.url, RERANK_API_KEY="sk-test-0001")
     reranker = RemoteReranker(settings.models)
     async with make_rig(reranker=reranker, RERANK_SECONDS=seconds(request), RERANK_CANDIDATES=4) as rig:
-        # The look-alike prefers what shares the most words with the query, stop words aside, for its length.
+        # The look-alike prefers texts that share the most words with the query, without stop words, relative to their length.
         await rig.remember(*(record(f"ferry number {n} {'and more of it ' * n}".strip(), f"f{n}") for n in range(8)))
         yield rig
     await reranker.close()

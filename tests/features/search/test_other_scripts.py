@@ -1,4 +1,4 @@
-"""Queries in scripts that the local model does not know are matched by words."""
+"""Test that queries in scripts that the local model does not know are matched by words."""
 
 from __future__ import annotations
 

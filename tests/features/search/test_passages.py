@@ -1,4 +1,4 @@
-"""A sentence anywhere in a long memory is found through its passage."""
+"""Test that a search finds a sentence anywhere in a long memory through its passage."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CODES = {topic: f"The reference for {topic} in the annex is {1000 + 7 * place}."
 
 
 def report(topic: str, place: int) -> str:
-    """A text of about 3,000 tokens, with one sentence of its own at a place of a hundred."""
+    """Return a text of about 3,000 tokens, with one unique sentence at one of a hundred places."""
     filler = [
         f"Paragraph {number} of the {topic} report sums up what the committee heard about budgets and dates." for number in range(120)
     ]

@@ -1,4 +1,4 @@
-"""Questions with a time rank memories of that time first, by the user's calendar.
+"""Test that questions with a time rank memories of that time first, by the user's calendar.
 
 The cases are labelled in three time zones.
 
@@ -55,7 +55,7 @@ CASES = [
     *(("With whom was the dinner in March?", zone, "Emil") for zone in (LA, BERLIN, TOKYO)),
     *(("Who came to dinner in May 2022?", zone, "Oda") for zone in (LA, BERLIN, TOKYO)),
     *(("Who came to dinner two years ago?", zone, "Pia") for zone in (LA, BERLIN, TOKYO)),
-    # No word of the question but those of time is in the memories, or it asks for the time alone.
+    # The memories share no words with the question except those of time, or it only asks about the time.
     ("What did I eat yesterday?", LA, "Hal Jon"),
     ("What did I eat yesterday?", BERLIN, "Ida Jon"),
     ("What did I eat yesterday?", TOKYO, "Ida Jon"),
@@ -71,13 +71,13 @@ CASES = [
 
 @pytest.fixture(scope="module")
 async def dinners(module_rig: Rig) -> Rig:
-    """Every second one is known by the day it was written on, the others were written down years later, with the date of the event."""
+    """Every second memory has only a creation time; the others were created years later, with an event date."""
     records = []
     for number, (name, when) in enumerate(DINNERS.items()):
         moment = datetime.fromisoformat(when).replace(tzinfo=UTC)
         dates = {"created_at": moment} if number % 2 else {"created_at": datetime(2025, 1, 1, tzinfo=UTC), "event_date": moment}
         records.append(record(f"Had dinner with {name} at the harbour", name, **dates))
-    # What fits the question better, and is of another time; first what quotes its words of time, or all of its words.
+    # Texts of another time that match the question better: first one that quotes its words of time, then one with all of its words.
     others = (
         "In May I may have dinner",
         "Dinner last week was mentioned",
@@ -119,13 +119,13 @@ async def test_memories_of_the_requested_time_come_before_others_that_fit(
         {} if mode == "default" else {"search_mode": mode}
     )
     found = await dinners.rt[SearchService].search(SCOPE, SearchRequest.model_validate(wanted))
-    # What quotes the question fits better than any dinner.
+    # A quotation of the question matches better than any dinner.
     names = [memory.id for memory in found.memories if memory.id in DINNERS]
     assert set(names[: len(expected.split())]) == set(expected.split()), names
 
 
 async def test_matching_memories_come_before_others_of_the_requested_time(dinners: Rig) -> None:
-    """Twenty memories of January 2019 tell nothing of a dinner: they stay behind those that do."""
+    """Twenty memories of January 2019 do not mention a dinner: they rank behind the dinners."""
     wanted = {"text": "Who came to dinner in January 2019?", "reference_time": ASKED, "limit": 10}
     found = await dinners.rt[SearchService].search(SCOPE, SearchRequest.model_validate(wanted))
     assert "dinner" in found.memories[0].text

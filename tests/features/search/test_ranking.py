@@ -1,4 +1,4 @@
-"""Rank fusion of lists."""
+"""Test rank fusion of lists."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_memory_missing_from_the_vector_list_counts_as_its_last() -> None:
     assert scores["c"] == pytest.approx(0.5 * 0.5 + 0.5)
 
 
-def test_negative_similarities_and_empty_lists_are_harmless() -> None:
+def test_fusion_handles_empty_lists_and_negative_similarities() -> None:
     assert fuse({}, {}, 0.5) == []
     assert fuse({"a": -0.3}, {}, 0.5) == [(0.0, "a")]
     assert fuse({}, {"a": 0.0}, 0.5) == [(0.0, "a")]

@@ -1,4 +1,4 @@
-"""Relevance estimates: a user's own memories are the background.
+"""Test relevance estimates: a user's own memories are the background.
 
 Prompts and `min_relevance` filter by the estimate.
 """
@@ -39,7 +39,7 @@ def test_no_memory_is_relevant_if_none_stands_out_or_shares_words() -> None:
     assert [estimate(name) for name in noise()] == [0.0] * 50
 
 
-def test_memory_that_hardly_stands_out_among_few_is_not_relevant() -> None:
+def test_memory_slightly_nearer_than_few_others_is_not_relevant() -> None:
     few = {"near": 0.43} | {f"n{number}": 0.3 - number / 1000 for number in range(49)}
     assert RelevanceEstimate(few, {"near": 3.0}, Background(80, unknown=0.85)).known_factor == 0.0
     assert RelevanceEstimate({**few, "near": 0.8}, {"near": 3.0}, Background(80, unknown=0.4)).known_factor == 1.0

@@ -1,4 +1,4 @@
-"""Search: modes, paging, thresholds, odd queries, and the fallback if the embedder is down."""
+"""Test searches: modes, paging, thresholds, odd queries, and the fallback if the embedder is down."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ async def test_pages_have_no_duplicates_and_no_gaps(rig: Rig, wanted: dict[str, 
 
 
 async def test_deep_pages_do_not_repeat_earlier_results(rig: Rig) -> None:
-    """The lists behind a page grow with its place; what was on an earlier page must not come again."""
+    """The lists behind a page grow with its offset; results of earlier pages must not appear again."""
     words = ("plum", "fig", "pear", "quince", "apple", "cherry", "peach")
     await rig.remember(
         *(record(f"{words[n % 7]} {words[n % 5]} tree number {n} in garden {n % 13}, {' '.join(words[: n % 6])}") for n in range(260))
@@ -199,7 +199,7 @@ async def test_filters_apply_in_every_mode(rig: Rig, mode: str) -> None:
     )
     wanted = {"search_mode": mode, "user_id": {"eq": "me"}, "namespace": {"eq": "n"}}
     assert await texts(rig, "ferry", **wanted) == ["ferry of mine"]
-    # Nothing found in an empty namespace is an answer: nobody else's memories stand in for it.
+    # An empty namespace returns no results, and no memories of other owners.
     for nowhere in ({"namespace": {"eq": "empty"}}, {"user_id": {"eq": "ME"}}, {"topics": {"any": ["x"]}}):
         found = await search(rig, "ferry", search_mode=mode, **nowhere)
         assert (found.memories, found.total) == ([], 0)
@@ -208,7 +208,7 @@ async def test_filters_apply_in_every_mode(rig: Rig, mode: str) -> None:
     assert await texts(rig, "ferry", scope=narrow, search_mode=mode) == ["ferry of yours"]
 
 
-async def test_deleted_memory_is_in_no_result(corpus: Rig) -> None:
+async def test_no_search_returns_a_deleted_memory(corpus: Rig) -> None:
     await corpus.rt[MemoryService].delete(SCOPE, [CORPUS[6]])
     for mode in MODES:
         assert CORPUS[6] not in await texts(corpus, "When does the ferry leave?", search_mode=mode)
@@ -226,7 +226,7 @@ async def test_every_text_scorer_works_or_is_refused(corpus: Rig, scorer: str) -
     if refused is None:
         assert found == [CORPUS[6]]
     else:
-        # Not every engine has these two; then that is said.
+        # Some engines lack these two scorers; the error says so.
         assert (refused.field, scorer in ("BM25STD.NORM", "BM25STD.TANH")) == ("text_scorer", True)
 
 

@@ -1,4 +1,4 @@
-"""A tenant over its limit is refused before its request is read and without Redis (row S7).
+"""Test that a tenant over its limit is refused before its request is read and without Redis (row S7).
 
 Other tenants are admitted.
 """
@@ -28,7 +28,7 @@ _ADMIN = "the-operator-of-this-server"
 
 
 class Clock:
-    """A clock that stands until it is moved."""
+    """A clock that the test moves."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -38,13 +38,13 @@ class Clock:
 
 
 def _limit(rig: Rig, clock: Clock, burst: int) -> RequestLimit:
-    """A bucket into which next to nothing flows."""
+    """A bucket that hardly refills."""
     settings = LimitSettings.model_validate({"requests_per_minute": 1, "requests_burst": burst})
     return RequestLimit(settings, LimitStore(rig.rt.client, rig.keys), clock)
 
 
 async def _seconds_to_wait(limit: RequestLimit, tenant: str, cost: int = 1) -> int:
-    """Asks for so many requests: 0 when they are let in and counted, else what the refusal says."""
+    """Request this many permits: return 0 if they are admitted and counted, else the refusal's wait."""
     try:
         await limit.admit(tenant, cost)
     except TooMany as refused:
@@ -94,7 +94,7 @@ async def test_cancelled_admission_blocks_no_later_request(rig: Rig, monkeypatch
 async def test_permits_taken_in_advance_are_spent_without_redis_and_expire(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = LimitSettings.model_validate({"requests_per_minute": 6000, "requests_burst": 100})
     limit = RequestLimit(settings, LimitStore(rig.rt.client, rig.keys), clock := Clock())
-    await limit.admit("busy")  # of ten that it took
+    await limit.admit("busy")  # of the ten that it took
     sent = commands_of(rig, monkeypatch)
     for cost in (4, 4, 1):
         await limit.admit("busy", cost)
@@ -120,7 +120,7 @@ async def test_large_request_costs_several_permits_without_blocking_small_ones(r
         await limit.admit("busy", 1)
     await rig.rt.client.delete(rig.keys.rate("busy"))
     clock.now += 1.0
-    await limit.admit("busy", 1_000_000)  # no request costs more than the bucket holds
+    await limit.admit("busy", 1_000_000)  # no request costs more than the bucket's capacity
 
 
 async def _tenants(http: httpx.AsyncClient, *names: str) -> dict[str, dict[str, str]]:
@@ -166,7 +166,7 @@ async def test_refused_request_reads_no_body_and_sends_no_redis_command(make_rig
 
             assert (await http.get("/v1/working-memory/", headers=keys["calm"])).status_code == 200, "meanwhile"
             assert sent, "what is answered asks Redis"
-            # Who shows no key, or a wrong one, gets no tenant's verdict.
+            # Callers with no key, or a wrong one, do not get any tenant's refusal.
             assert (await http.get("/v1/working-memory/")).status_code == 401
             assert (await http.get("/v1/working-memory/", headers={"x-api-key": "am_wrong"})).status_code == 401
 
@@ -205,7 +205,7 @@ async def test_bodies_cost_permits_by_length_declared_or_streamed(make_rig: Make
 
 
 async def test_client_that_ignores_refusals_gets_delayed_ones(rig: Rig) -> None:
-    """The first refusals of a second come at once, so that a client that listens loses no time; the others are held for a moment."""
+    """The server sends the first refusals of a second at once, so well-behaved clients lose no time. It delays the others."""
     limit, pauses, statuses = _limit(rig, Clock(), 1), list[float](), list[int]()
     await limit.admit("default")
     with pytest.raises(TooMany):

@@ -1,4 +1,4 @@
-"""Memories that are neither near nor share a word.
+"""Test memories that are neither near nor share a word.
 
 A search still shows the nearest, a prompt only if a content filter leaves nothing else.
 """
@@ -55,7 +55,7 @@ OWNER_FILTERS: list[dict[str, Any]] = [
 
 @pytest.fixture
 async def corpus(rig: Rig) -> Rig:
-    """Twelve memories; three of them are marked by everything that a filter can name."""
+    """Store twelve memories; three of them have every field that a filter can name."""
     await rig.remember(*(record(text, **(MARKED if "ferns" in text else {})) for text in TEXTS))
     return rig
 
@@ -66,7 +66,7 @@ async def search(rig: Rig, text: str, **wanted: Any) -> list[str]:
 
 
 async def prompt(rig: Rig, text: str, **wanted: Any) -> set[str]:
-    """The texts of the memories that a prompt holds."""
+    """Return the texts of the memories in a prompt."""
     body = MemoryPromptRequest.model_validate({"query": text, "long_term_search": wanted or True})
     return {memory.text for memory in (await rig.rt[RecallService].prompt(SCOPE, body)).long_term_memories or ()}
 
@@ -120,7 +120,7 @@ async def test_prompt_shows_only_near_memories_if_a_content_filter_leaves_any(co
 
 @pytest.fixture
 async def alike(rig: Rig) -> Rig:
-    """Forty memories of what one person says."""
+    """Forty statements of one person."""
     await rig.remember(*(record(f"Ada: I like number {number}") for number in range(40)))
     return rig
 
@@ -129,7 +129,7 @@ COMMON = "Does Ada like ferries, or not?"
 
 
 async def distances(rig: Rig, text: str) -> dict[str, float]:
-    """The cosine distances of the text, as it is, to all memories."""
+    """Return the cosine distances of the unchanged text to all memories."""
     stored = [memory.text for memory in await rig.stored()]
     (query,) = np.asarray(await rig.rt.embedder.embed([text], role="query"), dtype=np.float64)
     others = np.asarray(await rig.rt.embedder.embed(stored), dtype=np.float64)
@@ -174,7 +174,7 @@ async def test_statements_of_a_named_speaker_come_before_questions_to_that_speak
 
 
 async def test_cached_query_vectors_belong_to_the_embedded_text(alike: Rig) -> None:
-    """The same query by meaning, and by both."""
+    """Run the same query in semantic and in hybrid mode."""
     by_both = await shown_distances(alike, COMMON)
     expected = pytest.approx(await distances(alike, COMMON), abs=1e-4)
     assert await shown_distances(alike, COMMON, search_mode="semantic") == expected

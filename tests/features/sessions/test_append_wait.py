@@ -1,4 +1,4 @@
-"""`wait` on an append: the response comes when the messages are promoted or searchable, and reports which."""
+"""Test `wait` on an append: the response arrives when the messages are promoted or searchable, and reports which."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.commands import commands_under
 from tests.support.stack import stack
 
 SAID = "I am allergic to peanuts."
-# Not a word of what was said: only its vector is near.
+# The query shares no words with the message: only its vector is near.
 ASKED = "What must I not eat?"
 
 

@@ -1,4 +1,4 @@
-"""Response texts that clients and tests of the archived server compare."""
+"""Test response texts that clients and tests of the archived server compare."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions of chat-API messages over HTTP: read back unchanged, also in prompts, and windows keep tool calls whole."""
+"""Test sessions of chat-API messages over HTTP: read back unchanged, also in prompts, and windows keep tool calls whole."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def read(http: httpx.AsyncClient, session: str = "s", **params: Any) -> li
 
 
 def chat(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Answered messages as they were sent."""
+    """Return the messages of a response as they were sent."""
     return [MemoryMessage.model_validate(message).to_chat() for message in messages]
 
 
@@ -78,7 +78,7 @@ async def test_appended_messages_are_read_back_unchanged(client: MemoryAPIClient
     await client.append_messages("s", EVERY, user_id="ada")
     session = await client.get_working_memory("s", "ada")
     assert [message.to_chat() for message in session.messages] == EVERY
-    # What was read is put back, and is the same again.
+    # A PUT of the response changes nothing.
     await client.put_working_memory("s", session, "ada")
     assert [message.to_chat() for message in (await client.get_working_memory("s", "ada")).messages] == EVERY
 
@@ -87,7 +87,7 @@ async def test_prompt_shows_chat_messages_unchanged(http: httpx.AsyncClient, cli
     await put(http, EVERY)
     body = {"query": "And now?", "session": {"session_id": "s", **SPACE}}
     prompt = await ok(await http.post("/v1/memory/prompt", json=body))
-    # Roles that programs do not know are shown as the assistant's.
+    # Unknown roles are shown as the assistant's.
     assert {message["role"] for message in prompt["messages"]} == {"user", "assistant"}
     assert all(isinstance(message["content"]["text"], str) for message in prompt["messages"])
     wanted = [*EVERY, {"role": "user", "content": "And now?"}]
@@ -146,7 +146,7 @@ async def test_recent_messages_limit_includes_the_call_however_far_back(http: ht
     assert chat(await read(http, recent_messages_limit=1)) == [calls, *answers]
 
 
-async def test_a_window_smaller_than_the_last_calls_shows_them_whole(http: httpx.AsyncClient) -> None:
+async def test_window_smaller_than_the_last_tool_calls_shows_them_whole(http: httpx.AsyncClient) -> None:
     calls = call("z0") | {"tool_calls": [{"id": f"z{number}"} for number in range(40)]}
     answers = [answer(f"z{number}", str(number)) for number in range(40)]
     await put(http, [user("a"), user("b"), calls, *answers])
@@ -220,7 +220,7 @@ async def test_only_the_text_of_a_message_is_remembered(rig: Rig, http: httpx.As
     assert [memory.text for memory in await rig.stored()] == ["This is the lighthouse of Porto."]
 
 
-async def test_journal_holds_only_texts(rig: Rig, http: httpx.AsyncClient) -> None:
+async def test_journal_contains_only_texts_of_messages(rig: Rig, http: httpx.AsyncClient) -> None:
     await put(http, [user("hi") | {"secret_field": "x" * 100}])
     journal = await rig.rt[SessionStore].journal(rig.sid(SessionRef("s", None, "ada")), "jp", 10)
     assert journal is not None
@@ -278,7 +278,7 @@ async def rig_is_empty(http: httpx.AsyncClient) -> bool:
 
 
 async def test_deleting_a_session_deletes_all_message_fields(rig: Rig, http: httpx.AsyncClient) -> None:
-    """What stands beside a text is nowhere else, so it goes with its session."""
+    """Fields beside the text are stored only in the session, so they are deleted with it."""
     await put(http, [user("hi") | {"x": "a-needle-in-the-store"}])
     await ok(await http.delete("/v1/working-memory/s", params=SPACE))
     await rig.work(DueKind.SESSION)

@@ -1,4 +1,4 @@
-"""Encoding for Redis: keys cannot collide, and models are decoded unchanged."""
+"""Test the encoding for Redis: keys cannot collide, and models are decoded unchanged."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agent_memory.foundation.core.scope import Rights, Scope, SessionRef
 from agent_memory.foundation.storage.keyspace import Keys, digest, tag, untag
 from agent_memory_client.models import ExtractedMemoryRecord, MemoryMessage, MemoryRecord
 
-# As requests bring them: an id is the same in whatever way its characters are composed.
+# As requests send them: an id is the same in every Unicode composition.
 NAME = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=40).map(lambda name: normalize("NFC", name))
 PART = st.one_of(st.none(), NAME)
 WHEN = st.datetimes(timezones=st.just(UTC))

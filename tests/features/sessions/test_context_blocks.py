@@ -1,4 +1,4 @@
-"""Blocks that a harness adds to a user's messages are context. They are stored in the session and never remembered."""
+"""Test that blocks that a harness adds to a user's messages are context. The session stores them, and they become no memories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A session may have any length. A prompt shows its newest messages within a window, and reads only these."""
+"""Test sessions of any length. A prompt shows the newest messages within a window, and reads only these."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def talk(rig: Rig, texts: list[str], session_id: str = "s", **more: Any) -
 
 
 async def shown(rig: Rig, session_id: str = "s", max_tokens: int | None = None, **session: Any) -> list[str]:
-    """The session's messages in a prompt."""
+    """Return the session's messages in a prompt."""
     request = MemoryPromptRequest(query="And now?", session=WorkingMemoryRequest(session_id=session_id, **session), max_tokens=max_tokens)
     prompt = await rig.rt[RecallService].prompt(SCOPE, request)
     return [message.content.text for message in prompt.messages[:-1]]  # pyright: ignore[reportAttributeAccessIssue]
@@ -38,7 +38,7 @@ async def tokens_of(rig: Rig, texts: list[str]) -> list[int]:
 
 
 async def newest_within(rig: Rig, window: int, overhead: int = 0) -> list[str]:
-    """The longest run of last messages of the session whose tokens, each with an overhead, fit."""
+    """Return the longest run of the session's last messages whose tokens, with the overhead of each, fit."""
     kept: list[str] = []
     for text, tokens in zip(reversed(SAID), reversed(await tokens_of(rig, SAID)), strict=True):
         window -= tokens + overhead
@@ -62,7 +62,7 @@ async def test_prompt_shows_the_newest_messages_within_16000_tokens_by_default(l
 
 
 @pytest.mark.parametrize("window", [1, 200, 1_000, 20_000, 10_000_000])
-async def test_named_window_overrides_the_default(long: Rig, window: int) -> None:
+async def test_requested_window_overrides_the_default(long: Rig, window: int) -> None:
     assert await shown(long, context_window_max=window) == await newest_within(long, window)
 
 

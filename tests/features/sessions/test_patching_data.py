@@ -1,4 +1,4 @@
-"""`PATCH …/data` merges in Redis as RFC 7396 says, for any data and under concurrency."""
+"""Test that `PATCH …/data` merges in Redis as RFC 7396 says, for any data and under concurrency."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _RFC = [
     ({"e": None}, {"a": 1}, {"e": None, "a": 1}),
     ({}, {"a": {"bb": {"ccc": None}}}, {"a": {"bb": {}}}),
 ]
-# What a lossy merge would change: empty lists, large and fractional numbers, quotes and brackets within strings.
+# Values that a lossy merge would change: empty lists, large and fractional numbers, quotes and brackets within strings.
 _HARD = {"empty": [], "none": {}, "big": 2**63 + 1, "small": 0.1 + 0.2, 'q"\\': '"}],\\" {', "é\n": [{"a": [[], {}]}, "]", None]}
 
 
 def merge_patch(target: Any, patch: Any) -> Any:
-    """RFC 7396, section 2, word for word."""
+    """Merge as in RFC 7396, section 2."""
     if not isinstance(patch, dict):
         return patch
     merged = dict(target) if isinstance(target, dict) else {}
@@ -96,7 +96,6 @@ async def test_merge_in_redis_equals_merge_in_python_for_any_data(rig: Rig) -> N
 
 
 async def test_two_hundred_concurrent_patches_all_take_effect(rig: Rig) -> None:
-    """None is refused; each may change something beside it meanwhile."""
     await rig.rt[SessionService].put(SCOPE, "s", UpdateWorkingMemory(data={"counts": {"kept": True}}))
     work = [rig.rt[SessionService].patch_data(SCOPE, "s", {"counts": {f"k{n}": n}, f"top{n % 7}": n}) for n in range(200)]
     await gathered([*work, *(rig.append("s", f"message {n}") for n in range(50))])

@@ -1,4 +1,4 @@
-"""Pictures in messages: kept as sent, described by a model that takes them, else remembered by the words beside them."""
+"""Test pictures in messages: stored as sent, described by a model that accepts them, else remembered by the words beside them."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ async def test_picture_that_cannot_be_described_does_not_delay_facts(make_rig: M
         assert await rig.marks(DueKind.EXTRACTION)
 
 
-async def test_model_that_takes_no_pictures_is_asked_only_once(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
+async def test_model_without_picture_support_is_called_only_once(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
     lookalike.set_fault("reject_pictures")
     async with make_rig(chat) as rig:
         await say(rig, TEXT, CHAT)
@@ -224,7 +224,7 @@ async def test_text_in_a_picture_is_screened_and_redacted(make_rig: MakeRig, cha
         assert "sk-proj" not in memory.text
 
 
-async def test_deleted_description_does_not_come_back(make_rig: MakeRig, chat: OpenAIChat) -> None:
+async def test_deleted_picture_description_is_not_created_again(make_rig: MakeRig, chat: OpenAIChat) -> None:
     async with make_rig(chat) as rig:
         await say(rig, TEXT, CHAT)
         await work(rig)

@@ -1,4 +1,4 @@
-"""Promotion: messages of a session become memories exactly once, whatever happens to the session meanwhile."""
+"""Test that messages of a session become memories exactly once, whatever happens to the session meanwhile."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ async def test_small_talk_is_not_remembered_but_marked_as_processed(rig: Rig) ->
     ids=["long", "comma", "breaks", "role", "long id", "unicode"],
 )
 async def test_every_accepted_message_can_be_promoted(rig: Rig, message: dict[str, str]) -> None:
-    """One that could not would hold up everything after it."""
+    """A message that cannot be promoted would block all later ones."""
     given = MemoryMessage.model_validate({"role": "user", "id": "given", **message})
     await rig.rt[SessionService].put(SCOPE, "s", UpdateWorkingMemory(messages=[given, MemoryMessage(role="user", content="afterwards")]))
     await promote_session(rig.rt, rig.sid(REF))
@@ -177,7 +177,7 @@ async def test_repeated_late_and_reordered_task_deliveries_change_nothing(rig: R
     assert {memory.id: memory for memory in await rig.stored()} == before
     assert (await rig.marks(S), await rig.rt.client.exists(rig.keys.tries(S))) == ({}, 0)
     await rig.append("s", "two figs")
-    # Whichever delivery comes first brings the session up to its newest message.
+    # The delivery that runs first processes the session up to its newest message.
     await gathered(tasks.process_session(claim.member, claim.lease, claim.attempt) for claim in (new, old, old, new))
     assert await rig.marks(S) == {}
     assert await remembered(rig) == ["one fig", "two figs"]
@@ -284,7 +284,7 @@ async def test_only_session_memories_are_promoted_if_message_promotion_is_off(ma
 
 
 async def test_concurrent_appends_promotion_and_summaries_lose_no_message(make_rig: MakeRig) -> None:
-    """Every message is promoted once, and stands in the session or in its summary's place, in the server's order."""
+    """Every message is promoted once, and is in the session or covered by its summary, in the server's order."""
     async with make_rig() as rig:
 
         async def append(writer: int) -> None:
@@ -336,7 +336,7 @@ async def test_deleting_everything_leaves_only_expiring_traces(rig: Rig) -> None
     await rig.make_due(DueKind.FOLLOW)
     await rig.work()
     left = {key for key in await rig.raw_keys() if key not in ("wake", "cfg")}
-    # What is left of deleted memories, and of a profile that they emptied, are their names, for a month.
+    # For a month, the ids of deleted memories remain, and so does the name of their empty profile.
     assert {key.split(":")[0] for key in left} == {"mt", "pf", "pfu"}
     month = timedelta(days=30).total_seconds()
     assert all([month - 3600 < await rig.rt.client.ttl(rig.keys.root + key) <= month for key in left])

@@ -1,4 +1,4 @@
-"""Read your writes: a prompt finds what its user said in other sessions before any worker promotes it.
+"""Test that a prompt finds messages of its user's other sessions before any worker promotes them.
 
 Other users' messages are not found.
 """
@@ -61,7 +61,7 @@ async def test_unpromoted_messages_are_limited_to_the_same_user_and_namespace(ri
     def texts(found: list[MemoryRecordResult]) -> list[str]:
         return sorted(one.text.removeprefix("The ferry of ").removesuffix(" to Bergen") for one in found)
 
-    # By words all are memories' texts of later; nothing is promoted yet, so whatever is found comes from the sessions.
+    # Later memories have the same words; no message is promoted yet, so all results come from the sessions.
     assert texts(await prompt(rig, session_id="x", user_id="ann", namespace="n")) == ["Ann"]
     assert texts(await prompt(rig, session_id="x", user_id="ann")) == ["Ann", "the other Ann", "the third Ann"]
     assert texts(await prompt(rig, session_id="x", user_id="ben", namespace="n")) == ["Ben"]
@@ -95,7 +95,7 @@ async def test_unpromoted_messages_are_left_out_by_filters_other_than_the_user(r
 
 
 async def test_unpromoted_messages_are_shown_to_callers_of_their_agent_only(rig: Rig) -> None:
-    """As the memories that are made of it: who is limited to some agents sees theirs."""
+    """As for the memories made of them: a caller limited to some agents sees their messages."""
     message = {"role": "user", "content": "The ferry of Ann to Bergen", "remember_as": {"agent_id": "coach"}}
     body = AppendMessagesRequest.model_validate({"messages": [message], "user_id": "ann"})
     await rig.rt[SessionService].append(SCOPE, "a", body)
@@ -128,7 +128,7 @@ async def test_number_of_unpromoted_sessions_changes_neither_round_trips_nor_res
         await says(rig, f"s{number}", f"The ferry number {number} to Bergen goes at nine. {'More of it. ' * 50}")
         if number in (0, 149):
             await prompt(rig, session_id="this", user_id="ann", namespace="n")
-            await rig.rt[UsageLog].flush()  # readings are counted after the answer
+            await rig.rt[UsageLog].flush()  # the server counts readings after the response
             sent.clear()
             found = await prompt(rig, session_id="this", user_id="ann", namespace="n")
             trips.append(len(sent))
@@ -138,7 +138,7 @@ async def test_number_of_unpromoted_sessions_changes_neither_round_trips_nor_res
 
 
 async def waits(rig: Rig, count: int, sessions: int = 1, namespace: str = "n") -> None:
-    """So many messages of Ann wait, all of them about ferries to Bergen."""
+    """Store this many unpromoted messages of Ann, all of them about ferries to Bergen."""
     each = count // sessions
     for number in range(sessions):
         texts = [f"Ferry number {number}-{n} to Bergen is {'very ' * 5}slow" for n in range(each)]
@@ -154,7 +154,7 @@ async def test_newest_message_is_found_among_ten_thousand_unpromoted_ones(rig: R
     await says(rig, "other", "The harbour café opens at seven")
     await says(rig, "old-0", "My aunt's parrot speaks Norwegian")
     await says(rig, "other", "I like plums")
-    # The prompt's own session has much to say, too, and takes nobody's place.
+    # The prompt's own session has many messages, too, and displaces no others.
     for number in range(3):
         await rig.append("this", *(f"I talk of the ferry, {number}-{n}" for n in range(100)), user_id="ann", namespace="n")
     for query, text in [

@@ -1,4 +1,4 @@
-"""Reused message ids lose no message and no memory, and a correction stays a correction."""
+"""Test that reused message ids lose no message and no memory, and that a correction remains a correction."""
 
 from __future__ import annotations
 
@@ -114,6 +114,42 @@ async def test_deleted_memory_is_not_restored_when_a_put_repeats_its_message(rig
     await put(http, both[1])
     await put(http, *both)
     assert await remembered(http, rig) == [PLUMBER]
+
+
+async def test_append_to_a_recreated_session_keeps_memories_of_the_deleted_one(rig: Rig, http: httpx.AsyncClient) -> None:
+    """A memory outlives its session: another message under the same id must neither replace it nor be lost."""
+    await append(http, message(DENTIST), message("My cat is called Tom", "msg-2"))
+    assert len(await remembered(http, rig)) == 2
+    await http.delete(PATH, params={"user_id": "ana"})
+    again = await append(http, message(PLUMBER), message("My cat is called Tom", "msg-2"))
+    assert len(again["notices"]) == 1
+    await append(http, message("My boat is red"))
+    names = [name for name, _ in await shown(http)]
+    assert len(set(names)) == 3
+    assert await remembered(http, rig) == sorted(["My boat is red", "My cat is called Tom", DENTIST, PLUMBER])
+    before = await shown(http)
+    assert (await append(http, message(PLUMBER), message("My boat is red")))["appended"] == 0
+    await http.delete(PATH, params={"user_id": "ana"})
+    for text in (PLUMBER, "My boat is red", DENTIST):
+        await append(http, message(text))
+    assert {text: name for name, text in await shown(http) if text != DENTIST}.items() <= {text: name for name, text in before}.items()
+    assert await remembered(http, rig) == sorted(["My boat is red", "My cat is called Tom", DENTIST, PLUMBER])
+
+
+async def test_message_sent_again_to_a_recreated_session_restores_no_corrected_or_deleted_memory(rig: Rig, http: httpx.AsyncClient) -> None:
+    sent = (message(DENTIST), message(PLUMBER, "msg-2"))
+    await append(http, *sent)
+    assert len(await remembered(http, rig)) == 2
+    memories = (await http.post("/v1/long-term-memory/search", json={"user_id": "ana"})).json()["memories"]
+    ids = {each["text"]: each["id"] for each in memories}
+    edited = await http.patch(f"/v1/long-term-memory/{ids[DENTIST]}", json={"text": "Ana's dentist is Dr Li"})
+    assert edited.status_code == 200
+    await http.delete("/v1/long-term-memory", params={"memory_ids": [ids[PLUMBER]]})
+    for _ in range(2):
+        await http.delete(PATH, params={"user_id": "ana"})
+        await append(http, *sent)
+        assert await shown(http) == [("msg-1", DENTIST), ("msg-2", PLUMBER)]
+        assert await remembered(http, rig) == ["Ana's dentist is Dr Li"]
 
 
 async def test_unknown_chat_role_is_reported_in_notices(http: httpx.AsyncClient) -> None:

@@ -1,4 +1,4 @@
-"""Memories in a session: an unchanged repeat is no new write, so a deleted memory stays deleted.
+"""Test memories in a session: an unchanged repetition is no new write, so a deleted memory stays deleted.
 
 Any change is a new write.
 """
@@ -51,7 +51,7 @@ async def test_repeated_put_of_session_memories_does_not_restore_a_deleted_one(r
 
 @pytest.mark.parametrize("when", ["before it was stored", "afterwards"])
 async def test_session_read_and_put_back_does_not_restore_a_deleted_memory(rig: Rig, when: str) -> None:
-    """Archived clients read a session, add something, and send all of it."""
+    """Archived clients read a session, add data, and send all of it."""
     await put(rig, OWN)
     copy = await read(rig) if when == "before it was stored" else {}
     await rig.work()

@@ -1,4 +1,4 @@
-"""How the working memory routes read headers and parameters."""
+"""Test how the working memory routes read headers and parameters."""
 
 from __future__ import annotations
 

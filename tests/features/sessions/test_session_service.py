@@ -1,4 +1,4 @@
-"""Working memory as the API offers it: replacing, appending, reading, patching, deleting and listing."""
+"""Test the service of working memory: replace, append, read, patch, delete and list."""
 
 from __future__ import annotations
 

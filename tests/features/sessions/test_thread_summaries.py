@@ -1,4 +1,4 @@
-"""The "summary" strategy keeps one memory per session, and each batch updates it."""
+"""Test the "summary" strategy: one memory per session, which each batch updates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small exports of other systems, written after their documented formats. Those in `tests/data/imports` come from the real packages."""
+"""Small exports of other systems, in their documented formats. Those in `tests/data/imports` come from the real packages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def node(name: str, parent: str | None, role: str, text: str, at: float, childre
 
 
 def chatgpt_conversation(name: str = "conv-1", at: float = BASE) -> dict[str, Any]:
-    """A conversation whose second question was edited: the branch with `Porto` is the current one."""
+    """Return a conversation whose second question was edited: the branch with `Porto` is the current one."""
     hidden = {"metadata": {"is_visually_hidden_from_conversation": True}}
     nodes = [
         {"id": "root", "message": None, "parent": None, "children": ["sys"]},

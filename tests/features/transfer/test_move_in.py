@@ -1,4 +1,4 @@
-"""`agent-memory import --from` against a server over HTTP: what arrives, twice is once, kills, undo."""
+"""Test `agent-memory import --from` against a server over HTTP: content, repetition, kills, and undo."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.waiting import wait_until
 
 LOCAL = {"MODEL_PROVIDER": "local", "EMBEDDING_PROVIDER": "local"}
 USERS = {"chatgpt": "gita", "claude": "clara", "letta": "lena", "basic-memory": "bea", "memobase": "mona"}
-"""Whom the data of systems without users goes to."""
+"""The user who receives the data of systems without users."""
 
 
 @dataclass
@@ -136,7 +136,7 @@ async def test_facts_keep_owner_dates_topics_and_validity(home: Home, tmp_path: 
     assert cleo["created_at"].startswith("2025-05-05T10:00:00")
 
 
-async def test_undo_keeps_what_changed_since(home: Home, tmp_path: Path) -> None:
+async def test_undo_of_an_import_keeps_records_that_changed_since(home: Home, tmp_path: Path) -> None:
     files = write_all(tmp_path)
     for_ada = ["--user", "ada"]
     mem0 = await home.move_in("mem0", files["mem0"])
@@ -169,7 +169,7 @@ async def test_undo_keeps_what_changed_since(home: Home, tmp_path: Path) -> None
     assert again["problems"] == []
 
 
-async def test_undo_takes_blocks_that_nobody_changed(home: Home, tmp_path: Path) -> None:
+async def test_undo_of_an_import_deletes_unchanged_blocks_only(home: Home, tmp_path: Path) -> None:
     files = write_all(tmp_path)["letta"]
     mine = {"user_id": "lena", "agent_id": "sam"}
     own = {"value": "Lena's own note."}
@@ -184,14 +184,14 @@ async def test_undo_takes_blocks_that_nobody_changed(home: Home, tmp_path: Path)
     left = await home.blocks(**mine)
     assert sorted(left) == ["human", "notes"]
     assert left["human"].endswith("Likes figs.")
-    # Of an agent without a user, too, and a file's record goes with its text.
+    # Also of an agent without a user; a file's record is deleted with its text.
     agents = (await home.run("import", "--from", "letta", *map(str, files)))[0]["name"]
     assert sorted(await home.blocks(agent_id="sam")) == ["human", "persona"]
     await home.run("import", "--undo", agents)
     assert await home.blocks(agent_id="sam") == {}
 
 
-async def test_undo_takes_everything_of_an_export_that_nobody_changed(home: Home, tmp_path: Path) -> None:
+async def test_undo_of_an_imported_export_deletes_every_unchanged_record(home: Home, tmp_path: Path) -> None:
     where = {"user_id": "fia", "namespace": "n"}
 
     async def ok(method: str, path: str, **more: Any) -> Any:
@@ -249,7 +249,7 @@ async def test_undo_for_one_user_leaves_the_import_of_the_others(home: Home, tmp
     assert await home.memories() == []
 
 
-async def test_repeated_import_restores_nothing_that_was_deleted_here(home: Home, tmp_path: Path) -> None:
+async def test_repeated_import_does_not_restore_data_deleted_here(home: Home, tmp_path: Path) -> None:
     files = write_all(tmp_path)
     name = (await home.move_in("chatgpt", files["chatgpt"], "--source", "resumed"))["name"]
     first = (await home.move_in("mem0", files["mem0"], "--source", "resumed"))["imported"]
@@ -262,7 +262,7 @@ async def test_repeated_import_restores_nothing_that_was_deleted_here(home: Home
     assert (await home.move_in("mem0", files["mem0"], "--source", "resumed"))["present"] == first
     assert gone not in {memory["id"] for memory in await home.memories(user_id="bo")}
     assert await home.session("conv-1", "gita") is None
-    # Another tenant's, user's or import's lines are not mistaken for these, and an undo forgets that they arrived.
+    # Lines of another tenant, user or import are not mistaken for these, and an undo deletes the record of their import.
     other = await home.run("import", "--from", "chatgpt", str(files["chatgpt"][0]), "--user", "gil", "--source", "resumed")
     assert other[0]["imported"]["session"] > 0
     await home.run("import", "--undo", name)
@@ -271,7 +271,7 @@ async def test_repeated_import_restores_nothing_that_was_deleted_here(home: Home
     await home.run("import", "--undo", name)
 
 
-async def test_later_export_adds_the_messages_that_are_new(home: Home, tmp_path: Path) -> None:
+async def test_later_export_adds_only_new_messages(home: Home, tmp_path: Path) -> None:
     talk = chatgpt_conversation()
     file = tmp_path / "conversations.json"
     file.write_text(json.dumps([talk]))
@@ -288,7 +288,7 @@ async def test_later_export_adds_the_messages_that_are_new(home: Home, tmp_path:
     assert (again["imported"], again["problems"]) == ({}, [])
 
 
-async def test_two_people_import_the_same_file_apart(home: Home, tmp_path: Path) -> None:
+async def test_two_users_can_import_the_same_file_independently(home: Home, tmp_path: Path) -> None:
     files = write_all(tmp_path)["basic-memory"]
     first = (await home.run("import", "--from", "basic-memory", *map(str, files), "--user", "ann"))[0]
     second = (await home.run("import", "--from", "basic-memory", *map(str, files), "--user", "ben"))[0]
@@ -299,7 +299,7 @@ async def test_two_people_import_the_same_file_apart(home: Home, tmp_path: Path)
     assert len(await home.memories(user_id="ben")) == 3
 
 
-async def test_old_requests_to_forget_do_not_forget(home: Home, tmp_path: Path) -> None:
+async def test_forget_requests_in_imported_messages_delete_nothing(home: Home, tmp_path: Path) -> None:
     own = {"id": "own-2", "text": "Fay lives in Faro.", "user_id": "fay", "memory_type": "semantic"}
     (await home.http.post("/v1/long-term-memory/", json={"memories": [own]})).raise_for_status()
     said = ["I planted an olive tree behind the house.", "Forget that I live in Faro."]
@@ -353,7 +353,7 @@ async def test_killed_import_is_finished_by_the_same_command(home: Home, tmp_pat
     await wait_until(gone, "the end of the undo", seconds=120)
 
 
-async def test_unknown_systems_and_wrong_files_are_refused_in_a_line(home: Home, tmp_path: Path) -> None:
+async def test_unknown_systems_and_wrong_files_are_refused_in_one_line(home: Home, tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text("hello")
     for line, reason in {
         f"import --from nothing {tmp_path}/x.json": "is unknown",
@@ -374,7 +374,7 @@ def test_migrate_prompt_prints_an_instruction() -> None:
         assert word in result.stdout
 
 
-async def test_stores_of_the_class_memory_are_read(home: Home) -> None:
+async def test_mem0_stores_are_imported_from_qdrant_chroma_dump_and_history(home: Home) -> None:
     qdrant = await home.move_in("mem0", [DATA / "mem0_qdrant"])
     assert qdrant["imported"] == {"memory": 4}
     dump = await home.move_in("mem0", [DATA / "mem0.json"])

@@ -1,4 +1,4 @@
-"""Sources read hostile and huge files without a server: each bad record is reported, none ends an import."""
+"""Test sources with hostile and huge files without a server: each bad record is reported, and none ends an import."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_broken_records_are_reported_and_the_rest_is_kept(source: str, tmp_path:
         for record in records:
             try:
                 file.write(json.dumps(record) + "\n")
-            except ValueError:  # The number is too long to be written.
+            except ValueError:  # The number has too many digits.
                 continue
         file.write('{"deep": ' + "[" * 5_000 + "]" * 5_000 + "}\n{broken\n\n" + good + "\n")
     first_line = '{"id": "first", "uuid": "first", "text": "first", "memory": "first"}'
@@ -91,7 +91,7 @@ def test_broken_letta_files_are_refused_or_reported(tmp_path: Path) -> None:
             moved("letta", written(tmp_path / "x.af", text))
 
 
-def test_circles_and_missing_parents_in_chatgpt_are_reported(tmp_path: Path) -> None:
+def test_chatgpt_conversations_with_cycles_or_missing_parents_are_reported(tmp_path: Path) -> None:
     circle, orphan, lost = chatgpt_conversation("c1"), chatgpt_conversation("c2"), chatgpt_conversation("c3")
     circle["mapping"]["root"]["parent"] = "a2"
     orphan["mapping"]["a1"]["parent"] = "nowhere"
@@ -104,18 +104,18 @@ def test_circles_and_missing_parents_in_chatgpt_are_reported(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("position", ["--1", "²", "last", "-"])
-def test_position_of_a_user_that_is_no_number_is_refused(position: str, tmp_path: Path) -> None:
+def test_non_numeric_user_position_is_refused(position: str, tmp_path: Path) -> None:
     path = written(tmp_path / "store.json", [{"namespace": ["app", "ana"], "key": "k", "value": {"text": "Ana rows"}}])
     with pytest.raises(StartupError, match="position in the namespace"):
         moved("langgraph", path, mapping={"user": position})
 
 
-def test_message_of_only_a_speakers_name_keeps_its_text(tmp_path: Path) -> None:
+def test_message_with_only_a_speakers_name_keeps_its_text(tmp_path: Path) -> None:
     _, _, lines = moved("zep", written(tmp_path / "episodes.json", [{"uuid": "e1", "source": "message", "content": "User:"}]))
     assert "User:" in json.dumps(lines)
 
 
-def test_file_that_breaks_off_keeps_what_came_before(tmp_path: Path) -> None:
+def test_truncated_file_keeps_the_records_before_the_break(tmp_path: Path) -> None:
     text = json.dumps([chatgpt_conversation(f"c{n}") for n in range(3)])
     counts, left_out, _ = moved("chatgpt", written(tmp_path / "conversations.json", text[: len(text) * 5 // 6]))
     assert counts["session"] == 2
@@ -141,7 +141,7 @@ def test_zip_bombs_and_broken_archives_are_refused(tmp_path: Path) -> None:
         moved("claude", tmp_path / "other.zip")
 
 
-def test_record_that_never_ends_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_endless_record_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agent_memory.features.transfer.sources.reading.MAX_RECORD", 100_000)
     monkeypatch.setattr("agent_memory.features.transfer.sources.reading._FIRST_LINE", 50)
     good, endless = json.dumps({"id": "1", "memory": "Good to know."}), json.dumps({"id": "2", "memory": "x" * 900_000})
@@ -160,7 +160,7 @@ class _Evil:
         return Path.touch, (Path("/tmp/am-import-was-run"),)
 
 
-def test_pickles_in_a_qdrant_folder_run_nothing(tmp_path: Path) -> None:
+def test_pickles_in_a_qdrant_folder_run_no_code(tmp_path: Path) -> None:
     folder = tmp_path / "collection" / "mem0"
     folder.mkdir(parents=True)
     with sqlite3.connect(folder / "storage.sqlite") as database:
@@ -173,7 +173,7 @@ def test_pickles_in_a_qdrant_folder_run_nothing(tmp_path: Path) -> None:
     assert not Path("/tmp/am-import-was-run").exists()
 
 
-def test_notes_outside_the_folder_and_anchors_are_not_read(tmp_path: Path) -> None:
+def test_notes_outside_the_folder_or_with_yaml_anchors_are_not_read(tmp_path: Path) -> None:
     (tmp_path / "secret.md").write_text("A secret of the machine.")
     notes = tmp_path / "notes"
     notes.mkdir()
@@ -188,7 +188,7 @@ def test_notes_outside_the_folder_and_anchors_are_not_read(tmp_path: Path) -> No
 
 
 def test_huge_export_takes_little_memory(tmp_path: Path) -> None:
-    """Read 120 MB of conversations in a process of its own. Its memory grows by less than the file's size."""
+    """Read 120 MB of conversations in a separate process. Its memory grows by less than the file's size."""
     path = tmp_path / "conversations.json"
     one = json.dumps(chatgpt_conversation("NAME") | {"padding": "x" * 100_000})
     with path.open("w") as file:
@@ -219,7 +219,7 @@ def test_large_conversations_become_several_sessions(tmp_path: Path) -> None:
     assert [len(session["messages"]) for session in sessions] == [500, 500, 100]
 
 
-def test_lines_are_the_same_each_time_and_in_order_of_time(tmp_path: Path) -> None:
+def test_import_lines_are_deterministic_and_ordered_by_time(tmp_path: Path) -> None:
     for source, files in write_all(tmp_path).items():
         first, second = (moved(source, *files)[2] for _ in range(2))
         for line in (*first, *second):

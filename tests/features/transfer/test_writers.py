@@ -1,4 +1,4 @@
-"""Which key wrote a text: the server notes it, callers cannot forge it, and only administrators bring it along."""
+"""Test which key wrote a text: the server records it, callers cannot forge it, and only administrators can import it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def url(make_settings: Callable[..., Settings], redis_url: str) -> AsyncGe
 
 
 async def _client(url: str, role: str) -> tuple[httpx.AsyncClient, str]:
-    """Make a key. Return a client that uses it, and the key's name as a writer."""
+    """Create a key. Return a client that uses it, and the key's name as a writer."""
     async with httpx.AsyncClient(base_url=url, headers={"x-api-key": ADMIN}) as admin:
         made = (await admin.post("/v1/auth/tokens", json={"description": role, "role": role})).json()
     return httpx.AsyncClient(base_url=url, headers={"x-api-key": made["token"]}, timeout=60), f"token:{made['id']}"
@@ -41,7 +41,7 @@ async def _create(client: httpx.AsyncClient, **fields: Any) -> None:
     assert (await client.post("/v1/long-term-memory/", json=body)).status_code == 200
 
 
-async def test_memory_names_the_key_that_wrote_its_words(url: str) -> None:
+async def test_memory_names_the_key_that_wrote_its_text(url: str) -> None:
     (one, first), (two, second) = await _client(url, "write"), await _client(url, "write")
     async with one, two:
         await _create(one, written_by=second)
@@ -56,7 +56,7 @@ async def test_memory_names_the_key_that_wrote_its_words(url: str) -> None:
         assert [each["written_by"] for each in found["memories"]] == [second]
 
 
-async def test_edit_of_the_validity_is_a_change_that_names_its_caller_and_can_be_undone(url: str) -> None:
+async def test_edit_of_the_validity_names_its_caller_and_can_be_undone(url: str) -> None:
     (one, _), (two, second) = await _client(url, "write"), await _client(url, "write")
     async with one, two:
         await _create(one, valid_to="2026-01-01T00:00:00Z")
@@ -115,7 +115,7 @@ async def test_message_keeps_its_writer_when_another_key_sends_it_again(url: str
         }
 
 
-async def test_only_administrators_bring_writers_along(url: str) -> None:
+async def test_only_administrators_can_import_writers(url: str) -> None:
     (one, first), (two, second), (boss, _) = await _client(url, "write"), await _client(url, "write"), await _client(url, "admin")
     async with one, two, boss:
         await _create(one)
@@ -136,7 +136,7 @@ async def test_only_administrators_bring_writers_along(url: str) -> None:
         assert (await boss.delete("/v1/users/kim", params={"wait": 20})).status_code in (200, 202, 204)
 
 
-async def test_open_server_says_that_nobody_logged_in(make_settings: Callable[..., Settings], redis_url: str) -> None:
+async def test_writer_is_anonymous_on_a_server_without_authentication(make_settings: Callable[..., Settings], redis_url: str) -> None:
     settings = make_settings()
     async with (
         open_runtime(settings, redis_url) as runtime,

@@ -1,4 +1,4 @@
-"""A command does not import what it does not need. Imports take most of the time in which a server starts."""
+"""Test that a command does not import what it does not need. Imports take most of the start time of a server."""
 
 from __future__ import annotations
 

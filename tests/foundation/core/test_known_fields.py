@@ -1,4 +1,4 @@
-"""Misspelled owner fields, and which ignored fields of a request are reported."""
+"""Test misspelled owner fields, and which ignored fields of a request are reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Logs go to stderr, in one format, without secrets."""
+"""Test that logs go to stderr, in one format, without secrets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agent_memory.foundation.core.settings import load_settings
 
 @pytest.fixture(autouse=True)
 def logging_restored() -> Generator[None, None, None]:
-    """What pytest set up for the other tests comes back."""
+    """Restore the logging configuration that pytest set up for the other tests."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     yield
@@ -35,7 +35,7 @@ def logging_restored() -> Generator[None, None, None]:
 
 
 def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
-    """The JSON lines on stderr; nothing may be on stdout."""
+    """Return the JSON lines on stderr; stdout must be empty."""
     out, err = capsys.readouterr()
     assert out == ""
     return [json.loads(line) for line in err.splitlines()]

@@ -1,4 +1,4 @@
-"""Each variable of the archived server is read as before or retired with a replacement.
+"""Test that each variable of the archived server is read as before or retired with a replacement.
 
 Variables without effect are reported.
 """
@@ -37,7 +37,7 @@ OWN_DEFAULTS = {
     "DISABLE_AUTH": "AUTH_MODE alone decides when this is not set",
     "QUERY_OPTIMIZATION_PROMPT_TEMPLATE": "the prompt that is built in is our own",
 }
-"""Variables whose default differs from the contract's, each with its reason; docs/compatibility.md names what a program can notice."""
+"""Variables whose default differs from the contract's, each with its reason; docs/compatibility.md lists visible differences."""
 
 
 @pytest.mark.parametrize("name", [name for name in CONTRACT if name in variables()])

@@ -1,4 +1,4 @@
-"""Settings come from overrides, the environment and `.env`, in this order.
+"""Test that settings come from overrides, the environment and `.env`, in this order.
 
 An invalid value is reported in one line.
 """
@@ -20,6 +20,20 @@ def test_defaults_need_no_configuration() -> None:
     assert settings.redis.url is None
     assert not settings.models.use_openai_chat
     assert not settings.models.use_openai_embeddings
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "message"),
+    [
+        ("PORT", "http", "setting PORT: must be a whole number, such as 8000"),
+        ("AUTH_MODE", "open", "setting AUTH_MODE: must be 'disabled', 'token', 'oauth2' or 'both'"),
+        ("AUTH_ADMIN_TOKENS", "x", "there is no setting AUTH_ADMIN_TOKENS: `agent-memory doctor` prints all"),
+    ],
+)
+def test_invalid_setting_is_reported_with_what_it_must_be(variable: str, value: str, message: str) -> None:
+    with pytest.raises(StartupError) as caught:
+        load_settings(**{variable: value})
+    assert caught.value.message == message
 
 
 def test_environment_variables_are_case_insensitive(monkeypatch: pytest.MonkeyPatch) -> None:

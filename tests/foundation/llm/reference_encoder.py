@@ -1,6 +1,6 @@
-"""An independent forward pass of a BERT encoder in numpy float64, straight from the paper.
+"""Compute the forward pass of a BERT encoder independently, in numpy float64, as in the paper.
 
-It writes reference_vectors.json.
+Writes reference_vectors.json.
 
 python -m tests.foundation.llm.reference_encoder
 """
@@ -29,7 +29,7 @@ _erf = np.vectorize(math.erf, otypes=[np.float64])
 
 
 def tensors(path: Path) -> dict[str, Array]:
-    """Every tensor of a safetensors file."""
+    """Return every tensor of a safetensors file."""
     raw = path.read_bytes()
     size = int.from_bytes(raw[:8], "little")
     header = json.loads(raw[8 : 8 + size])
@@ -43,7 +43,7 @@ def tensors(path: Path) -> dict[str, Array]:
 
 
 def forward(weights: dict[str, Array], ids: list[int], *, layers: int, heads: int, epsilon: float) -> Array:
-    """The unit vector of one text: mean pooling over its tokens."""
+    """Return the unit vector of one text: mean pooling over its tokens."""
 
     def dense(value: Array, name: str) -> Array:
         return value @ weights[f"{name}.weight"].T + weights[f"{name}.bias"]
@@ -75,7 +75,7 @@ def forward(weights: dict[str, Array], ids: list[int], *, layers: int, heads: in
 
 
 def main() -> None:
-    """Records the vectors of TEXTS."""
+    """Write the vectors of TEXTS."""
     directory = find_package("all-MiniLM-L6-v2")
     tokenizer = Tokenizer.from_file(str(directory / "tokenizer.json"))
     tokenizer.no_padding()

@@ -1,4 +1,4 @@
-"""The circuit breaker, with a fake clock."""
+"""Test the circuit breaker with a fake clock."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agent_memory.foundation.llm.openai.server import retry_after_seconds, shown
 
 
 class Clock:
-    """A clock that moves when it is told to."""
+    """A clock that the test moves."""
 
     now = 100.0
 

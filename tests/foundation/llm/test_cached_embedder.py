@@ -1,4 +1,4 @@
-"""The cache and the batching in front of an embedder."""
+"""Test the cache and the batching in front of an embedder."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.lookalike import embed
 
 
 class Recording:
-    """An embedder whose calls are recorded and held until `gate` is set."""
+    """An embedder that records its calls and delays them until `gate` is set."""
 
     model = "recording"
     dimensions = 16
@@ -46,7 +46,7 @@ async def test_repeated_text_is_embedded_once() -> None:
     assert isinstance(cached, EmbeddingModel)
     rows = await cached.embed(["dog", "cat", "dog"])
     np.testing.assert_array_equal(rows[0], rows[2])
-    rows[0] = 0.0  # the caller's own copy
+    rows[0] = 0.0  # a copy that the caller may change
     again = await cached.embed(["cat", "dog"])
     np.testing.assert_allclose(again[1], embed("dog", 16))
     assert inner.calls == [["dog", "cat"]]

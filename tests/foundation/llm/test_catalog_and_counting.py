@@ -1,4 +1,4 @@
-"""Context windows, dimensions and tokens."""
+"""Test context windows, dimensions and token counts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_context_windows_of_known_and_unknown_models() -> None:
 
 
 def test_unknown_model_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
-    # Whatever level another test of this process has set.
+    # Independent of the log level that another test of this process has set.
     caplog.set_level("INFO", logger="agent_memory.foundation.llm.catalog")
     models = load_settings().models
     for _ in range(3):

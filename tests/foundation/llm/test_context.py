@@ -1,4 +1,4 @@
-"""Context limits of a model: from refusals, from the server's report, and which of them counts (without a server)."""
+"""Test context limits of a model: from refusals, from the server's report, and their order of precedence (without a server)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agent_memory.foundation.llm.model_context import LEARNED_SECONDS, ModelCont
 from agent_memory.foundation.llm.openai.served_context import ServedContext, ask, tells
 from tests.support.lookalike.limits import NAME_NO_LIMIT, REFUSALS
 
-# What these name as the request's own size has the answer in it, or is not there.
+# The request size in these errors includes the answer, or is missing.
 _NAME_NO_SIZE = NAME_NO_LIMIT | {"dashscope", "cohere", "github models"}
 
 

@@ -1,4 +1,4 @@
-"""Parse the object from any model answer."""
+"""Test the parser that finds the object in any model answer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agent_memory.foundation.llm.openai.structured import UnusableAnswer, may_be
 
 
 class Pair(BaseModel):
-    """Two fields, one with a default, one named like a keyword."""
+    """Two fields: one has a default, one is named like a keyword."""
 
     default: str = "x"
     title: int
@@ -72,5 +72,5 @@ def test_strict_schemas_require_everything_and_drop_only_keywords() -> None:
         (413, "too big", False),
     ],
 )
-def test_format_refusals_are_told_from_other_refusals(status: int, detail: str, expected: bool) -> None:
+def test_format_refusals_are_distinguished_from_other_refusals(status: int, detail: str, expected: bool) -> None:
     assert may_be_about_format(status, detail) is expected

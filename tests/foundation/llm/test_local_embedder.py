@@ -1,4 +1,4 @@
-"""The local model: correct vectors, safe inputs, queries beside batches, clear errors."""
+"""Test the local model: correct vectors, safe inputs, queries beside batches, clear errors."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_committed_graphs_equal_the_scripts_output(script: dict[str, Any]) -> No
 
 @pytest.fixture(scope="session")
 async def exact() -> AsyncGenerator[LocalEmbedder]:
-    """The model with the weights as they were published."""
+    """The model with the published weights."""
     embedder = await LocalEmbedder.open(load_settings(LOCAL_MODEL="all-MiniLM-L6-v2", LOCAL_MODEL_PRECISION="fp32"))
     yield embedder
     await embedder.close()
@@ -58,7 +58,7 @@ async def exact() -> AsyncGenerator[LocalEmbedder]:
 
 @pytest.fixture(scope="session")
 async def minilm() -> LocalEmbedder:
-    """The English model as it runs."""
+    """The English model with the packaged weights."""
     return await shared_embedder(load_settings(LOCAL_MODEL="all-MiniLM-L6-v2"))
 
 
@@ -115,12 +115,11 @@ async def test_embedding_nothing_returns_no_rows(local: LocalEmbedder) -> None:
 
 @pytest.fixture(scope="session")
 async def multilingual() -> LocalEmbedder:
-    """The default model."""
     return await shared_embedder(load_settings(LOCAL_MODEL=e5.NAME))
 
 
 async def test_e5_vectors_match_a_forward_pass_with_the_published_weights(multilingual: LocalEmbedder) -> None:
-    """The int8 graph and the word table beside it, against a plain forward pass with the 4-bit weights."""
+    """Compare the int8 graph and its word table with a plain forward pass of the 4-bit weights."""
     path = weights.find_package(e5.NAME) / e5.WEIGHT_FILE
     exact, table = e5.read_weights(path)
     exact = {name: tensor.astype(np.float64) for name, tensor in exact.items()}
@@ -186,7 +185,7 @@ def test_planned_runs_group_similar_lengths_within_the_limits() -> None:
 
 
 def _tiny_model(directory: Path, shape: EncoderShape, **config: object) -> dict[str, np.ndarray]:
-    """Writes an encoder of another shape with random weights."""
+    """Write an encoder of another shape with random weights."""
     source = weights.find_package("all-MiniLM-L6-v2")
     directory.mkdir()
     shutil.copy(source / "tokenizer.json", directory)
@@ -231,7 +230,7 @@ async def test_another_encoder_is_loaded_from_a_directory(precision: str, within
 
 
 async def test_server_with_a_local_encoder_directory_searches_in_every_script(tmp_path: Path, redis_url: str) -> None:
-    """The steps of docs/running/models.md, with a copy of the packaged weights as the directory."""
+    """Follow docs/running/models.md, with a copy of the packaged weights as the directory."""
     directory = tmp_path / "my-encoder"
     directory.mkdir()
     for name in ("config.json", "tokenizer.json", "model.safetensors"):
@@ -303,7 +302,7 @@ async def test_multilingual_encoder_matches_its_packages_network() -> None:
         assert (embedder.model, rows.shape) == ("use-multilingual-v3", (len(texts) - 1, 512))
         cosines = (rows[:5] * reference.encode(texts[:5])).sum(axis=1)
         assert (cosines > 0.999).all(), cosines
-        # A text that is too long is cut, and has the vector of its beginning.
+        # A text that is too long is truncated, and has the vector of its beginning.
         long, beginning = await embedder.embed([texts[-1], texts[-1][: 4 * 260]])
         np.testing.assert_allclose(long, beginning, atol=1e-5)
     finally:

@@ -1,4 +1,4 @@
-"""The look-alike model server itself: as a process, and controlled over HTTP."""
+"""Test the look-alike model server itself: as a process, and controlled over HTTP."""
 
 from __future__ import annotations
 

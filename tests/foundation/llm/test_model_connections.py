@@ -1,4 +1,4 @@
-"""Connections to model servers: no response reaches another request, and a server that hangs up is asked once more."""
+"""Test connections to model servers: no response reaches another request, and a closed connection leads to one retry."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WHOLE = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 
 @dataclass
 class Server:
-    """Answers each request with the next of `answers`, None for none at all, and closes the connection after those of `closing`."""
+    """A server that answers each request with the next of `answers` (None: no answer) and closes connections after those of `closing`."""
 
     answers: list[bytes | None] = field(default_factory=list[bytes | None])
     closing: frozenset[bytes | None] = frozenset()
@@ -72,7 +72,7 @@ async def until(holds: Callable[[], bool], what: str) -> None:
 
 
 async def test_connections_are_reused_and_a_response_never_reaches_another_request(at: At) -> None:
-    """What comes after the caller has gone is dropped."""
+    """A response that arrives after its caller was canceled is dropped."""
 
     async def ask(client: openai.AsyncOpenAI) -> bytes:
         return (await client.get("/x", cast_to=httpx2.Response)).content

@@ -1,4 +1,4 @@
-"""Chat over real HTTP: every fallback of the response format and every fault of a server."""
+"""Test chat over real HTTP: every fallback of the response format and every fault of a server."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ At = Callable[..., Settings]
 
 
 def kinds(lookalike: Lookalike) -> list[str | None]:
-    """The response formats that were asked for."""
+    """Return the response formats that the client requested."""
     return [(body.get("response_format") or {}).get("type") for body in lookalike.bodies("chat")]
 
 

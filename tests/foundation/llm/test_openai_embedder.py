@@ -1,4 +1,4 @@
-"""Embeddings over real HTTP: dimensions, batches, refusals and every fault of a server."""
+"""Test embeddings over real HTTP: dimensions, batches, refusals and every fault of a server."""
 
 from __future__ import annotations
 

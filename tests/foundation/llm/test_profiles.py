@@ -1,4 +1,4 @@
-"""Profiles of embedding models: prefixes, the mean vector, and the store that keeps it."""
+"""Test profiles of embedding models: prefixes, the mean vector, and the store that keeps it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.rig import MakeRig
 
 
 class SkewedModel:
-    """A model whose vectors have most in common, as those of many models have."""
+    """A model whose vectors share a large common part, as those of many models do."""
 
     model, dimensions = "skewed", 64
 
@@ -92,7 +92,7 @@ def test_centering_the_mean_itself_keeps_length_1() -> None:
 
 
 async def test_processes_of_one_store_share_the_estimated_mean(make_rig: MakeRig) -> None:
-    """The second runtime reads the mean that the first has estimated."""
+    """The second runtime reads the mean that the first one estimated."""
     async with make_rig(embedder=SkewedModel()) as first:
         await first.rt.embedder.embed(["tea"])
         kept = {name: value for name, value in (await first.rt.client.hgetall(first.keys.config)).items() if name.startswith(b"mean ")}

@@ -1,4 +1,4 @@
-"""Which models the settings open, and how they are shown."""
+"""Test which models the settings open, and how the server shows them."""
 
 from __future__ import annotations
 

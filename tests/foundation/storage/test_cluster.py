@@ -1,4 +1,4 @@
-"""Several buckets, on a Redis Cluster of three processes and in one Redis.
+"""Test several buckets, on a Redis Cluster of three processes and in one Redis.
 
 Each tenant reads all of its data and nothing else.
 """
@@ -45,7 +45,7 @@ def slot_of(bucket: int) -> int:
 
 
 def node_of_bucket(bucket: int) -> int:
-    """The node of a bucket while nothing has moved; slots are shared out in equal ranges."""
+    """Return the initial node of a bucket; each node has an equal range of slots."""
     return slot_of(bucket) * 3 // SLOTS
 
 
@@ -54,7 +54,7 @@ def node_of(tenant: str) -> int:
 
 
 def chosen() -> list[str]:
-    """A tenant in each bucket, and one more who shares a bucket."""
+    """One tenant in each bucket, and one more who shares a bucket."""
     found: dict[int, list[str]] = {}
     for tenant in TENANTS:
         found.setdefault(bucket_of(tenant, BUCKETS), []).append(tenant)
@@ -63,7 +63,7 @@ def chosen() -> list[str]:
 
 @dataclass
 class Clustered:
-    """A server with several buckets, told of one node of a cluster."""
+    """A server with several buckets, configured with one node of a cluster."""
 
     cluster: Cluster
     settings: Settings
@@ -76,7 +76,7 @@ class Clustered:
         return await self.callers[tenant].post("/v1/long-term-memory/search", json={"text": text, "search_mode": mode, "limit": 50})
 
     async def settled(self) -> None:
-        """Waits until workers have done everything in all buckets."""
+        """Wait until workers have done all work in all buckets."""
 
         async def nothing_pending() -> bool:
             checks = (await self.operator.get("/v1/ready")).json()["checks"]
@@ -86,7 +86,7 @@ class Clustered:
         await wait_until(nothing_pending, "the workers' rest")
 
     async def check(self, tenant: str, also: frozenset[str] = frozenset()) -> None:
-        """Every read of a tenant brings all that it has, and nothing of anybody else's."""
+        """Assert that every read of a tenant returns all of its data, and no other tenant's."""
         own = {f"{tenant} {number}" for number in range(len(FACTS))} | also
         for number, (fact, mode) in enumerate(zip(FACTS, ("hybrid", "keyword", "semantic"), strict=True)):
             found = (await self.search(tenant, fact, mode)).json()["memories"]
@@ -125,7 +125,7 @@ async def clustered(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[
 
 
 async def write(one: Clustered, tenant: str) -> None:
-    """The same facts for every tenant: only the tenant tells them apart."""
+    """Every tenant has the same facts: only the tenant distinguishes them."""
     made = await one.operator.post("/v1/auth/tokens", json={"tenant": tenant, "role": "admin"})
     one.secrets[tenant] = made.json()["token"]
     caller = httpx.AsyncClient(base_url=one.url, timeout=30, headers={"x-api-key": one.secrets[tenant]})
@@ -140,7 +140,7 @@ async def write(one: Clustered, tenant: str) -> None:
 
 
 def test_stored_key_names_and_bucket_numbers_do_not_change() -> None:
-    """Changed, these would hide what stores hold."""
+    """A change would hide the data of existing stores."""
     assert Keys().root == Keys("am", 0).root == "am:{0}:"
     assert Keys("own", 7).index("m:3") == "own:{7}:ix:m:3"
     assert [bucket_of(tenant, 64) for tenant in ("default", "acme", "école", "")] == [34, 1, 31, 52]
@@ -209,7 +209,7 @@ async def test_changed_number_of_buckets_is_refused_at_start(clustered: Clustere
 
 
 async def test_tenants_on_other_nodes_are_served_while_a_node_is_down(clustered: Clustered) -> None:
-    """The last test of the cluster: the node does not come back."""
+    """Must be the last test of the cluster: the node does not return."""
     home = node_of_bucket(0)
     gone = next(tenant for tenant in reversed(chosen()) if node_of(tenant) != home and bucket_of(tenant, BUCKETS) != MOVED)
     others = [tenant for tenant in chosen() if node_of(tenant) == home and bucket_of(tenant, BUCKETS) != MOVED]

@@ -1,4 +1,4 @@
-"""The embedded Redis is durable, private, exclusive on its data, never orphaned, and restarts after a crash."""
+"""Test that the embedded Redis is durable, private, exclusive on its data, never orphaned, and restarts after a crash."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ asyncio.run(main())
 
 
 def alive(pid: int) -> bool:
-    """Whether the process runs (a zombie does not)."""
+    """True if the process runs; False for a zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except OSError:
@@ -54,12 +54,12 @@ def alive(pid: int) -> bool:
 
 
 def told_to(pid: int) -> bytes:
-    """The command line and the environment of a process."""
+    """Return the command line and the environment of a process."""
     return Path(f"/proc/{pid}/cmdline").read_bytes() + Path(f"/proc/{pid}/environ").read_bytes()
 
 
 def owner_process(data_dir: Path, *arguments: str) -> tuple[subprocess.Popen[str], int, str]:
-    """A process of its own that holds an embedded Redis: (process, pid of Redis, URL)."""
+    """Start a process with an embedded Redis; return the process, the pid of Redis, and its URL."""
     command = [sys.executable, "-c", OWNER, str(data_dir), *arguments]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=clean_environment())
     assert process.stdout is not None
@@ -149,7 +149,7 @@ async def test_embedded_redis_ends_with_its_killed_owner_before_a_restart(tmp_pa
         await client.set("a", "1")
     owner.kill()
     owner.wait()
-    # Right away: the next one waits for the orphan that is still ending.
+    # Immediately: the next owner waits until the orphan has ended.
     async with embedded_redis(tmp_path) as server, redis.Redis.from_url(server.url) as client:
         assert not alive(pid)
         assert await client.get("a") == b"1"
@@ -164,7 +164,7 @@ def test_killed_owner_leaves_no_orphaned_redis(tmp_path: Path) -> None:
 
 
 async def test_lingering_orphan_is_stopped_at_the_next_start(tmp_path: Path) -> None:
-    """As on systems whose kernel does not end it."""
+    """As on systems whose kernel does not stop it."""
     owner, pid, url = owner_process(tmp_path, "leave-orphan")
     owner.kill()
     owner.wait()
@@ -303,7 +303,7 @@ async def test_garbage_collection_interval_grows_with_the_index(tmp_path: Path, 
         password = server.url.split(":")[2].split("@")[0]
         await EngineUpkeep().look(server.pid, port=server.port, password=password)
         assert (await client.execute_command("FT.CONFIG", "GET", "FORK_GC_RUN_INTERVAL"))[0][1] == b"7"
-        await EngineUpkeep().look(server.pid, port=server.port, password="wrong")  # and goes on
+        await EngineUpkeep().look(server.pid, port=server.port, password="wrong")  # and continues
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells the children of a process")
@@ -326,7 +326,7 @@ async def test_embedded_redis_stops_even_if_upkeep_ignores_cancellation(tmp_path
 
     async def look(*_: object, **__: object) -> None:
         looking.set()
-        with contextlib.suppress(asyncio.CancelledError):  # as a client does that is about to connect
+        with contextlib.suppress(asyncio.CancelledError):  # as a client that is about to connect
             await asyncio.Event().wait()
 
     monkeypatch.setattr(EngineUpkeep, "look", look)

@@ -1,4 +1,4 @@
-"""A store of another embedding model is migrated, its old indexes are dropped, and forgotten memories are purged."""
+"""Test that a store of another embedding model is migrated, its old indexes are dropped, and forgotten memories are purged."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tests.support.rig import SCOPE, MakeRig, Rig, record
 
 
 async def indexes(rig: Rig) -> set[str]:
-    """Whether they were built at first or again."""
+    """Wait until the indexes are built, at the start or again."""
     listed = [name.decode() for name in await rig.rt.client.execute_command("FT._LIST")]
     return {name.removeprefix(rig.keys.index("")).removeprefix("rebuilt:") for name in listed if name.startswith(rig.keys.index(""))}
 
 
 async def hours_later(rig: Rig) -> None:
-    """Lets what was noted of former indexes have been noted long ago."""
+    """Make the record of former indexes look old."""
     for name in await rig.rt.client.hkeys(rig.keys.config):
         if name.startswith(b"former "):
             await rig.rt.client.hset(rig.keys.config, name, "1")
@@ -64,7 +64,7 @@ async def test_forgotten_memories_are_purged_after_the_retention_time(make_rig: 
         await rig.rt[MemoryCommits].commit(SCOPE, [Merge(stays, stays.record, [goes])], ChangeOrigin("tests"))
         gone = await rig.rt[RetentionService].forget_by_policy(SCOPE, Policy(max_age_days=1), Selection(), limit=10, dry_run=False)
         assert sorted(gone.deleted_ids) == ["m0", "m2"]
-        # One of them comes back by itself: its history stays.
+        # A new copy of one of them is created: its history remains.
         await rig.rt[MemoryService].create(
             SCOPE, CreateMemoryRecordRequest(memories=[ExtractedMemoryRecord(id="m2", text="Ada said more", user_id="ada")])
         )

@@ -1,4 +1,4 @@
-"""Redis accepts every `.lua` file.
+"""Test that Redis accepts every `.lua` file.
 
 Each is used, gets its declared arguments, and requires no part of a higher layer.
 """
@@ -21,7 +21,7 @@ from tests.support.shared.lua import LUA_FILES, SCRIPTS, required_parts
 
 ROOT = Path(__file__).parents[3]
 OUTBOX = {"due", "tries", "reasons", "dead"}
-# Calls of these pass an object with the names of keys.
+# Calls of these scripts pass an object with the names of keys.
 WITH_KEYS = ("blocks/", "items/", "profile/", "timeline/", "storage/due_")
 SESSION = {field.name for field in fields(SessionKeys)}
 
@@ -42,7 +42,7 @@ def test_every_script_uses_its_declared_arguments(name: str) -> None:
     body = script.source.split("\n", 1 + len(script.keys) + len(script.args))[-1]
     words = set(_words(body))
     unused = {argument.name for argument in (*script.keys, *script.args) if not {argument.name, f"{argument.name}_at"} & words}
-    # A key only names the slot in which the script runs. Profiles and timelines are deleted by the same call.
+    # A key only determines the slot in which the script runs. The same call deletes profiles and timelines.
     assert unused <= {"any", "config"} | ({"rebuilds"} if name == "timeline/timeline_clear" else set())
 
 
@@ -71,7 +71,7 @@ def test_every_script_call_passes_the_declared_arguments() -> None:
         if complete and not name.startswith(WITH_KEYS):
             assert passed == declared, name
             seen.add(name)
-    # The other calls pass mappings or objects, whose contents the source does not show. They raise TypeError when they are made.
+    # The other calls pass mappings or objects, whose contents the source does not show. Missing arguments raise TypeError at the call.
     assert len(seen) >= len(SCRIPTS) // 3
 
 
@@ -83,7 +83,7 @@ def _trees() -> Iterator[ast.Module]:
 
 
 def _script_of(node: ast.expr) -> str | None:
-    """The script that `Script(client, "a/b")` or `load("a/b")` names."""
+    """Return the script that `Script(client, "a/b")` or `load("a/b")` names."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("Script", "load"):
         return next((arg.value for arg in node.args if isinstance(arg, ast.Constant) and arg.value in LUA_FILES), None)
     return None
@@ -94,7 +94,7 @@ def _named() -> set[str]:
 
 
 def _calls() -> Iterator[tuple[str, set[str], bool]]:
-    """Each call of a script in our code: its name, the names of what it is given, and whether these are all."""
+    """Yield each script call in our code: script name, argument names, and whether these are complete."""
     for tree in _trees():
         names: dict[str, str] = {}
         for node in ast.walk(tree):
@@ -116,7 +116,7 @@ def _calls() -> Iterator[tuple[str, set[str], bool]]:
             passed = {key for key, _ in pairs if key is not None} | (OUTBOX if outbox else set())
             if any(ast.unparse(arg) == "k" for arg in node.args):
                 passed |= SESSION & set(load(name).names)
-            # An object whose attributes are arguments: which it has, a call with too few says when it is made.
+            # An object whose attributes are arguments: a call with missing ones raises at run time.
             holds = any(isinstance(arg, (ast.Name, ast.Call)) and "keys" in ast.unparse(arg) for arg in node.args)
             yield name, passed, len(outbox) == len(mappings) and not holds
 

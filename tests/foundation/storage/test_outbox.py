@@ -1,4 +1,4 @@
-"""The outbox: claims, leases, marks set again during the work, failures, and dead letters."""
+"""Test the outbox: claims, leases, marks set again during the work, failures, and dead letters."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LEASES = count(60)
 
 
 async def begun(rig: Rig, kind: DueKind = S) -> Claim:
-    """The one mark, claimed and begun. Two leases of the same length that begin in the same millisecond would be one lease."""
+    """Return the one mark, claimed and started. Two leases with the same length and start millisecond would be equal."""
     claims = await rig.begin(kind, await rig.claim(kind), lease_seconds=next(_LEASES))
     assert len(claims) == 1
     return claims[0]
@@ -53,7 +53,7 @@ async def test_expired_lease_is_claimed_again(rig: Rig) -> None:
     await rig.make_due(S)
     second = await begun(rig)
     assert (first.attempt, second.attempt) == (1, 2)
-    # The first worker was only slow: its end must not end the second's claim.
+    # The first worker was only slow: its end must not end the second claim.
     assert not await rig.rt.outbox.end_claim(S, first)
     await rig.rt.outbox.fail_claim(S, first, "late", delay_seconds=0)
     assert await rig.claim(S) == []
@@ -61,7 +61,7 @@ async def test_expired_lease_is_claimed_again(rig: Rig) -> None:
 
 
 async def test_work_of_a_silent_worker_is_due_within_one_lease(rig: Rig) -> None:
-    """So the work of a worker that was killed is handed over again within one lease, whether it was claimed or begun."""
+    """So a killed worker's work is handed over again within one lease, whether it was claimed or started."""
     await write(rig, "figs")
     (claim,) = await rig.claim(S, lease_seconds=5)
     for sign in ("claimed", "begun"):
@@ -85,7 +85,7 @@ async def test_mark_set_during_the_work_is_due_again_afterwards(rig: Rig) -> Non
 
 
 async def test_work_outliving_its_lease_continues_and_is_due_once_more(rig: Rig) -> None:
-    """docket keeps its task alive; a mark that came after the lease was over did not move the mark, so nobody could see it."""
+    """docket keeps its task alive. A mark set after the end of the lease did not move, so no worker could see it."""
     await write(rig, "a")
     claim = await begun(rig)
     for _ in range(12):
@@ -134,7 +134,7 @@ async def test_a_busy_session_is_never_given_up(rig: Rig) -> None:
 
 
 async def test_lease_expiring_before_the_start_counts_no_attempt(rig: Rig) -> None:
-    """A long queue lets leases end before anybody began; that says nothing against the work."""
+    """In a long queue, leases end before a worker starts. That is no failure of the work."""
     await write(rig, "a")
     for _ in range(20):
         found = await rig.claims(S)
@@ -159,7 +159,7 @@ async def test_work_that_kills_its_workers_becomes_dead_and_can_recover(rig: Rig
     assert (backlog.pending, backlog.dead) == (0, 1)
     assert "died" in (await rig.rt.outbox.reasons(S))[rig.sid(REF)]
     assert await rig.claim(S) == []
-    # New work on it is a new chance, and success takes it off the list.
+    # New work on it is another attempt, and success removes it from the list.
     await write(rig, "b")
     claim = await begun(rig)
     assert claim.attempt == 1
@@ -258,7 +258,7 @@ async def test_backlog_reports_the_age_of_the_oldest_due_mark(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize("kind", list(DueKind))
-async def test_ending_an_unknown_claim_is_harmless(rig: Rig, kind: DueKind) -> None:
+async def test_ending_or_failing_an_unknown_claim_changes_nothing(rig: Rig, kind: DueKind) -> None:
     ghost = Claim("0" * 32, 12345, 1)
     assert await rig.begin(kind, [ghost], lease_seconds=60) == []
     assert await rig.rt.outbox.end_claim(kind, ghost)

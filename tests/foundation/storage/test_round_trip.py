@@ -1,4 +1,4 @@
-"""Round trips return the same as the pipeline of redis-py, also after errors."""
+"""Test that round trips return the same as the pipeline of redis-py, also after errors."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ async def test_timeout_applies_to_each_reply(redis_url: str) -> None:
 async def test_push_messages_are_not_taken_for_replies(redis_url: str) -> None:
     client, other = (connect(redis_url, pool_size=1, command_timeout=5) for _ in range(2))
     assert await command(client, "CLIENT", "TRACKING", "ON", "BCAST") == b"OK"
-    # The connection is told of its own writes in between, and of others' while it is idle.
+    # Redis notifies the connection of its own writes in between, and of other writes while it is idle.
     assert await exchange(client, [("SET", "wire:t", "1"), ("GET", "wire:t"), ("SET", "wire:t", "2"), ("GET", "wire:t")]) == [
         b"OK",
         b"1",

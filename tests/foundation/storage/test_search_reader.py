@@ -1,4 +1,4 @@
-"""Searches are read over RESP2 if that hides no warning, and over RESP3 otherwise. Both return the same results."""
+"""Test that searches use RESP2 if that hides no warning, and RESP3 otherwise. Both return the same results."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def test_resp2_and_resp3_return_the_same_results(rig: Rig) -> None:
 
 
 def note_clients(monkeypatch: pytest.MonkeyPatch) -> list[redis.asyncio.Redis]:
-    """Return a list that receives the clients that this task asks, in order."""
+    """Return a list that receives, in order, the clients that this task uses."""
     found: list[redis.asyncio.Redis] = []
     exchange, task = connection.exchange, asyncio.current_task()
 
@@ -88,10 +88,10 @@ async def test_resp2_is_used_only_if_it_hides_no_warning(rig: Rig, monkeypatch: 
     asked = note_clients(monkeypatch)
     assert await total(everything) == 1
     assert asked == [lists]
-    # A prefix stands for as many values as the engine looks at: only RESP3 says when there are more.
+    # A prefix matches only as many values as the engine examines: only RESP3 reports that there are more.
     assert await total(begins) == 1
     assert asked == [lists, rig.rt.client]
-    # An engine that would answer with what it has found in time is asked again, and from then on, where it says so.
+    # If the engine returns partial results at its time limit, search again and from then on where it reports that.
     monkeypatch.setattr(list_replies, "_ASK_ON_TIMEOUT", ("FT.CONFIG", "GET", "TIMEOUT"))
     assert not await answers_in_lists(rig.rt.client)
     asked.clear()

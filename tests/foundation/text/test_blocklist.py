@@ -1,4 +1,4 @@
-"""Blocked phrases are found in any inflection, without regular expressions."""
+"""Test that blocked phrases are found in any inflection, without regular expressions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Caches do not keep long words and texts of callers in memory."""
+"""Test that caches do not keep long words and texts of callers in memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agent_memory.foundation.text.languages.memory_requests import memory_reques
 from agent_memory.foundation.text.languages.phrases import folded
 from agent_memory.foundation.text.terms import terms
 
-# Longer than the longest text that a cache takes, 65,536 characters.
+# Longer than the longest cached text, 65,536 characters.
 COUNT, SIZE = 4, 70_000
 
 
@@ -22,7 +22,7 @@ COUNT, SIZE = 4, 70_000
 @pytest.mark.parametrize("letter", ["a", "é", "狗"])
 def test_long_texts_are_not_cached(read: Callable[[str], object], letter: str) -> None:
     read("warm up")
-    read(letter * SIZE)  # what is loaded once
+    read(letter * SIZE)  # data that is loaded once
     tracemalloc.start()
     try:
         for number in range(COUNT):

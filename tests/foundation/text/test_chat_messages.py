@@ -1,4 +1,4 @@
-"""Where a session of chat messages may be cut, and which parts of a message are counted."""
+"""Test where a session of chat messages may be cut, and which parts of a message are counted."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Turn:
 
 
 def turns(words: str) -> list[Turn]:
-    """ "a" says something, "!x" calls x, "?x" answers it; "!x!y" calls two."""
+    """Return messages: "a" is a text, "!x" calls x, "?x" answers it; "!x!y" calls two."""
     found: list[Turn] = []
     for word in words.split():
         calls = [part[0] for part in word.split("!")[1:]]

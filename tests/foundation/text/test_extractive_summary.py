@@ -1,4 +1,4 @@
-"""Summaries without a model."""
+"""Test summaries without a model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _count(text: str) -> int:
     return len(text.split())
 
 
-def test_summary_holds_statements_with_speakers_and_dates_without_pleasantries() -> None:
+def test_summary_contains_statements_with_speakers_and_dates_without_pleasantries() -> None:
     said = [
         Statement("Hi, how are you?", "user", AT),
         Statement("Wow, yesterday I flew to Lisbon with Ana.", "user", AT),

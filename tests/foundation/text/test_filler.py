@@ -1,4 +1,4 @@
-"""Filler: texts without information."""
+"""Test filler: texts without information."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _DATA = Path(__file__).parents[2] / "data"
 
 
 def _lines(name: str) -> dict[str, list[str]]:
-    """The lines of a data file by language."""
+    """Return the lines of a data file by language."""
     lines: dict[str, list[str]] = {}
     for line in (_DATA / name).read_text(encoding="utf-8").splitlines():
         if line.startswith("# "):

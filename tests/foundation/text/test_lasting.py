@@ -1,4 +1,4 @@
-"""Which statements of a user contain a name or a lasting fact."""
+"""Test which statements of a user contain a name or a lasting fact."""
 
 from __future__ import annotations
 

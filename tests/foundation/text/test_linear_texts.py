@@ -1,4 +1,4 @@
-"""Every function and pattern that reads texts takes linear time: at most seconds for a megabyte of anything."""
+"""Test that every function and pattern that reads texts takes linear time: at most seconds for a megabyte of anything."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ from tests.support.hostile_texts import PARTS, hostile_text
 
 _NOW = datetime(2024, 3, 4, tzinfo=UTC)
 _MEGABYTE = 1_000_000
-# What holds the text: a function of ours that reads one has a parameter of one of these names.
+# Parameter names of texts: every function of ours that reads a text uses one of them.
 _TEXTS = ("text", "texts", "detail", "template", "bad")
-# Programs that a person runs on data of their own.
+# Programs that operators run on their own data.
 _ASIDE = ("agent_memory.interfaces.cli",)
 
 
@@ -47,7 +47,7 @@ class _Answer(BaseModel):
 
 
 _MESSAGE = MemoryMessage(role="user", content="-", id="m")
-# What the other parameters are given, by their names.
+# Values of the other parameters, by name.
 _GIVEN: dict[str, Any] = {
     "now": _NOW,
     "stated_at": _NOW,
@@ -104,7 +104,7 @@ def _modules() -> Generator[ModuleType]:
 
 
 def _functions() -> dict[str, Reader]:
-    """Every public function that is given a text, with whatever else it needs."""
+    """Yield every public function with a text parameter, and its other arguments."""
     readers: dict[str, Reader] = {}
     for module in _modules():
         for name, value in vars(module).items():
@@ -127,13 +127,13 @@ def _reading(function: Callable[..., object], place: str, parameters: Any) -> Re
         found = function(**{name: _GIVEN[name] for name in needed}, **{place: [text] if several else text})
         return list(found) if isinstance(found, Iterable) and not isinstance(found, str | list | tuple) else found
 
-    # What is remembered of a text is not what it costs.
+    # A cached result would hide the cost.
     clear = getattr(function, "cache_clear", None)
     return read if clear is None else lambda text: (clear(), read(text))
 
 
 def _methods() -> dict[str, Reader]:
-    """The same as methods."""
+    """Yield the same for methods."""
     counter = TokenCounter(load_encoding())
     phrases = Blocklist(["secret project", "the of", "- -"])
     hearing = StatementFilter(phrases, redacts=True)
@@ -154,7 +154,7 @@ def _finding(pattern: re.Pattern[str]) -> Reader:
 
 
 def _patterns() -> dict[str, Reader]:
-    """Every expression that a module of ours keeps, wherever it is looked for."""
+    """Yield every regular expression in our modules, wherever the code uses it."""
     readers: dict[str, Reader] = {}
 
     def keep(name: str, value: Any, depth: int = 0) -> None:
@@ -172,7 +172,7 @@ def _patterns() -> dict[str, Reader]:
 
 @pytest.fixture(scope="module")
 def bound() -> float:
-    """The seconds of CPU that a megabyte may take, by what this machine needs for a plain loop over one."""
+    """Return the allowed CPU seconds for a megabyte, relative to a plain loop over a megabyte on this machine."""
     began = time.thread_time()
     for _ in range(5):
         sum(map(ord, "x" * _MEGABYTE))
@@ -185,7 +185,7 @@ class _TooSlow(BaseException):
 
 @contextmanager
 def cpu_seconds(most: float) -> Generator[None]:
-    """Ends what takes more CPU, however long it would have gone on."""
+    """Stop code that takes more CPU than the limit."""
 
     def stop(*_: object) -> None:
         raise _TooSlow
@@ -203,10 +203,10 @@ _text = functools.cache(hostile_text)
 
 
 def _seconds(read: Reader, text: str, most: float) -> float:
-    """The CPU that reading a text takes; infinity when it is more than `most`."""
+    """Return the CPU time that reading a text takes, or infinity if it exceeds `most`."""
     began = time.thread_time()
     try:
-        # A text that is refused is read, too.
+        # A refused text was read, too.
         with cpu_seconds(most), suppress(UnusableAnswer, ValueError):
             read(text)
     except _TooSlow:
@@ -215,10 +215,10 @@ def _seconds(read: Reader, text: str, most: float) -> float:
 
 
 def _is_slow(read: Reader, kind: str, size: int, bound: float) -> bool:
-    """Whether `size` bytes of a kind take longer than `bound`, as far as small parts of them leave that open.
+    """True if `size` bytes of a kind take longer than `bound`.
 
-    A thirtieth decides most, a tenth most of the rest, each tried again because a pause of the machine looks like growth; what neither
-    lets go is tried with the whole text.
+    Small parts decide most cases: first a thirtieth, then a tenth. Each is measured twice, because a pause of the machine looks like
+    growth. If neither part decides, the whole text is measured.
     """
     if any(_grows_linearly(read, kind, size, parts, bound) for parts in (30, 30, 10, 10)):
         return False
@@ -226,24 +226,24 @@ def _is_slow(read: Reader, kind: str, size: int, bound: float) -> bool:
 
 
 def _grows_linearly(read: Reader, kind: str, size: int, parts: int, bound: float) -> bool:
-    """Whether one of `parts` equal parts of a text, and a tenth of it, show that the whole takes less than `bound`.
+    """True if one of `parts` equal parts of a text, and a tenth of it, prove that the whole takes less than `bound`.
 
-    Of a + b·n + c·n² seconds: a part within bound / (2·parts²) means that the whole takes half the bound at most, even if all is c.
-    A part in less than 11.5 times its tenth means that c·n² is less than a 59th of b·n at that tenth: the whole then takes less than
-    parts · (1 + parts / 5.9) times as long as the part.
+    The time is a + b·n + c·n² seconds. If a part takes at most bound / (2·parts²), the whole takes at most half of `bound`, even if all is
+    c. If a part takes less than 11.5 times its tenth, c·n² is less than a 59th of b·n at that tenth. Then the whole takes less than parts ·
+    (1 + parts / 5.9) times as long as the part.
     """
     part = _seconds(read, _text(kind, size // parts), bound)
     if part < bound / (2 * parts**2):
         return True
     if part > bound / (parts * (1 + parts / 5.9)):
         return False
-    # The least of two: a pause of the machine in this would hide growth.
+    # The minimum of two: a pause of the machine would hide growth.
     tenth = min(_seconds(read, _text(kind, size // (10 * parts)), bound) for _ in range(2))
     return part < 11.5 * tenth
 
 
 def _slow(readers: Mapping[str, Reader], size: int, bound: float) -> list[str]:
-    """The readers and kinds of text of which `size` bytes take longer than `bound`."""
+    """Return the readers and kinds of text for which `size` bytes take longer than `bound`."""
     return [f"{name}: {kind}" for name, read in sorted(readers.items()) for kind in PARTS if _is_slow(read, kind, size, bound)]
 
 
@@ -271,11 +271,11 @@ def test_quadratic_pattern_is_detected(pattern: str, kind: str, slow: bool) -> N
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_every_reader_takes_linear_time_on_a_quarter_megabyte(bound: float) -> None:
-    # In quadratic time it takes minutes.
+    # Quadratic time would take minutes.
     assert _slow(_READERS, _MEGABYTE // 4, bound / 2) == []
 
 
 @pytest.mark.slow
 def test_every_pattern_takes_linear_time(bound: float) -> None:
-    # An eighth of a megabyte: in quadratic time it takes a minute, too.
+    # An eighth of a megabyte: quadratic time would still take a minute.
     assert _slow(_patterns(), _MEGABYTE // 8, bound) == []

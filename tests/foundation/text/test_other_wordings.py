@@ -1,4 +1,4 @@
-"""Paraphrased questions and requests in fifteen languages: what is known, what to remember, what to forget."""
+"""Test paraphrased questions and requests in fifteen languages: what the server knows, what to remember, what to forget."""
 
 from __future__ import annotations
 

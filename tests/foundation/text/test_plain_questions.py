@@ -1,4 +1,4 @@
-"""Questions without a question mark, and statements that begin like them."""
+"""Test questions without a question mark, and statements that begin like them."""
 
 from __future__ import annotations
 

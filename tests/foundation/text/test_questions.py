@@ -1,4 +1,4 @@
-"""Classification of texts: questions, remember and forget requests, and questions about everything."""
+"""Test the classification of texts: questions, remember and forget requests, and questions about everything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Secrets are redacted, other words are kept, and no text is slow."""
+"""Test that secrets are redacted, other words are kept, and no text is slow."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_text_without_a_secret_is_unchanged(text: str) -> None:
 def test_texts_without_secrets_are_returned_as_the_same_list() -> None:
     for plain in ("The user bought 12 of them on 2024-05-01, for 30 dollars.", "Order 100000-1234567 and call +4915112345678901"):
         assert redact_all(texts := ["Figs are sweet.", plain]) is texts
-    # Letters that count as others when case is ignored.
+    # Letters that equal others if case is ignored.
     assert redact("my paſſword is hunter22") == "my paſſword is [redacted: password]"
 
 

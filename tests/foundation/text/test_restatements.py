@@ -1,4 +1,4 @@
-"""Which texts are near-identical restatements."""
+"""Test which texts are near-identical restatements."""
 
 from __future__ import annotations
 

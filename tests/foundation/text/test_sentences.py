@@ -1,4 +1,4 @@
-"""Splitting texts into sentences."""
+"""Test the splitting of texts into sentences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Index terms of texts."""
+"""Test index terms of texts."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Language rules and weights on lines whose writers had not seen them.
+"""Test language rules and weights on lines whose writers had not seen them.
 
-Critical errors have a floor, the rest is reported. The lines are valid evidence only while no rule is changed because
-of them, and while the weights are fitted on lines of other writers.
+Critical errors have a floor, the rest is reported. The lines are valid evidence only under two conditions: no rule changes because of them,
+and the weights are fitted on lines of other writers.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def test_unseen_mentions_of_memory_are_not_requests(record_property: RecordPrope
 
 
 def test_unseen_filler_questions_and_requests_reach_the_measured_rates(record_property: RecordProperty) -> None:
-    """The floors are what was measured: they hold the rules where they are."""
+    """The floors are the measured rates: they prevent a regression of the rules."""
     filler = [is_filler(line["text"]) for line in lines("filler")]
     assert share("filler recognized", filler, record_property) >= 0.7
     questions = [is_bare_question(line["text"]) for line in lines("questions")]
@@ -87,7 +87,7 @@ async def test_weights_of_six_writers_classify_unseen_lines_of_another(record_pr
 
 
 def test_unseen_lines_of_six_writers_reach_the_measured_rates(record_property: RecordProperty) -> None:
-    """A quarter of 19,000 lines: what is certain holds, most of the rest goes unrecognized."""
+    """A quarter of 19,000 lines: the rules are precise, but do not recognize most of the rest."""
     files = sorted((DATA / "lines_by_writer").glob("*.jsonl"))
     given = [json.loads(line) for file in files for line in file.read_text("utf-8").splitlines()[::4]]
     of_kind = {kind: [line["text"] for line in given if line["label"] == kind] for kind in ("fact", "filler", "question")}

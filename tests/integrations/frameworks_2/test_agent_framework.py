@@ -1,4 +1,4 @@
-"""Agent Framework's history and context providers on the memory server."""
+"""Test Agent Framework's history and context providers on the memory server."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MESSAGES = [
 
 
 class Keyed:
-    """A provider and a session of it."""
+    """Return a provider with a session."""
 
     def __init__(self, provider: AgentMemoryHistoryProvider, key: str) -> None:
         self.provider = provider
@@ -85,7 +85,7 @@ class TestContext(RecallContract):
         return "".join(system).removeprefix("Be brief.").strip()
 
 
-async def test_an_agent_goes_on_and_remembers(client: MemoryClient, model: ModelServer) -> None:
+async def test_second_agent_continues_the_session_and_recalls_memories(client: MemoryClient, model: ModelServer) -> None:
     user, key = new_id(), new_id()
     await client.memories.create([ClientMemoryRecord(text="Ada is allergic to peanuts.", user_id=user)])
 
@@ -104,7 +104,7 @@ async def test_an_agent_goes_on_and_remembers(client: MemoryClient, model: Model
     assert sent == ["user", "assistant", "tool", "assistant", "user"]
 
 
-async def test_without_a_server_or_a_session(client: MemoryClient, model: ModelServer) -> None:
+async def test_unreachable_server_or_missing_session_raises(client: MemoryClient, model: ModelServer) -> None:
     async with MemoryClient(NOBODY) as nobody:
         with pytest.raises(MemoryUnavailableError):
             await agent_of(model, AgentMemoryHistoryProvider(nobody)).run("hello")

@@ -1,4 +1,4 @@
-"""The middleware for AgentScope 2.x on the memory server."""
+"""Test the middleware for AgentScope 2.x on the memory server."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ async def agent_of(model: ModelServer, middleware: AgentMemoryMiddleware) -> Age
     return Agent("helper", "Be brief.", chat, toolkit=toolkit, middlewares=[middleware])
 
 
-async def test_an_agent_remembers_and_is_remembered(client: MemoryClient, model: ModelServer) -> None:
+async def test_agent_recalls_memories_and_stores_its_history(client: MemoryClient, model: ModelServer) -> None:
     user, session = new_id(), new_id()
     await client.memories.create([ClientMemoryRecord(text="Ada is allergic to peanuts.", user_id=user)])
     middleware = AgentMemoryMiddleware(session, client, user_id=user, tools=["search_memory"])
@@ -86,7 +86,7 @@ async def test_an_agent_remembers_and_is_remembered(client: MemoryClient, model:
     assert kept[1].get_content_blocks("tool_call")[0].name == "search_memory"
 
 
-async def test_an_agent_goes_on_without_a_server(model: ModelServer) -> None:
+async def test_agent_answers_if_the_server_is_unreachable(model: ModelServer) -> None:
     async with MemoryClient(NOBODY) as nobody:
         agent = await agent_of(model, AgentMemoryMiddleware("s", nobody, user_id="u"))
         model.script += ["Hello."]

@@ -1,4 +1,4 @@
-"""ADK's session and memory services on the memory server."""
+"""Test ADK's session and memory services on the memory server."""
 
 from __future__ import annotations
 
@@ -49,15 +49,15 @@ EVENTS = [
 ]
 
 
-async def test_gemini_takes_the_schemas_of_the_mcp_tools(server_url: str) -> None:
-    """Its own type refuses every word that function declarations do not know."""
+async def test_gemini_accepts_the_schemas_of_the_mcp_tools(server_url: str) -> None:
+    """Gemini's own type rejects every keyword that function declarations do not support."""
     for tool in await mcp_tools(server_url):
         declared = types.FunctionDeclaration(name=tool["name"], parameters=types.Schema.model_validate(tool["inputSchema"]))
         assert declared.parameters == types.Schema.from_json_schema(json_schema=types.JSONSchema.model_validate(tool["inputSchema"]))
 
 
 class Adk:
-    """A session of a service."""
+    """Return a session of a service."""
 
     def __init__(self, service: AgentMemorySessionService, key: str, user: str) -> None:
         self.service = service
@@ -102,7 +102,7 @@ class TestMemory(RecallContract):
         found = await AgentMemoryMemoryService(client).search_memory(app_name=APP, user_id=user_id, query=question)
         return " ".join(memory.content.parts[0].text for memory in found.memories)
 
-    async def test_a_user_s_memories_are_shown_to_nobody_else(self, client: MemoryClient) -> None:
+    async def test_memories_of_a_user_are_shown_to_that_user_only(self, client: MemoryClient) -> None:
         service, ada, bo = AgentMemoryMemoryService(client), new_id(), new_id()
         for user, name in ((ada, "Ada"), (bo, "Bo")):
             entry = MemoryEntry(content=types.Content(parts=[types.Part(text=f"{name} eats walnuts.")]))
@@ -119,7 +119,7 @@ class TestMemory(RecallContract):
         assert await self.recall(client, ada, "walnuts") == ""
 
 
-async def test_state_of_a_session_a_user_and_an_app(client: MemoryClient) -> None:
+async def test_state_is_separate_for_session_user_and_app(client: MemoryClient) -> None:
     service, app, user = AgentMemorySessionService(client), new_id(), new_id()
     state = {"n": 0, "gone": [1], "user:name": "?", "temp:x": 1}
     first = await service.create_session(app_name=app, user_id=user, session_id=" s1 ", state=state)
@@ -145,7 +145,7 @@ async def test_state_of_a_session_a_user_and_an_app(client: MemoryClient) -> Non
         await service.append_event(Session(id="s9", app_name=app, user_id=user), event("user", types.Part(text="hi")))
 
 
-async def test_recent_and_repeated_events(client: MemoryClient) -> None:
+async def test_recent_events_are_returned_and_repeated_ones_ignored(client: MemoryClient) -> None:
     service, user = AgentMemorySessionService(client), new_id()
     session = await service.create_session(app_name=APP, user_id=user, session_id="s")
     for each in [*EVENTS, EVENTS[-1]]:
@@ -164,7 +164,7 @@ async def test_recent_and_repeated_events(client: MemoryClient) -> None:
     assert len((await service.get_session(**ids)).events) == len(EVENTS)  # type: ignore[union-attr]
 
 
-async def test_events_and_sessions_are_those_of_adks_own_service(client: MemoryClient) -> None:
+async def test_events_and_sessions_equal_those_of_adks_own_service(client: MemoryClient) -> None:
     app, users = new_id(), [new_id(), new_id()]
     services = (AgentMemorySessionService(client), InMemorySessionService())
     for service in services:
@@ -188,7 +188,7 @@ async def test_events_and_sessions_are_those_of_adks_own_service(client: MemoryC
         await AgentMemoryMemoryService(client).add_memory(app_name=app, user_id=users[0], memories=[MemoryEntry(content=types.Content())])
 
 
-async def test_a_runner_goes_on_and_remembers(client: MemoryClient, model: ModelServer) -> None:
+async def test_second_runner_continues_the_session_and_recalls_memories(client: MemoryClient, model: ModelServer) -> None:
     user = new_id()
     memory = AgentMemoryMemoryService(client)
     entry = MemoryEntry(content=types.Content(parts=[types.Part(text="Ada is allergic to peanuts.")]))

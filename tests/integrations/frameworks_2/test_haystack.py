@@ -1,4 +1,4 @@
-"""Haystack's messages, agents and tools on the memory server."""
+"""Test Haystack's messages, agents and tools on the memory server."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MESSAGES = [
 
 
 class Keyed:
-    """A store and a conversation of it."""
+    """Return a store with a conversation."""
 
     def __init__(self, store: AgentMemoryChatMessageStore, key: str) -> None:
         self.store = store
@@ -75,7 +75,7 @@ class TestRecall(RecallContract):
 
 
 @pytest.mark.parametrize("awaited", [False, True])
-async def test_an_agent_goes_on_with_its_tools(client: MemoryClient, model: ModelServer, *, awaited: bool) -> None:
+async def test_agent_continues_its_conversation_and_calls_memory_tools(client: MemoryClient, model: ModelServer, *, awaited: bool) -> None:
     user, key = new_id(), new_id()
     await client.memories.create([ClientMemoryRecord(text="Ada is allergic to peanuts.", user_id=user)])
     chat = OpenAIChatGenerator(Secret.from_token("sk-test-0000"), "m", api_base_url=model.url)

@@ -1,4 +1,4 @@
-"""Anthropic's SDK with memory of its own process, and LiteLLM through the proxy."""
+"""Test Anthropic's SDK with memory in its own process, and LiteLLM through the proxy."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ CALLED = [{"id": "t1", "type": "function", "function": {"name": "look", "argumen
 
 
 class Claude:
-    """Speaks Anthropic's messages, and remembers what it was asked."""
+    """A server of Anthropic's messages API that records its requests."""
 
     def __init__(self) -> None:
         self.asked: list[dict[str, Any]] = []
@@ -88,7 +88,7 @@ async def said(client: MemoryClient, user: str, session: str = "s1") -> list[tup
     return [(message.role, message.content) for message in (await client.sessions.get(session, user_id=user)).messages]
 
 
-async def test_anthropic_calls_have_memory(client: MemoryClient, user: str, claude: Claude) -> None:
+async def test_anthropic_calls_get_memories_and_are_stored(client: MemoryClient, user: str, claude: Claude) -> None:
     claude_client = with_memory(AsyncAnthropic(base_url=claude.url, api_key="k", max_retries=0), client, user_id=user, session_id="s1")
     message = await claude_client.messages.create(model="m", max_tokens=9, system="Be brief.", messages=[NUTS])
     assert claude.asked[-1]["system"].startswith("Be brief.\n\n")
@@ -112,7 +112,9 @@ async def test_anthropic_calls_have_memory(client: MemoryClient, user: str, clau
     assert len(await said(client, user)) == 7
 
 
-async def test_blocking_anthropic_client_has_memory(client: MemoryClient, blocking: SyncMemoryClient, user: str, claude: Claude) -> None:
+async def test_blocking_anthropic_client_gets_memories_and_stores_calls(
+    client: MemoryClient, blocking: SyncMemoryClient, user: str, claude: Claude
+) -> None:
     def talk() -> str:
         claude_client = with_memory(Anthropic(base_url=claude.url, api_key="k"), blocking, user_id=user, session_id="s1")
         claude_client.messages.create(model="m", max_tokens=9, messages=[NUTS])
@@ -126,7 +128,7 @@ async def test_blocking_anthropic_client_has_memory(client: MemoryClient, blocki
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_litellm_through_the_proxy_has_memory(
+async def test_litellm_calls_through_the_proxy_get_memories_and_are_stored(
     client: MemoryClient, user: str, server_url: str, model: ModelServer, stream: bool
 ) -> None:
     model.script += ["Peanuts."]

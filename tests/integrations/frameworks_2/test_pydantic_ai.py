@@ -1,4 +1,4 @@
-"""Pydantic AI's message history, toolset and instructions on the memory server."""
+"""Test Pydantic AI's message history, toolset and instructions on the memory server."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class TestInstructions(RecallContract):
         return "".join(str(message["content"]) for message in self.model.asked[-1]["messages"] if message["role"] == "system")
 
 
-async def test_a_run_goes_on_where_the_last_one_ended(client: MemoryClient, model: ModelServer) -> None:
+async def test_second_run_continues_with_the_stored_history(client: MemoryClient, model: ModelServer) -> None:
     def add(a: int, b: int) -> str:
         return str(a + b)
 
@@ -112,7 +112,7 @@ async def test_a_run_goes_on_where_the_last_one_ended(client: MemoryClient, mode
     assert sent[2]["tool_calls"][0]["function"]["name"] == "add"
 
 
-async def test_the_toolset_is_bound_to_the_user(client: MemoryClient, blocking: SyncMemoryClient, model: ModelServer) -> None:
+async def test_toolset_finds_only_memories_of_its_user(client: MemoryClient, blocking: SyncMemoryClient, model: ModelServer) -> None:
     ada, bo = new_id(), new_id()
     texts = {"Ada is allergic to peanuts.": ada, "Bo eats peanuts.": bo}
     await client.memories.create([ClientMemoryRecord(text=text, user_id=user) for text, user in texts.items()])

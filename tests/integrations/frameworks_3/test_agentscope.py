@@ -1,4 +1,4 @@
-"""AgentScope's short-term and long-term memory, line 1.x, on the memory server."""
+"""Test AgentScope's short-term and long-term memory, line 1.x, on the memory server."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class TestTool(RecallContract):
         return "" if text.startswith("Error retrieving memory: the memory server") else text
 
 
-async def test_marks_are_those_of_agentscope(client: MemoryClient) -> None:
+async def test_marks_behave_as_in_agentscopes_own_memory(client: MemoryClient) -> None:
     session, user = new_id(), new_id()
     ours, theirs = AgentMemoryMemory(session, client, user_id=user), InMemoryMemory()
     for memory in (ours, theirs):
@@ -111,7 +111,7 @@ async def test_marks_are_those_of_agentscope(client: MemoryClient) -> None:
         assert await memory.size() == 0
 
 
-def test_the_extra_brings_what_agentscope_imports() -> None:
+def test_agentscope_extra_installs_everything_that_agentscope_imports() -> None:
     required = [Requirement(each) for each in requires("agent-memory-api-client") or ()]
     brought = {each.name: each for each in required if each.marker is not None and each.marker.evaluate({"extra": "agentscope"})}
     assert {"agentscope", "mcp", "greenlet", "tqdm"} <= brought.keys()
@@ -119,7 +119,7 @@ def test_the_extra_brings_what_agentscope_imports() -> None:
 
 
 @pytest.mark.parametrize("blocking", [False, True])
-async def test_what_is_recorded_is_retrieved(client: MemoryClient, *, blocking: bool) -> None:
+async def test_recorded_messages_are_retrieved_by_their_user_only(client: MemoryClient, *, blocking: bool) -> None:
     made = SyncMemoryClient(client.config) if blocking else client
     user = new_id()
     memory, other = (AgentMemoryLongTermMemory(made, user_id=each) for each in (user, new_id()))
@@ -136,7 +136,7 @@ async def test_what_is_recorded_is_retrieved(client: MemoryClient, *, blocking: 
     assert "Error" in (await memory.record_to_memory("", [""])).content[0]["text"]
 
 
-async def test_an_agent_goes_on_and_remembers(client: MemoryClient, model: ModelServer) -> None:
+async def test_second_agent_continues_the_session_and_recalls_memories(client: MemoryClient, model: ModelServer) -> None:
     user, session = new_id(), new_id()
 
     def agent() -> ReActAgent:

@@ -1,4 +1,4 @@
-"""CrewAI's memory on the memory server."""
+"""Test CrewAI's memory on the memory server."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class TestRecall(RecallContract):
         memory = AgentMemoryMemory(client, user_id=user_id)
         return " ".join(match.record.content for match in await in_thread(memory.recall, question))
 
-    async def test_a_user_s_memories_are_shown_to_nobody_else(self, client: MemoryClient) -> None:
+    async def test_memories_of_a_user_are_shown_to_that_user_only(self, client: MemoryClient) -> None:
         ada, bo = new_id(), new_id()
         for user, text in ((ada, "Ada is allergic to peanuts."), (bo, "Bo eats peanuts.")):
             await in_thread(AgentMemoryMemory(client, user_id=user).remember, text)
@@ -35,7 +35,7 @@ class TestRecall(RecallContract):
         assert await self.recall(client, new_id(), "peanuts") == ""
 
 
-def test_records_come_back_as_they_were(blocking: SyncMemoryClient) -> None:
+def test_saved_records_are_returned_unchanged(blocking: SyncMemoryClient) -> None:
     storage = AgentMemoryStorage(blocking, user_id=new_id())
     assert isinstance(storage, StorageBackend)
     old = datetime.now(UTC) - timedelta(days=9)
@@ -62,7 +62,7 @@ def test_records_come_back_as_they_were(blocking: SyncMemoryClient) -> None:
     assert storage.list_records() == []
 
 
-async def test_a_memory_recalls_by_scope_category_and_source(client: MemoryClient, blocking: SyncMemoryClient) -> None:
+async def test_memory_is_recalled_by_scope_category_and_source(client: MemoryClient, blocking: SyncMemoryClient) -> None:
     for made in (client, blocking):
         memory = AgentMemoryMemory(made, user_id=new_id(), root_scope="/crew")
         first = await memory.aremember("Ada keeps bees.", scope="/animals", categories=["hobby"], importance=0.8)
@@ -85,14 +85,14 @@ async def test_a_memory_recalls_by_scope_category_and_source(client: MemoryClien
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_ids_are_ids(blocking: SyncMemoryClient, name: str) -> None:
+def test_hostile_ids_are_stored_unchanged(blocking: SyncMemoryClient, name: str) -> None:
     user = new_id()
     record = AgentMemoryMemory(blocking, user_id=name + user).remember("Bees.", scope=f"/{name}")
     assert AgentMemoryStorage(blocking, user_id=name + user).list_records(f"/{name}") == [record]
     assert AgentMemoryStorage(blocking, user_id=user).list_records() == []
 
 
-def test_ids_that_cannot_be_are_refused(blocking: SyncMemoryClient) -> None:
+def test_invalid_ids_are_refused(blocking: SyncMemoryClient) -> None:
     for user in ("", "x" * 2000):
         with pytest.raises((MemoryClientError, ValueError)):
             AgentMemoryMemory(blocking, user_id=user).remember("Bees.")
@@ -105,7 +105,7 @@ def agent_of(model: ModelServer, memory: Any) -> Agent:
     return Agent(role="helper", goal="help", backstory="a helper", llm=llm, memory=memory)
 
 
-def test_an_agent_remembers(blocking: SyncMemoryClient, model: ModelServer) -> None:
+def test_agent_gets_relevant_memories_in_its_prompt(blocking: SyncMemoryClient, model: ModelServer) -> None:
     memory = AgentMemoryMemory(blocking, user_id=new_id())
     memory.remember("Ada is allergic to peanuts.")
     model.script += ["Peanuts."]
@@ -113,7 +113,7 @@ def test_an_agent_remembers(blocking: SyncMemoryClient, model: ModelServer) -> N
     assert "allergic to peanuts" in str(model.asked[0]["messages"])
 
 
-def test_an_agent_goes_on_without_a_server(model: ModelServer) -> None:
+def test_agent_answers_if_the_server_is_unreachable(model: ModelServer) -> None:
     began = time.monotonic()
     nobody = SyncMemoryClient(NOBODY)
     with pytest.raises(MemoryUnavailableError):

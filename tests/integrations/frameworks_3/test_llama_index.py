@@ -1,4 +1,4 @@
-"""LlamaIndex's chat stores, memory and memory block on the memory server."""
+"""Test LlamaIndex's chat stores, memory and memory block on the memory server."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MESSAGES = [
 
 
 class Keyed:
-    """A store and a key of it."""
+    """Return a store and a key in it."""
 
     def __init__(self, store: Any, key: str) -> None:
         self.store = store
@@ -79,7 +79,7 @@ class TestBlockingStore(TestAwaitedStore):
 
 
 class TestMemory(TestAwaitedStore):
-    """LlamaIndex's `Memory` over the store."""
+    """Return LlamaIndex's `Memory` on the store."""
 
     def make(self, client: MemoryClient, session_id: str, user_id: str | None) -> Any:
         return Keyed(AgentMemoryDBChatStore(SyncMemoryClient(client.config), user_id=user_id), session_id)
@@ -108,7 +108,7 @@ class TestBlock(RecallContract):
 
 
 @pytest.mark.parametrize("blocking", [False, True])
-async def test_the_calls_of_a_chat_store(client: MemoryClient, *, blocking: bool) -> None:
+async def test_chat_store_supports_every_call(client: MemoryClient, *, blocking: bool) -> None:
     user = new_id()
     store = AgentMemoryChatStore(SyncMemoryClient(client.config) if blocking else client, user_id=user)
     assert await store.aget_keys() == []
@@ -127,7 +127,7 @@ async def test_the_calls_of_a_chat_store(client: MemoryClient, *, blocking: bool
     assert await store.adelete_messages("k") is None
 
 
-async def test_the_calls_of_a_memory_s_store(client: MemoryClient) -> None:
+async def test_memory_store_archives_counts_and_deletes_messages(client: MemoryClient) -> None:
     store, key = AgentMemoryDBChatStore(client, user_id=new_id()), new_id()
     await store.add_messages(key, MESSAGES)
     await store.add_message(key, MESSAGES[0], MessageStatus.ARCHIVED)
@@ -143,7 +143,7 @@ async def test_the_calls_of_a_memory_s_store(client: MemoryClient) -> None:
     assert await store.get_keys() == [key]
 
 
-async def test_what_leaves_the_queue_is_kept(client: MemoryClient) -> None:
+async def test_messages_that_leave_the_queue_are_stored(client: MemoryClient) -> None:
     user, session = new_id(), new_id()
     block = AgentMemoryBlock(client, user_id=user, keep_messages=True)
     memory = Memory.from_defaults(session_id=session, token_limit=60, token_flush_size=10, memory_blocks=[block])
@@ -155,7 +155,7 @@ async def test_what_leaves_the_queue_is_kept(client: MemoryClient) -> None:
     assert [message.content for message in kept] == [message.content for message in said[: len(kept)]]
 
 
-async def test_an_agent_goes_on_where_it_ended(client: MemoryClient, model: ModelServer) -> None:
+async def test_second_agent_continues_the_stored_conversation(client: MemoryClient, model: ModelServer) -> None:
     def add(a: int, b: int) -> str:
         """Adds."""
         return str(a + b)

@@ -29,7 +29,7 @@ from tests.support.waiting import settled
 
 CONTRACT: dict[str, list[dict[str, Any]]] = json.loads((ROOT / "tests" / "compat" / "contract" / "contract.json").read_text())["cli"]
 WITHOUT = {("api", "--reload"): "a developer's restart on changes, not something a server does"}
-"""Options of the contract that are not there, with the reason."""
+"""Options of the contract that the command lacks, with the reason."""
 ELSEWHERE = {"mcp", "token add", "token list", "token show", "token remove"}
 LOCAL = {"MODEL_PROVIDER": "local", "EMBEDDING_PROVIDER": "local"}
 PREFIX = "cli-memories"
@@ -141,7 +141,7 @@ async def test_delete_memory_asks_before_deleting(server: Server) -> None:
     assert (await server.run("delete memory")).exit_code == 2
 
 
-async def test_show_session_top_and_prompt_commands(server: Server) -> None:
+async def test_show_top_and_prompt_print_sessions_work_and_memories(server: Server) -> None:
     shown = json.loads((await server.run("show 's 1' --session -u ada")).stdout)
     assert [message["content"] for message in shown["messages"]] == ["hello there"]
     counted = json.loads((await server.run("top --json")).stdout)

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 LOCAL = {"MODEL_PROVIDER": "local", "EMBEDDING_PROVIDER": "local"}
 OPERATOR = "operator-of-the-tests-01"
-# All commands that look into a store or a server, but for those that run one.
+# All commands that read a store or a server, except those that start one.
 COMMANDS = [
     ["token", "add", "-d", "x"],
     ["token", "list"],
@@ -174,7 +174,7 @@ async def test_invalid_value_is_reported_as_one_sentence(run: Run, server: str) 
     searched = await run("search", "x", "--text-scorer", "LOUDEST", **given)
     one_line(searched, f"{server} refuses: text_scorer: must be one of")
     listed = await run("call", "GET", "/v1/operations?state=no-such-state", **given)
-    one_line(listed, f"{server} refuses: state: Input should be")
+    one_line(listed, f"{server} refuses: state: must be")
     for result in (searched, listed):
         assert "{" not in result.stderr
         assert result.stderr.count("text_scorer: ") + result.stderr.count("state: ") == 1, "the field is named once"
@@ -201,7 +201,7 @@ async def test_token_remove_without_a_terminal_requires_force(run: Run, server: 
 
 
 async def test_search_uses_the_default_mode_of_the_server(run: Run, redis_url: str) -> None:
-    """The number can only be found by keyword, so this tells the modes apart."""
+    """Only a keyword search finds the number, so the test distinguishes the modes."""
     prefix = f"t{str(ULID()).lower()}"
     async with stack(load_settings(KEY_PREFIX=prefix, **LOCAL), redis_url) as url:
         async with httpx.AsyncClient(base_url=url) as http:

@@ -53,5 +53,5 @@ async def test_token_commands_create_list_show_rotate_and_revoke_keys(token: Any
     assert await token("add", "-d", "x", "--token", "short", code=2) == ""
     async with Redis.from_url(redis_url) as redis:
         keys = [key async for key in redis.scan_iter(match="cli-token:*")]
-        assert len(keys) == 3, keys  # the names, the secret of the digests, and the one key that is left
+        assert len(keys) == 3, keys  # the names, the secret of the digests, and the one remaining key
         await redis.delete(*keys)

@@ -14,7 +14,7 @@ from tests.support.cli import clean_environment
 from tests.support.waiting import wait_for
 from tests.support.warm import WarmProcess
 
-# An API with one slow path, and a worker whose behaviour is the first argument. What happens is told on stdout, in order.
+# An API with one slow path, and a worker whose behavior is the first argument. Both report events on stdout, in order.
 PROGRAM = """
 import asyncio, contextlib, gc, sys, types
 import agent_memory.interfaces.cli.run as run
@@ -80,7 +80,7 @@ app.main()
 
 
 class Process:
-    """`agent-memory serve` with stand-ins."""
+    """Start `agent-memory serve` with stand-ins."""
 
     def __init__(self, kind: str, cwd: Path, *options: str, **settings: str) -> None:
         arguments = ["serve", "--port", "0", "--redis-url", "redis://127.0.0.1:1", *options]
@@ -141,13 +141,13 @@ def test_shutdown_answers_requests_then_stops_worker_then_closes_runtime(tmp_pat
     asking.start()
     serve.wait_for_line("request begins")
     serve.process.send_signal(signal.SIGTERM)
-    serve.process.send_signal(signal.SIGTERM)  # supervisors repeat themselves
+    serve.process.send_signal(signal.SIGTERM)  # supervisors send the signal again
     assert serve.end() == 0
     asking.join()
     assert answers == [(200, b"ok")]
     assert serve.order("request begins", "request answered", "worker told to stop", "worker stopped", "runtime closes"), serve.lines
     assert f"http://127.0.0.1:{port}/docs" in "".join(serve.lines)
-    # A start leaves garbage alone, a server that answers does not.
+    # Garbage collection starts only once the server answers, not during the start.
     assert serve.order("runtime opens", "garbage is kept", "request begins", "garbage is collected", "runtime closes"), serve.lines
 
 
@@ -160,7 +160,7 @@ def test_ctrl_c_shuts_down_in_order(tmp_path: Path) -> None:
     assert "Traceback" not in serve.errors
 
 
-def test_a_second_ctrl_c_quits_at_once(tmp_path: Path) -> None:
+def test_second_ctrl_c_quits_at_once(tmp_path: Path) -> None:
     serve = Process("hangs", tmp_path, "--grace", "600")
     serve.wait_for_line("Try:")
     serve.process.send_signal(signal.SIGINT)
@@ -258,7 +258,7 @@ def test_half_sent_request_is_answered_after_the_drain_time(tmp_path: Path) -> N
     assert known.get() == (200, False)
     known.send(b"GET / HTTP/1.1\r\nho")
     late.send(b"GET / HTTP/1.1\r\nho")
-    assert Caller(serve.port).get() == (200, False)  # so that both were read
+    assert Caller(serve.port).get() == (200, False)  # so that the server reads both
     serve.process.send_signal(signal.SIGTERM)
     wait_for(lambda: refuses(serve.port), "the end of listening")
     for caller in (known, late):
@@ -274,7 +274,7 @@ def test_request_sent_while_the_server_closes_gets_503_instead_of_reset(tmp_path
     assert known.get() == (200, False)
     serve.process.send_signal(signal.SIGTERM)
     for caller in (known, fresh):
-        caller.connection.recv(1, socket.MSG_PEEK)  # The server has ended it; what is sent now was on its way.
+        caller.connection.recv(1, socket.MSG_PEEK)  # The server has closed it; this request was sent before the client noticed.
         caller.send(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
         assert caller.answer() == (503, True)
         assert caller.ended()

@@ -37,7 +37,7 @@ WITH_DEFAULTS = MemoryClient(
 
 
 class Recorded(Exception):
-    """A call that would have been sent."""
+    """A call that the client would send."""
 
     def __init__(self, call: Call) -> None:
         self.call = call

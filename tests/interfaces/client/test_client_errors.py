@@ -119,6 +119,11 @@ def test_validation_error_names_the_fields() -> None:
     assert error.code == "invalid_input"
 
 
+def test_not_found_error_contains_the_hint() -> None:
+    error = error_of_response(answer(404, {"detail": "Session s not found", "hint": "check session_id"}))
+    assert str(error) == "Session s not found: check session_id"
+
+
 @pytest.mark.parametrize(
     "body", [b"", b"Internal Server Error", b"<html>busy</html>", b"[1]", b'"x"', b"\xff\xfe", b'{"detail": {"a": 1}}', b"[" * 100_000]
 )

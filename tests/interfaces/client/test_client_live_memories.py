@@ -57,9 +57,9 @@ async def test_memory_can_be_read_as_of_a_date_and_given_a_slot(memory: MemoryAP
     for name, year in zip(names, years, strict=True):
         record = ClientMemoryRecord(text=f"Ada lives in {name}", user_id="ada", memory_type="semantic", valid_from=year)
         ids[name] = record.id
-        # The client's searches are by meaning: nothing is found so before it has its vector.
+        # The client's searches are semantic: they find a memory only after it has a vector.
         assert (await memory.create_long_term_memory([record], wait=20)).searchable
-    for name in ("Turin", "Rome", "Oslo"):  # the last one is put between the others
+    for name in ("Turin", "Rome", "Oslo"):  # the last fact gets a time between the others
         edited = await memory.edit_long_term_memory(ids[name], {"slot": "home_city"})
         assert edited.slot == "home_city"
     answer = await memory.search_long_term_memory("Ada lives in", user_id={"eq": "ada"})

@@ -89,7 +89,7 @@ async def test_session_memories_are_added_and_promoted(memory: MemoryAPIClient) 
     note = ClientMemoryRecord(text="Ada prefers window seats on trains.", memory_type="semantic", topics=["travel"])  # pyright: ignore
     session = await memory.add_memories_to_working_memory("notes", [note], user_id="ada")
     assert [found.id for found in session.memories] == [note.id]
-    # The other client's tests run in another namespace: an id is one owner's.
+    # The other client's tests run in another namespace, because an id belongs to one owner.
     second = MemoryRecord(id=f"second of {memory.config.default_namespace}", text="Ada sings alto.")
     session = await memory.add_memories_to_working_memory("notes", [second], user_id="ada")
     assert {found.id for found in session.memories} == {note.id, second.id}

@@ -63,10 +63,10 @@ async def test_client_works_in_consecutive_event_loops(user: tuple[MemoryClientC
             asyncio.run(client.memories.create([{"text": f"Fact {number}", "user_id": user_id}]))
         asyncio.run(client.close())
 
-    # What former tests left, and the server in this process, are not the client's.
+    # Exclude connections of former tests and of the server in this process.
     gc.collect()
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # a connection that is left open
+        warnings.simplefilter("error")  # a connection that remains open
         warnings.filterwarnings("ignore", "unclosed (Connection <redis|<StreamWriter)", ResourceWarning)
         await in_a_thread(program)
         gc.collect()

@@ -134,12 +134,12 @@ def test_signatures_match_the_contract(name: str, kind: type[Any]) -> None:
     assert waits == (wanted["async"] and kind is MemoryAPIClient)
 
 
-def test_search_takes_every_option_of_the_request() -> None:
+def test_search_accepts_every_option_of_the_request() -> None:
     options = set(SearchRequest.model_fields) - {name for name in SearchRequest.model_fields if "recency" in name}
     assert options <= set(inspect.signature(Memories.search).parameters)
 
 
-async def test_readme_program_works(client: MemoryAPIClient, sessions: Sessions) -> None:
+async def test_readme_program_creates_and_continues_a_session(client: MemoryAPIClient, sessions: Sessions) -> None:
     created, empty = await client.get_or_create_working_memory("s", user_id="ada", namespace="app")
     assert (created, empty.messages, empty.user_id) == (True, [], "ada")
     turn = [{"role": "user", "content": "I like tea."}, {"role": "assistant", "content": "Noted."}]

@@ -1,4 +1,4 @@
-"""Row L2: beyond its capacity a process refuses requests at once with `Retry-After`, and answers the admitted ones."""
+"""Test admission (row L2): beyond its capacity a process refuses requests at once with `Retry-After`, and answers the admitted ones."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ async def test_requests_beyond_capacity_are_refused_until_admitted_ones_finish(g
         return answers[503] == 20 - _MOST
 
     asked = [asyncio.create_task(one()) for _ in range(20)]
-    # The gate is closed: whatever is answered now did not wait for anything that was admitted.
+    # The gate is closed: any response now did not wait for the admitted requests.
     await wait_until(refused, "sixteen refusals while four are under way")
     assert (gate.inside, gate.entered, answers[200]) == (_MOST, _MOST, 0)
     for path in ("/v1/health", "/v1/ready", "/metrics", "/v1/health/"):
@@ -231,8 +231,8 @@ async def test_flood_of_one_tenant_does_not_block_another(monkeypatch: pytest.Mo
     assert sent["loud"] == {200: 29, 503: 71}
 
 
-async def test_calls_to_models_wait_in_a_line_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A burst of 1,000 streams waits for its turn, without refusals. Other requests and large bodies are not in its way."""
+async def test_model_calls_wait_in_a_separate_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A burst of 1,000 streams waits for its turn, without refusals. It delays neither other requests nor large bodies."""
     monkeypatch.setattr(AdaptiveLimit, "requests", 8)
     opened, streaming, sent = asyncio.Event(), 0, Counter[int]()
     admission: AdmissionMiddleware

@@ -20,10 +20,10 @@ from tests.support.stack import stack
 
 EXAMPLE_IDS = {operation: parameter for one in registrations() for operation, parameter in one.example_ids.items()}
 MADE_BY_THE_SERVER = {"receipt_id", "change_id", "batch_id", "operation_id", "token_id", "procedure_id", *EXAMPLE_IDS.values()}
-"""Path parameters whose values no example can know: an answer of the server gives them."""
+"""Path parameters whose values come from an earlier response of the server."""
 OF_WORK_THAT_WAITS = {"approve_change", "reject_change", "approve_quarantined", "reject_quarantined", "replay_operation", "drop_operation"}
 OF_WORK_THAT_WAITS |= {"act_on_reembedding"}
-"""Operations on what a model proposed, what reads like an order, or what was given up: a story in which all goes well has none of that."""
+"""Operations on proposals, quarantined memories and dead letters: a story without failures has none of these."""
 
 
 @pytest.fixture(scope="module")

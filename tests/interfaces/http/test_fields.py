@@ -52,7 +52,7 @@ def refusals(answer: httpx.Response) -> dict[str, str]:
         ("POST", "/v1/memory/prompt", {"query": "x", "agents": "a", "long_term_search": True}, "body.agents", "agent_id"),
         ("POST", "/v1/long-term-memory/search", {"text": "x", "entity": "tea"}, "body.entity", "entities"),
         ("POST", "/v1/long-term-memory/search", {"text": "x", "categories": "food"}, "body.categories", "category"),
-        # Whose data is meant, said where it means nothing.
+        # Owner fields in a body in which they have no effect.
         ("POST", "/v1/long-term-memory/", {"memories": [RECORD], "user_id": "ada"}, "body.user_id", "user_id where the body takes it"),
         ("POST", "/v1/items/search", {"user_id": "ada"}, "body.user_id", "user_id in the query"),
         ("PUT", "/v1/items", {"path": ["a"], "key": "k", "value": {}, "name_space": "n"}, "body.name_space", "namespace in the query"),
@@ -87,7 +87,7 @@ async def test_misspelled_and_invalid_fields_are_reported_together(api: httpx.As
         ("POST", "/v1/long-term-memory/", {"memories": [{**RECORD, "a": 1}, {**RECORD, "a": 2, "b": 1}]}, "memories.a, memories.b"),
         ("GET", "/v1/working-memory/s?verbose=1", None, "verbose"),
         ("DELETE", "/v1/working-memory/s?verbose=1", None, "verbose"),
-        # The archived server's npm client sends it.
+        # The archived server's npm client sends this field.
         ("DELETE", "/v1/long-term-memory?memory_ids=a&namespace=n", None, "namespace"),
     ],
 )

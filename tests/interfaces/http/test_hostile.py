@@ -16,7 +16,7 @@ from tests.registrations import registrations
 JSON = {"Content-Type": "application/json"}
 MESSAGE = {"role": "user", "content": "hi"}
 
-# Every route that takes a body, with the least body that it takes.
+# Every route that accepts a body, with the smallest valid body.
 BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("PUT", "/v1/working-memory/hostile"): {"messages": [MESSAGE]},
     ("POST", "/v1/working-memory/hostile/messages"): {"messages": [MESSAGE]},
@@ -52,7 +52,7 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("POST", "/v1/memory/prompt"): {"query": "what", "session": {"session_id": "hostile"}},
 }
 ROUTES = list(BODIES)
-# What a misspelt limit would leave unlimited, and a misspelt source unnamed, is refused instead of ignored.
+# A misspelled limit would mean no limit, and a misspelled source no source, so the server refuses both.
 STRICT = frozenset(
     {
         ("POST", "/v1/auth/tokens"),
@@ -78,7 +78,7 @@ def test_hostile_cases_cover_every_route_with_a_body() -> None:
     assert taking == listed
 
 
-# Bodies that are wrong for whatever route, and a part of the message that names the fix.
+# Bodies that are invalid on every route, and a part of the message that names the fix.
 BROKEN: dict[str, tuple[bytes, str]] = {
     "nothing": (b"", "empty"),
     "half": (b'{"messages":[', "ends too early"),
@@ -214,7 +214,7 @@ async def test_unusual_valid_ids_in_bodies_are_accepted(
     await live.request(*PUT, json=BODIES[PUT])
     body = _body(route, path, given)
     if route == CREATE and path[-1] != "id":
-        # An id belongs to one owner, and each of these is another one.
+        # An id belongs to one owner, and each of these has another owner.
         body = _put(body, ("memories", 0, "id"), str(ULID()))
     answer = await live.request(*route, json=body)
     assert answer.status_code in (200, 404), answer.text[:300]

@@ -83,7 +83,7 @@ async def test_writes_from_a_foreign_origin_are_refused(make_settings: MakeSetti
     assert (await _ask(settings, "localhost", origin="https://evil.example")).status_code == 200
 
 
-# Where it is asked, by which name, and the origin of the page.
+# The request's address, its host name, and the origin of the page.
 OWN = [
     ("localhost:8000", "http://localhost:8000"),
     ("LOCALHOST:8000", "http://localhost:8000"),
@@ -108,7 +108,7 @@ FOREIGN = [
     ("localhost:8000", "null"),
     ("localhost:8000", ""),
 ]
-# What changes something without a body, and so needs no leave of a browser's.
+# Changes without a body, which browsers send without a preflight request.
 BARE = [
     "/v1/long-term-memory/compact",
     "/v1/working-memory/s1/flush",

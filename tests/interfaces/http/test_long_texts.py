@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.heartbeat import heartbeat
 
-# Seconds of CPU in one piece. Megabytes of JSON take some tenths on a slow machine; what is refused here took many seconds.
+# CPU seconds in one turn. Megabytes of JSON take some tenths on a slow machine; a refused text took many seconds.
 _MOST = 2.5
 _TWO_MEGABYTES = 2_000_000
 
@@ -61,7 +61,7 @@ async def test_text_that_grows_under_normalization_is_refused_with_its_field(liv
     assert answer.status_code == 422
     assert answer.json()["detail"][0]["loc"][-1] == "text"
     assert "NFKC" in answer.json()["detail"][0]["msg"]
-    # As many bytes of a text that does not grow are a memory.
+    # A text of the same size that does not grow is accepted as a memory.
     assert (await live.post("/v1/long-term-memory/", json={"memories": [{"id": "stays", "text": "忽" * 21_000}]})).status_code == 200
     message = {"role": "user", "content": growing * 15}
     long = await live.post("/v1/working-memory/long-message/messages", json={"messages": [message]})

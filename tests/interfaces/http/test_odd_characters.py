@@ -15,7 +15,7 @@ from tests.support.waiting import wait_until
 
 JSON_TYPE = {"content-type": "application/json"}
 RED = "\x1b[31mFAILED\x1b[0m"
-# As they come, and what a prompt shows of them.
+# Characters as sent, and as a prompt shows them.
 TEXTS = {
     f"My build {RED} in Bergen": "My build FAILED in Bergen",
     "My notes: page one\x0cpage two in Bergen": "My notes: page one page two in Bergen",

@@ -138,6 +138,11 @@ async def test_bad_parameters_are_refused_by_name(api: httpx.AsyncClient, path: 
     assert answer.json()["detail"][0]["loc"] == ["query", field]
 
 
+async def test_a_bad_wait_names_every_form_that_is_possible(api: httpx.AsyncClient) -> None:
+    answer = await api.post("/v1/long-term-memory/?wait=later", json={"memories": []})
+    assert answer.json()["detail"][0]["msg"] == "wait: must be true, false, or seconds from 0 to 20"
+
+
 async def test_too_many_parameters_are_rejected(api: httpx.AsyncClient) -> None:
     answer = await api.delete("/v1/long-term-memory?" + "&".join(["memory_ids=a"] * 2001))
     assert answer.status_code == 422
@@ -152,16 +157,25 @@ async def test_get_search_path_reads_the_memory_named_search(api: httpx.AsyncCli
 @pytest.mark.parametrize(("path", "status"), [("/v2", 404), ("/v1/health/x", 404), ("/v1/health%0A", 404), ("//v1/health", 404)])
 async def test_unknown_path_gets_404(api: httpx.AsyncClient, path: str, status: int) -> None:
     answer = await api.get(httpx.URL("http://localhost" + path))
-    assert (answer.status_code, answer.json()) == (status, {"detail": "Not Found", "code": "not_found"})
+    expected = {"detail": "Not Found: there is no such path, /docs lists all", "code": "not_found"}
+    assert (answer.status_code, answer.json()) == (status, expected)
 
 
 @pytest.mark.parametrize(
-    ("method", "path"), [("POST", "/v1/health"), ("POST", "/v1/working-memory/s1"), ("HEAD", "/v1/health"), ("PUT", "/v1/memory/prompt")]
+    ("method", "path", "allowed"),
+    [
+        ("POST", "/v1/health", "GET"),
+        ("POST", "/v1/working-memory/s1", "DELETE, GET, PUT"),
+        ("HEAD", "/v1/health", "GET"),
+        ("PUT", "/v1/memory/prompt/", "POST"),
+    ],
 )
-async def test_wrong_method_gets_405_with_allow(api: httpx.AsyncClient, method: str, path: str) -> None:
+async def test_wrong_method_gets_405_that_names_every_method_of_the_path(
+    api: httpx.AsyncClient, method: str, path: str, allowed: str
+) -> None:
     answer = await api.request(method, path)
-    assert answer.status_code == 405
-    assert "allow" in answer.headers
+    assert (answer.status_code, answer.headers["allow"]) == (405, allowed)
+    assert method == "HEAD" or answer.json()["detail"] == f"Method Not Allowed: use {allowed}"
 
 
 def _quote(text: str) -> str:

@@ -1,7 +1,7 @@
 """Send valid and invalid requests generated from the OpenAPI document: no internal error, every answer as documented.
 
-The run is short and deterministic. For a long run: SCHEMATHESIS_EXAMPLES=100 make test
-ARGS="tests/interfaces/http/test_schemathesis.py -n 0".
+The run is short and deterministic. For a long run: SCHEMATHESIS_EXAMPLES=100 make test ARGS="tests/interfaces/http/test_schemathesis.py -n
+0".
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CHECKS = (
     "response_headers_conformance",
     "response_schema_conformance",
 )
-"""What is wrong input is for our own rules to say, which go beyond what a schema can (sizes in bytes, contradictory filters)."""
+"""Our own rules reject more input than a schema can describe (sizes in bytes, contradictory filters)."""
 
 
 @pytest.mark.timeout(3600 if EXAMPLES else 180)
@@ -41,7 +41,7 @@ async def test_every_operation_answers_as_documented(redis_url: str, tmp_path: P
     settings = load_settings(**given, **({"AUTH_ADMIN_TOKEN": KEY} if mode == "token" else {}))
     short = 4 if mode == "disabled" else 1
     async with stack(settings, redis_url) as url:
-        async with httpx.AsyncClient(timeout=120) as http:  # Schemathesis waits 10 s for the document, which is made once.
+        async with httpx.AsyncClient(timeout=120) as http:  # Schemathesis waits 10 s for the document, which the server generates once.
             (await http.get(f"{url}/openapi.json")).raise_for_status()
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "schemathesis.cli", "run", f"{url}/openapi.json", "--phases", PHASES, "--seed", str(SEED)),

@@ -1,4 +1,4 @@
-"""Row S2: a client that sends slowly or incompletely gets a 408, and delays nobody else."""
+"""Test slow clients (row S2): one that sends slowly or incompletely gets a 408, and delays no other client."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.support.waiting import wait_until
 
 JSON = {"Content-Type": "application/json"}
 SECRET = "what-nobody-else-may-read"
-# Longer than a body that is waited for; shorter than what is refused for its length.
+# Longer than the server waits for a body; shorter than what it refuses for its length.
 LONG = 200_000
 NEVER = 3600
 
@@ -76,7 +76,7 @@ async def served(recorded: Recorded, *, keep_alive: int = 75, **given: Any) -> A
 
 @pytest.fixture(scope="module")
 async def impatient() -> AsyncGenerator[tuple[str, Recorded]]:
-    """Start a server that waits a fifth of a second, and hardly longer when more bytes arrive."""
+    """Start a server that waits a fifth of a second, and only slightly longer if more bytes arrive."""
     recorded = Recorded()
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(body_deadline, "BYTES_PER_SECOND", 100 * LONG)
@@ -152,8 +152,8 @@ async def test_dripping_body_gets_408_when_its_time_is_over(recorded: Recorded) 
     async with served(recorded, BODY_TIMEOUT_SECONDS=0.5) as url, connected(url) as line:
         await line.send(head("Content-Length: 100"))
         answer = asyncio.create_task(line.answer())
-        with contextlib.suppress(ConnectionError):  # of who still sends when it has been answered
-            for _ in range(99):  # then one byte is missing, for as long as it takes
+        with contextlib.suppress(ConnectionError):  # of a client that still sends after the response
+            for _ in range(99):  # then one byte is missing, however long the server waits
                 await line.send("x")
                 if (await asyncio.wait({answer}, timeout=0.02))[0]:
                     break
@@ -282,7 +282,7 @@ async def test_running_request_is_answered_before_an_incomplete_pipelined_one_is
         async with connected(url) as line:
             await line.send(head(method="GET") + "GET /v1/hea")
             await until(lambda: len(recorded.calls) == 1, "the first request to be worked on")
-            async with connected(url) as other:  # which is cut off later than the half above
+            async with connected(url) as other:  # which times out later than the half request above
                 await other.send("GET /")
                 assert (await other.answer())[0] == 408
             gate.set()
@@ -307,7 +307,7 @@ async def test_too_large_headers_are_refused(recorded: Recorded, begin: str, pie
             assert (status, headers["connection"], json.loads(body)["code"]) == (431, "close", "too_large")
             assert await line.rest() == b""
         except ConnectionError:
-            pass  # it was cut off before all of it was sent, which may take the answer along
+            pass  # the connection was closed before all of it was sent, which may discard the answer
         async with httpx.AsyncClient(base_url=url) as http:
             assert (await http.get("/v1/health")).status_code == 200
     assert not recorded.calls
@@ -325,7 +325,7 @@ async def test_requests_sent_byte_by_byte_are_parsed(recorded: Recorded) -> None
     assert recorded.calls[0][1][1].context == "abc"
 
 
-async def test_request_in_one_piece_starts_no_deadline_watch(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_request_received_at_once_starts_no_deadline_watch(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
     watched: list[Connection] = []
 
     def watch(connection: Connection) -> None:
@@ -385,7 +385,7 @@ async def test_incomplete_long_bodies_occupy_at_most_a_quarter_of_the_slots(reco
             assert (await http.put("/v1/working-memory/s1", json={})).status_code == 200
             await opened[7].send(head("Transfer-Encoding: chunked"), "1000\r\n", b"x" * 0x1000)
             await until(lambda: made[0].buffered_bytes == 0x1000, "the body to be held")
-            # There is room again as soon as one of them is gone.
+            # A slot is free as soon as one of them ends.
             await lines[0].__aexit__(None, None, None)
 
             async def sent() -> bool:

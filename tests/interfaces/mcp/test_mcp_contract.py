@@ -23,14 +23,14 @@ MORE = {
     "search_long_term_memory": {"min_trust", "min_relevance"},
     "memory_prompt": {"min_trust", "min_relevance"},
 }
-"""Parameters that REST's PUT and GET have and the archived server's tools lacked (defect 35), and those of trust and relevance."""
+"""Parameters of REST's PUT and GET that the archived server's tools lacked (defect 35), and those of trust and relevance."""
 ARCHIVE = {"archival_memory_search", "conversation_search", "conversation_search_date"}
 OURS = {
     *("forget_memory", "core_memory_append", "core_memory_replace", "archival_memory_insert", *ARCHIVE),
     *("memory_insert", "memory_replace", "memory_rethink", "memory_finish_edits"),
     *("get_profile", "get_timeline", "save_procedure", "search_procedures"),
 }
-"""Tools that the archived server has not."""
+"""Tools that the archived server lacks."""
 
 
 def test_tools_match_the_contract_plus_known_additions() -> None:

@@ -189,7 +189,7 @@ def _call(arguments: str) -> bytes:
     return f"{call}{arguments}}}}}".encode()
 
 
-# What is said in bad faith, and what must be in the answer: a status, or an error of the protocol that says what is wrong.
+# Hostile bodies, and the expected part of the response: a status, or a protocol error that names the problem.
 BODIES: dict[str, tuple[bytes, int, str]] = {
     "nothing": (b"", 400, "Parse error"),
     "deep": (b"[" * 90_000 + b"]" * 90_000, 400, "Parse error"),

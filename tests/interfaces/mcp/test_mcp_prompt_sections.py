@@ -33,7 +33,7 @@ SHOWN = {
     "procedures": ("- When:", QUERY),
     "blocks": ("In the archive are ", "Name: Ada"),
 }
-"""How each section's text begins, and what stands in it."""
+"""The beginning of each section's text, and a part of its content."""
 
 
 async def known(session: Session, server: Server) -> dict[str, Any]:

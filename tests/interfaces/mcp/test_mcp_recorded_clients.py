@@ -1,4 +1,4 @@
-"""Replay what Claude Code, VS Code and Cursor send, as public sources recorded it."""
+"""Replay the recorded requests of Claude Code, VS Code and Cursor from public sources."""
 
 from __future__ import annotations
 

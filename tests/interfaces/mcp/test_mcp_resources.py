@@ -1,4 +1,4 @@
-"""Read resources and the prompt, and answer the question of `forget_memory`, with clients of both generations of the protocol."""
+"""Test resources and the prompt, and answer the question of `forget_memory`, with clients of both generations of the protocol."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ async def test_resources_show_profile_blocks_and_sessions_of_a_user(server: Serv
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_prompt_asks_what_is_known_and_shows_the_profile(server: Server, mode: str) -> None:
+async def test_mcp_prompt_includes_the_profile_if_a_user_is_given(server: Server, mode: str) -> None:
     async with connected(server, mode) as client:
         (prompt,) = (await client.list_prompts()).prompts
         alone = await client.get_prompt(prompt.name)
@@ -133,7 +133,7 @@ async def test_nothing_is_forgotten_without_a_valid_choice(server: Server, actio
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_clients_that_cannot_ask_get_the_preview(server: Server, mode: str) -> None:
+async def test_clients_without_elicitation_get_the_preview(server: Server, mode: str) -> None:
     user = f"silent-{mode}"
     await remembered(server, user, "Ada's dog is called Rex.")
     answer, asked = choosing(user, 0)
@@ -148,7 +148,7 @@ async def test_clients_that_cannot_ask_get_the_preview(server: Server, mode: str
     assert await left(server, user) == set()
 
 
-async def test_explicit_preview_asks_nobody(server: Server) -> None:
+async def test_explicit_preview_asks_no_question(server: Server) -> None:
     user = "previewer"
     await remembered(server, user, "Ada's dog is called Rex.")
     answer, asked = choosing(user, 0)
@@ -176,7 +176,7 @@ async def call(server: Server, method: str, params: dict[str, Any], *, name: str
     return answer.json()["result"]
 
 
-async def test_stateless_protocol_on_the_wire(server: Server) -> None:
+async def test_stateless_protocol_returns_the_specified_wire_fields(server: Server) -> None:
     discovered = await call(server, "server/discover", {})
     assert discovered["resultType"] == "complete"
     assert "2026-07-28" in discovered["supportedVersions"]
@@ -203,7 +203,7 @@ async def test_stateless_protocol_on_the_wire(server: Server) -> None:
 @pytest.mark.parametrize("mode", MODES)
 async def test_hosts_can_show_the_profile_as_an_app(server: Server, mode: str) -> None:
     async with connected(server, mode) as client:
-        # Older protocols have no extensions of servers; hosts look at the tool.
+        # Older protocols have no server extensions; hosts inspect the tool.
         assert (client.server_capabilities.extensions or {}) == ({EXTENSION_ID: {}} if mode == "auto" else {})
         by_uri = {(each.meta or {}).get("ui", {}).get("resourceUri"): each.name for each in (await client.list_tools()).tools}
         (uri,) = [uri for uri in by_uri if uri]
@@ -212,5 +212,5 @@ async def test_hosts_can_show_the_profile_as_an_app(server: Server, mode: str) -
         (page,) = (await client.read_resource(uri)).contents
         assert isinstance(page, types.TextResourceContents)
         assert page.mime_type == APP_MIME_TYPE
-        # The page loads nothing from elsewhere, and puts what users wrote into text nodes only.
+        # The page loads nothing from other servers, and inserts user texts as text nodes only.
         assert not re.search(r"https?://|src=|href=|@import|innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval", page.text)

@@ -27,7 +27,7 @@ from tests.support.mcp import over_http
 Schema = dict[str, Any]
 
 GEMINI = {"type", "format", "description", "enum", "items", "properties", "required", "minimum", "maximum", "default", "anyOf"}
-"""Of the subset of OpenAPI that Gemini's function declarations know, what also strict-mode converters take."""
+"""The part of the OpenAPI subset of Gemini's function declarations that strict-mode converters accept, too."""
 ALL = [(choice, tool) for choice in CHOICES for tool in listed_tools(choice)]
 
 

@@ -20,7 +20,7 @@ TRANSPORTS = ("streamable-http", "streamable-http-legacy", "sse", "stdio")
 @asynccontextmanager
 async def connected(transport: str, server: Server, folder: Path) -> AsyncGenerator[Session]:
     if transport == "stdio":
-        # Its own process on the same data; the worker is the server's.
+        # A separate process on the same data; the worker is the server's.
         environment = {"REDIS_URL": server.redis_url, "KEY_PREFIX": PREFIX, "MODEL_PROVIDER": "local", "EMBEDDING_PROVIDER": "local"}
         async with over_stdio(folder, ["--task-backend", "docket"], **environment) as session:
             yield session
@@ -49,7 +49,7 @@ async def test_every_tool_agrees_with_rest(transport: str, server: Server, tmp_p
         await timelines(session, server, namespace)
         await procedures(session, server, namespace)
         await refusals(session)
-        # A tool that nobody calls here is a tool that nobody tests.
+        # Fail for tools that no test calls.
         assert session.called == tools.keys()
         assert all(tool.description and tool.output_schema for tool in tools.values())
 
@@ -130,7 +130,7 @@ async def letta_names(session: Session, scope: dict[str, str]) -> None:
 
 
 async def archive(session: Session, server: Server, namespace: str) -> None:
-    """The archive belongs to the user, or to an agent without a user; messages are kept apart from it."""
+    """The archive belongs to the user, or to an agent without a user; it contains no messages."""
     scope, agent = {"user_id": "archived", "namespace": namespace}, {"agent_id": "librarian", "namespace": namespace}
     stored = await session.call("archival_memory_insert", content="Ada grew up in Setúbal", tags=["childhood"], **scope)
     assert (await rest(server, "GET", f"/v1/long-term-memory/{stored['id']}"))["user_id"] == "archived"
@@ -232,7 +232,7 @@ async def memories(session: Session, server: Server, namespace: str) -> None:
         assert found == steady(await rest(server, "POST", "/v1/long-term-memory/search", asked))
     everything = steady(await session.call("search_long_term_memory", text=None, namespace={"eq": namespace}))
     assert everything["total"] == 2
-    # As models write it: JSON in a string, a word for equality.
+    # As models write it: JSON in a string, a plain word for equality.
     again = await session.call("search_long_term_memory", text=None, namespace=f'{{"eq": "{namespace}"}}', user_id="ada")
     assert steady(again) == everything
     doubtful = f"{namespace}-doubtful"
@@ -323,10 +323,11 @@ async def compaction(session: Session, server: Server, namespace: str) -> None:
 
 async def refusals(session: Session) -> None:
     """A failure returns an error with a hint, never an empty answer."""
-    assert await session.error("get_long_term_memory", memory_id="nobody") == "404: Memory with ID nobody not found"
+    missing = await session.error("get_long_term_memory", memory_id="nobody")
+    assert missing.startswith("404: Memory with ID nobody not found: check memory_id, ")
     assert (await session.error("edit_long_term_memory", memory_id="nobody", text="x")).startswith("404: ")
     assert (await session.error("edit_long_term_memory", memory_id="nobody")).startswith("400: ")
-    assert await session.error("search_long_term_memory") == "422: text: Field required"
+    assert await session.error("search_long_term_memory") == "422: text: is required: add it"
     assert (await session.error("search_long_term_memory", text="x", topics={})).startswith("422: topics: must have an operator")
     assert (await session.error("memory_prompt", query="x", session_id={"any": ["a", "b"]})).startswith("400: session_id: name one session")
     assert (await session.error("memory_prompt", query="x", include_long_term_search=False)).startswith("400: ")

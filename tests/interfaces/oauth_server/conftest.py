@@ -1,4 +1,4 @@
-"""Provide a server that lets apps log in by OAuth, a browser, and an app that plays OAuth by hand."""
+"""Provide a server that lets apps log in by OAuth, a browser, and an app that performs OAuth step by step."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Site:
         return Browser(httpx.AsyncClient(base_url=self.url, timeout=30))
 
     async def connected(self, **more: Any) -> tuple[App, dict[str, Any]]:
-        """Return an app that a person with a new API key has connected, and its tokens."""
+        """Return an app that a user with a new API key has connected, and its tokens."""
         app = self.app()
         assert (await app.register()).status_code == 201
         browser = self.browser()
@@ -64,7 +64,7 @@ class Site:
 
 @dataclass
 class App:
-    """An OAuth client. Each method sends what `more` names instead of what is right."""
+    """An OAuth client. Each method sends the values of `more` instead of the valid ones."""
 
     http: httpx.AsyncClient
     redirect_uri: str = CALLBACK
@@ -122,7 +122,7 @@ class Browser:
         assert answer.status_code == 303, answer.text
 
     async def open(self, link: str) -> httpx.Response:
-        """Follow a link of another site, to the page that is shown at the end."""
+        """Follow a link of another site, and return the final page."""
         async with httpx.AsyncClient(base_url=self.http.base_url) as without_cookies:
             bounce = await without_cookies.get(link)
         assert bounce.status_code == 200
@@ -134,7 +134,7 @@ class Browser:
         return await self.http.post(str(page.url), data={"csrf": _field(page.text, "csrf"), "role": "write", "answer": "allow", **form})
 
     async def allow(self, link: str, **form: str) -> str:
-        """Agree, and return the code."""
+        """Consent, and return the code."""
         answered = await self.answer(await self.open(link), **form)
         assert answered.status_code == 200, answered.text
         return sent_back(answered)["code"]
@@ -151,9 +151,9 @@ def back_to(page: httpx.Response) -> str:
 
 
 async def play_login(site: Site, *command: str | Path) -> Any:
-    """Run a program that logs in, as a person who limits it to the user "bo". Return the JSON that it prints at the end.
+    """Run a program that logs in, as a user who limits it to the user "bo". Return the JSON that it prints at the end.
 
-    The program prints the link for the browser, and reads the address that the browser was sent back to.
+    The program prints the link for the browser, and reads the address of the browser's redirect.
     """
     browser = site.browser()
     await browser.log_in((await site.key())["token"])

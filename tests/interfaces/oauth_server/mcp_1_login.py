@@ -1,6 +1,6 @@
 """Log in by OAuth with the first generation of the MCP SDK, and use the server: `mcp_1_login.py URL`.
 
-Prints the link for the browser, reads the address that the browser was sent back to, then prints what the server answered.
+Prints the link for the browser, reads the address of the browser's redirect, then prints the server's answers.
 """
 
 from __future__ import annotations

@@ -1,20 +1,24 @@
-"""Attack the authorization server. Each test expects that nothing is given away."""
+"""Attack the authorization server. Each test expects that the server reveals nothing."""
 
 from __future__ import annotations
 
 import asyncio
 import re
 from functools import partial
+from time import time
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from mcp.server.auth.handlers import token as sdk_token_handler
 
+from agent_memory.features.access.token_store import Token, TokenStore
 from agent_memory.features.access.tokens import TokenService
 from agent_memory.foundation.core.errors import StartupError
 from agent_memory.interfaces.http.app import create_app
-from agent_memory.interfaces.oauth_server.connections import Connections
+from agent_memory.interfaces.oauth_server.connections import CODE_SECONDS, Connections
 from tests.interfaces.oauth_server.conftest import ADMIN, CALLBACK, App, Browser, MakeSettings, Site, sent_back
 from tests.support.waiting import wait_until
 
@@ -75,7 +79,7 @@ async def test_unsafe_redirect_addresses_are_not_registered(site: Site, uri: str
         "javascript:alert(1)",
     ],
 )
-async def test_other_redirect_addresses_get_neither_code_nor_browser(site: Site, uri: str) -> None:
+async def test_unregistered_redirect_addresses_get_no_code_and_no_redirect(site: Site, uri: str) -> None:
     app, browser = await registered(site), await person(site)
     page = await browser.open(app.link(redirect_uri=uri))
     assert page.status_code == 422
@@ -103,8 +107,8 @@ async def test_other_redirect_addresses_get_neither_code_nor_browser(site: Site,
     ],
     ids=str,
 )
-async def test_wrong_requests_are_refused_on_a_page(site: Site, wrong: dict[str, str | None]) -> None:
-    """An error sends no browser to an address that nobody agreed to: everybody can register an address."""
+async def test_invalid_authorization_requests_show_an_error_page_without_a_redirect(site: Site, wrong: dict[str, str | None]) -> None:
+    """An error redirects no browser, because anyone can register an address."""
     app, browser = await registered(site), await person(site)
     changed = {name: value and value.replace("PUBLIC", site.url) for name, value in wrong.items()}
     page = await browser.open(app.link(**changed))
@@ -118,7 +122,7 @@ def _stays_here(site: Site, page: httpx.Response) -> None:
     assert 'name="answer"' not in page.text
 
 
-async def test_codes_need_their_verifier_client_and_address(site: Site) -> None:
+async def test_code_requires_its_verifier_client_and_address(site: Site) -> None:
     app, other, browser = await registered(site), await registered(site), await person(site)
     code = await browser.allow(app.link())
     for wrong in ({"code_verifier": other.verifier}, {"code_verifier": ""}, {"redirect_uri": "https://evil.example/"}):
@@ -145,7 +149,7 @@ async def test_code_used_twice_revokes_the_connection(site: Site) -> None:
     assert (await app.refresh(tokens["refresh_token"])).json()["error"] == "invalid_grant"
 
 
-async def test_code_used_at_the_same_time_gives_nothing_that_lasts(site: Site) -> None:
+async def test_code_used_concurrently_gives_at_most_one_revoked_token(site: Site) -> None:
     app, browser = await registered(site), await person(site)
     code = await browser.allow(app.link())
     answers = await asyncio.gather(*(app.exchange(code) for _ in range(8)))
@@ -154,14 +158,35 @@ async def test_code_used_at_the_same_time_gives_nothing_that_lasts(site: Site) -
     assert not any([await app.may_read(tokens["access_token"]) for tokens in given])
 
 
-async def test_code_expires(site: Site) -> None:
+async def test_code_used_again_before_the_first_use_ends_revokes_the_connection(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     app, browser = await registered(site), await person(site)
+    connections = site.runtime[Connections]
+    grant = await connections.find_grant("code", await browser.allow(app.link()), app.client_id)
+    assert grant is not None
+    key = await site.runtime[TokenStore].find_token(grant.key_id)
+
+    async def read_before(*_: object) -> Token | None:
+        return key
+
+    monkeypatch.setattr(connections, "_live_key", read_before)
+    first, second = await connections.renew(grant), await connections.renew(grant)
+    assert first is not None
+    assert second is None
+    assert not await app.may_read(first[0])
+
+
+async def test_code_expires_by_the_clock_of_redis(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    app, browser = await registered(site), await person(site)
+    monkeypatch.setattr(sdk_token_handler, "time", SimpleNamespace(time=lambda: time() + 3600))
+    assert (await app.exchange(await browser.allow(app.link()))).status_code == 200
     code = await browser.allow(app.link())
-    redis = site.runtime.client
-    (key,) = [
-        key async for key in redis.scan_iter(f"{site.runtime.keys.root}grant:*") if await redis.hget(key, "cl") == app.client_id.encode()
-    ]
-    await redis.hset(key, "un", "1")
+    grant = await site.runtime[Connections].find_grant("code", code, app.client_id)
+    assert grant is not None
+    key = await site.runtime[TokenStore].find_token(grant.key_id)
+    assert key is not None
+    life = await site.runtime.client.pttl(site.runtime.keys.token(key.digest))
+    assert 0 < life <= CODE_SECONDS * 1000
+    await site.runtime.client.delete(site.runtime.keys.token(key.digest))
     assert (await app.exchange(code)).json()["error"] == "invalid_grant"
 
 
@@ -169,7 +194,7 @@ async def test_refresh_token_used_twice_revokes_the_connection(site: Site) -> No
     app, first = await site.connected()
     second = (await app.refresh(first["refresh_token"])).json()
     assert await app.may_read(second["access_token"])
-    assert await app.may_read(first["access_token"])  # requests that are under way, for a minute
+    assert await app.may_read(first["access_token"])  # requests in progress, for a minute
     third = (await app.refresh(second["refresh_token"])).json()
     await wait_until(partial(is_refused, app, first["access_token"]), "the former access token is refused")
     assert (await app.refresh(first["refresh_token"])).json()["error"] == "invalid_grant"
@@ -178,7 +203,7 @@ async def test_refresh_token_used_twice_revokes_the_connection(site: Site) -> No
         assert (await app.refresh(tokens["refresh_token"])).json()["error"] == "invalid_grant"
 
 
-async def test_refresh_tokens_belong_to_their_client_and_scope(site: Site) -> None:
+async def test_refresh_tokens_are_bound_to_their_client_and_scope(site: Site) -> None:
     app, tokens = await site.connected()
     other = await registered(site)
     assert (await other.refresh(tokens["refresh_token"])).json()["error"] == "invalid_grant"
@@ -190,15 +215,15 @@ async def test_refresh_tokens_belong_to_their_client_and_scope(site: Site) -> No
 
 
 @pytest.mark.parametrize("kind", ["access_token", "refresh_token"])
-async def test_app_revokes_its_own_connection(site: Site, kind: str) -> None:
+async def test_app_can_revoke_its_own_connection(site: Site, kind: str) -> None:
     app, tokens = await site.connected()
     assert (await app.http.post("/revoke", data={"token": tokens[kind], "client_id": app.client_id})).status_code == 200
     assert not await app.may_read(tokens["access_token"])
     assert (await app.refresh(tokens["refresh_token"])).json()["error"] == "invalid_grant"
 
 
-async def test_answers_name_the_issuer_and_the_state(site: Site) -> None:
-    """RFC 9207: against the mix-up of authorization servers."""
+async def test_responses_name_the_issuer_and_the_state(site: Site) -> None:
+    """RFC 9207: prevents the mix-up of authorization servers."""
     app, browser = await registered(site), await person(site)
     metadata = (await app.http.get("/.well-known/oauth-authorization-server")).json()
     assert metadata["authorization_response_iss_parameter_supported"] is True
@@ -208,7 +233,7 @@ async def test_answers_name_the_issuer_and_the_state(site: Site) -> None:
         assert ("code" in got, got.get("error")) == ((True, None) if answer == "allow" else (False, "access_denied"))
 
 
-async def test_consent_needs_a_form_of_this_browser(site: Site) -> None:
+async def test_consent_requires_a_form_of_this_browser(site: Site) -> None:
     app, victim, attacker = await registered(site), await person(site), await person(site)
     before = len(await site.keys())
     page = await victim.open(app.link())
@@ -240,7 +265,7 @@ async def test_names_of_apps_are_shown_as_text(site: Site) -> None:
     assert "x" * 100 not in page.text
 
 
-async def test_connection_has_at_most_the_rights_of_the_person(site: Site) -> None:
+async def test_connection_has_at_most_the_rights_of_its_user(site: Site) -> None:
     app, reader = await registered(site), await person(site, role="read", users=["ada", "bo"], namespaces=["home"])
     page = await reader.open(app.link())
     assert (await reader.answer(page, user="eve")).status_code == 403
@@ -254,7 +279,7 @@ async def test_connection_has_at_most_the_rights_of_the_person(site: Site) -> No
     assert (await app.http.post("/v1/long-term-memory/", json=stored, headers=headers)).status_code == 403
 
 
-async def test_operators_and_apps_give_no_rights_to_administer_or_connect(site: Site) -> None:
+async def test_connected_apps_can_neither_administer_keys_nor_connect_apps(site: Site) -> None:
     app, operator = await registered(site), site.browser()
     await operator.log_in(ADMIN)
     tokens = (await app.exchange(await operator.allow(app.link(scope="memory:read memory:write memory:admin"), role="admin"))).json()
@@ -282,7 +307,7 @@ async def test_connection_ends_with_the_key_that_approved_it(site: Site, how: st
     assert (await app.refresh(tokens["refresh_token"])).json()["error"] == "invalid_grant"
 
 
-async def test_secrets_are_not_stored(site: Site) -> None:
+async def test_codes_and_tokens_are_not_stored_in_plain_text(site: Site) -> None:
     app, browser = await registered(site), await person(site)
     code = await browser.allow(app.link())
     tokens = (await app.exchange(code)).json()
@@ -294,7 +319,7 @@ async def test_secrets_are_not_stored(site: Site) -> None:
         assert secret.encode() not in stored
 
 
-async def test_flood_of_registrations_is_refused_and_expires(site: Site) -> None:
+async def test_flood_of_registrations_is_refused_and_registrations_expire(site: Site) -> None:
     app = site.app()
     answers = [await app.register() for _ in range(40)]
     assert {answer.status_code for answer in answers} == {201, 429}
@@ -327,13 +352,13 @@ async def test_unknown_tokens_and_clients_get_the_standard_errors(site: Site) ->
     ],
     ids=str,
 )
-def test_server_refuses_to_start_without_what_it_needs(make_settings: MakeSettings, wrong: dict[str, Any]) -> None:
+def test_server_refuses_to_start_if_settings_of_the_oauth_server_are_missing(make_settings: MakeSettings, wrong: dict[str, Any]) -> None:
     given = {"AUTH_MODE": "token", "OAUTH_SERVER": True, "PUBLIC_URL": "https://memory.example", **wrong}
     with pytest.raises(StartupError, match="OAUTH_SERVER needs"):
         create_app(make_settings(**given))
 
 
-async def test_without_the_setting_there_is_no_authorization_server(make_settings: MakeSettings) -> None:
+async def test_oauth_endpoints_do_not_exist_without_the_setting(make_settings: MakeSettings) -> None:
     transport = httpx.ASGITransport(create_app(make_settings(AUTH_MODE="token", AUTH_ADMIN_TOKEN=ADMIN)))
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
         for path in ("/.well-known/oauth-authorization-server", "/authorize", "/token", "/register", "/revoke"):

@@ -1,4 +1,4 @@
-"""Log in by OAuth as the MCP SDK's client does it, from the first 401 to a tool's answer, and end the connection."""
+"""Log in by OAuth with the MCP SDK's client, from the first 401 to a tool's answer, and end the connection."""
 
 from __future__ import annotations
 

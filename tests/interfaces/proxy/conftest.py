@@ -1,4 +1,4 @@
-"""A server with a worker and the proxy, beside a scripted model server."""
+"""Provide a server with a worker and the proxy, beside a scripted model server."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KEY = "sk-upstream-0000"
 
 @dataclass
 class Proxied:
-    """What a test needs: the HTTP client of a caller, the model server behind the proxy, and a user of its own."""
+    """The HTTP client of a caller, the model server behind the proxy, and the test's own user."""
 
     http: httpx.AsyncClient
     upstream: Upstream
@@ -43,7 +43,7 @@ class Proxied:
         return answer.json()["messages"] if answer.status_code == 200 else []
 
     async def said(self, session_id: str, user: str | None = None) -> list[tuple[str, str]]:
-        """The roles and texts of a session's messages."""
+        """Return the roles and texts of a session's messages."""
         return [(message["role"], message["content"]) for message in await self.session(session_id, user)]
 
 

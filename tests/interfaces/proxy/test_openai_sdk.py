@@ -1,4 +1,4 @@
-"""The real OpenAI SDK, through the proxy and with memory of its own process."""
+"""Test the real OpenAI SDK, through the proxy and with memory in its own process."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ RESPONSE |= {"parallel_tool_calls": True, "status": "completed"}
 
 @pytest.fixture(params=["proxy", "wrapper", "wrapper with a blocking client"])
 async def sdk(proxied: Proxied, request: pytest.FixtureRequest) -> AsyncGenerator[AsyncOpenAI]:
-    """The asynchronous client of a user in session s1, with memory in one of the ways."""
+    """The asynchronous client of a user in session s1, with memory in one of both ways."""
     config = MemoryClientConfig(base_url=str(proxied.http.base_url))
     if request.param == "proxy":
         headers = {"X-Memory-User": proxied.user, "X-Memory-Session": "s1"}
@@ -42,7 +42,7 @@ async def sdk(proxied: Proxied, request: pytest.FixtureRequest) -> AsyncGenerato
             yield with_memory(plain, memory if request.param == "wrapper" else blocking, user_id=proxied.user, session_id="s1")
 
 
-async def test_completions_have_memory(proxied: Proxied, sdk: AsyncOpenAI) -> None:
+async def test_chat_completions_get_memories_and_are_stored(proxied: Proxied, sdk: AsyncOpenAI) -> None:
     memory = await proxied.remember("Ada is allergic to peanuts.")
     proxied.upstream.answers.append(chat("Peanuts."))
     raw = await sdk.chat.completions.with_raw_response.create(model="m", messages=[NUTS])
@@ -59,7 +59,7 @@ async def test_completions_have_memory(proxied: Proxied, sdk: AsyncOpenAI) -> No
     assert await proxied.said("s1") == said
 
 
-async def test_helpers_and_responses_have_memory(proxied: Proxied, sdk: AsyncOpenAI) -> None:
+async def test_stream_helpers_and_responses_api_get_memories_and_are_stored(proxied: Proxied, sdk: AsyncOpenAI) -> None:
     await proxied.remember("Ada is allergic to peanuts.")
     proxied.upstream.answers += [Answer([json.dumps(RESPONSE).encode()]), chat_stream("Again ", "peanuts.")]
     response = await sdk.responses.create(model="m", input=ASKED)
@@ -84,7 +84,7 @@ async def test_helpers_and_responses_have_memory(proxied: Proxied, sdk: AsyncOpe
     assert [text for _, text in await proxied.said("s1")] == [ASKED, *said]
 
 
-async def test_errors_and_options_of_a_call(proxied: Proxied, sdk: AsyncOpenAI) -> None:
+async def test_upstream_error_reaches_the_sdk_and_headers_disable_or_move_memory(proxied: Proxied, sdk: AsyncOpenAI) -> None:
     refusal = json.dumps({"error": {"message": "no such model", "type": "invalid_request_error", "code": "model_not_found"}}).encode()
     proxied.upstream.answers.append(Answer([refusal], status="404 Not Found", headers=[("x-request-id", "req-1")]))
     with pytest.raises(openai.NotFoundError, match="no such model") as raised:
@@ -97,7 +97,7 @@ async def test_errors_and_options_of_a_call(proxied: Proxied, sdk: AsyncOpenAI) 
     assert len(await proxied.said("s2")) == 2
 
 
-async def test_stream_that_is_left_keeps_what_was_said(proxied: Proxied, sdk: AsyncOpenAI) -> None:
+async def test_stream_closed_by_the_caller_stores_the_received_text(proxied: Proxied, sdk: AsyncOpenAI) -> None:
     go = asyncio.Semaphore(1)
     proxied.upstream.answers.append(chat_stream("Half", " an answer", go=go))
     stream = await sdk.chat.completions.create(model="m", messages=[NUTS], stream=True)
@@ -142,13 +142,13 @@ def blocking(proxied: Proxied) -> Generator[SyncMemoryClient]:
         yield memory
 
 
-async def test_blocking_client_has_memory(proxied: Proxied, blocking: SyncMemoryClient) -> None:
+async def test_blocking_client_gets_memories_and_stores_calls(proxied: Proxied, blocking: SyncMemoryClient) -> None:
     await proxied.remember("Ada is allergic to peanuts.")
     proxied.upstream.answers += [chat("Peanuts."), chat_stream("Pea", "nuts!")]
 
     def talk() -> tuple[list[str | None], list[str]]:
         client = with_memory(OpenAI(base_url=proxied.upstream.url, api_key=KEY), blocking, user_id=proxied.user, max_tokens=200)
-        gc.collect()  # the plain client is gone, and its connections must not be
+        gc.collect()  # the plain client is collected, but its connections must stay open
         whole = client.chat.completions.create(model="m", messages=[NUTS])
         more: Any = [NUTS, whole.choices[0].message, {"role": "user", "content": "Really?"}]
         with client.chat.completions.create(model="m", messages=more, stream=True) as stream:
@@ -161,7 +161,7 @@ async def test_blocking_client_has_memory(proxied: Proxied, blocking: SyncMemory
     assert [text for _, text in await proxied.said(session)] == [ASKED, "Peanuts.", "Really?", "Peanuts!"]
 
 
-async def test_calls_go_on_without_a_memory_server(proxied: Proxied) -> None:
+async def test_calls_succeed_if_the_memory_server_is_unreachable(proxied: Proxied) -> None:
     async with MemoryClient(MemoryClientConfig(base_url="http://127.0.0.1:9", timeout=2)) as nobody:
         client = with_memory(AsyncOpenAI(base_url=proxied.upstream.url, api_key=KEY), nobody, user_id="ada")
         raw = await client.chat.completions.with_raw_response.create(model="m", messages=[NUTS])

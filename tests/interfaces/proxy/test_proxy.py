@@ -1,4 +1,4 @@
-"""The proxy passes calls on byte for byte, adds what is relevant, and stores what is new."""
+"""Test that the proxy forwards calls byte for byte, adds relevant memories, and stores new messages."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from agent_memory.features.recall.service import RecallService
 from agent_memory.features.sessions.service import SessionService
 from agent_memory.foundation.core.errors import RedisUnavailable
 from agent_memory.interfaces.proxy import call_memory, relay
+from agent_memory_client.models import MAX_APPENDED_MESSAGES
+from agent_memory_client.models.llm import Conversation
 from tests.interfaces.proxy.conftest import KEY, Proxied
 from tests.interfaces.proxy.upstream import Answer, chat, chat_events, chat_stream, event
 from tests.support.waiting import wait_until
@@ -41,6 +43,7 @@ async def test_call_gets_memories_and_its_messages_are_stored(proxied: Proxied) 
 async def test_request_and_stream_pass_byte_for_byte_without_relevant_memories(proxied: Proxied) -> None:
     await proxied.remember("Ada is allergic to peanuts.", user=f"bo-{proxied.user}")
     script = chat_stream("Hel", "lo, ", "Ada. 你好")
+    script.content_type = "Text/Event-Stream; charset=utf-8"
     script.headers += [("x-request-id", "req-of-upstream"), ("openai-processing-ms", "7")]
     proxied.upstream.answers.append(script)
     body = b'{"model":"m", "stream" :true,"temperature":1.0,"messages":[{"role":"user","content":"Hi, I am \\u0041da."}]}'
@@ -58,7 +61,7 @@ async def test_request_and_stream_pass_byte_for_byte_without_relevant_memories(p
 
 
 @pytest.mark.parametrize("system", ["Be brief.", [{"type": "text", "text": "Be brief."}], None])
-async def test_context_joins_the_instructions_whatever_the_last_message_holds(proxied: Proxied, system: Any) -> None:
+async def test_memories_are_added_to_the_instructions_for_any_last_message(proxied: Proxied, system: Any) -> None:
     await proxied.remember("Ada is allergic to peanuts.")
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 5000}}
     file = {"type": "file", "file": {"filename": "nuts.pdf", "file_data": "A" * 6000}}
@@ -91,7 +94,7 @@ async def test_tool_calls_of_a_stream_are_stored(proxied: Proxied) -> None:
     assert answer["tool_calls"] == [{"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"at": "nuts"}'}}]
 
 
-async def test_responses_api_gets_memories_and_is_stored(proxied: Proxied) -> None:
+async def test_responses_api_call_gets_memories_and_is_stored(proxied: Proxied) -> None:
     await proxied.remember("Ada is allergic to peanuts.")
     said = [{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Peanuts."}]}]
     events = [
@@ -118,8 +121,14 @@ async def test_responses_api_gets_memories_and_is_stored(proxied: Proxied) -> No
         assert await proxied.said(session) == [("user", NUTS["content"]), ("assistant", "Peanuts.")]
 
 
+def test_new_messages_and_the_answer_fit_into_one_request() -> None:
+    conversation = Conversation({}, [{"role": "user", "content": f"Line {number}"} for number in range(MAX_APPENDED_MESSAGES + 5)])
+    assert len(conversation.new) == MAX_APPENDED_MESSAGES - 1
+    assert conversation.new[-1][0]["content"] == f"Line {MAX_APPENDED_MESSAGES + 4}"
+
+
 async def test_history_and_retries_are_stored_once(proxied: Proxied) -> None:
-    """Programs send the whole conversation each time, SDKs repeat what got no answer, and people repeat themselves."""
+    """Programs send the whole conversation each time, SDKs retry unanswered requests, and users repeat themselves."""
     talk: list[dict[str, Any]] = [{"role": "system", "content": "It is 9 o'clock."}]
     for question, answer in (("yes", "A"), ("yes", "B"), ("no", "C"), ("yes", "A")):
         talk.append({"role": "user", "content": question})
@@ -131,7 +140,7 @@ async def test_history_and_retries_are_stored_once(proxied: Proxied) -> None:
     assert [text for _, text in await proxied.said("s1")] == ["yes", "A", "yes", "B", "no", "C", "yes", "A"]
 
 
-async def test_answers_that_differ_are_both_stored(proxied: Proxied) -> None:
+async def test_different_answers_to_a_repeated_call_are_both_stored(proxied: Proxied) -> None:
     for answer in ("One.", "Another."):
         proxied.upstream.answers.append(chat(answer))
         await proxied.chat([NUTS], S1)
@@ -161,7 +170,7 @@ async def test_errors_of_the_upstream_pass_through_and_nothing_is_stored(proxied
     assert await proxied.said("s1") == []
 
 
-async def test_unreachable_upstream_is_a_503_to_retry(proxied: Proxied) -> None:
+async def test_unreachable_upstream_returns_503_with_retry_after(proxied: Proxied) -> None:
     proxied.upstream.answers.append(Answer([], breaks=True, status="nonsense"))
     for upstream in ("main", "none"):
         answer = await proxied.chat([NUTS], {**S1, "x-memory-upstream": upstream})
@@ -181,7 +190,7 @@ async def test_long_answer_passes_through_without_being_stored(proxied: Proxied,
     assert await proxied.said("s1") == [("user", NUTS["content"])]
 
 
-async def test_opting_out_passes_the_call_on_unchanged(proxied: Proxied) -> None:
+async def test_opted_out_call_passes_unchanged_and_is_not_stored(proxied: Proxied) -> None:
     await proxied.remember("Ada is allergic to peanuts.")
     answer = await proxied.chat([NUTS], {**S1, "x-memory": "off", "x-memory-user": ""})
     assert answer.headers["x-memory-status"] == "off"
@@ -210,7 +219,7 @@ async def test_body_names_user_and_session_unless_headers_do(proxied: Proxied) -
     assert [len(await proxied.said(session, user + proxied.user)) for session, user in places] == [2, 2, 0, 4]
 
 
-async def test_token_budget_limits_what_is_added(proxied: Proxied) -> None:
+async def test_token_budget_limits_the_added_memories(proxied: Proxied) -> None:
     for number in range(12):
         await proxied.remember(
             f"Ada is allergic to nut number {number}, which she ate in the summer of {2000 + number}.", name=f"m{number}"
@@ -220,7 +229,7 @@ async def test_token_budget_limits_what_is_added(proxied: Proxied) -> None:
     assert (await proxied.chat([NUTS], {"x-memory-tokens": "1"})).status_code == 422
 
 
-async def test_chat_goes_on_without_memory(proxied: Proxied, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_call_succeeds_if_recall_or_storage_fails(proxied: Proxied, monkeypatch: pytest.MonkeyPatch) -> None:
     async def fails(*_: Any, **__: Any) -> Any:
         raise RedisUnavailable("away")
 
@@ -238,8 +247,8 @@ async def test_chat_goes_on_without_memory(proxied: Proxied, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("leaves", [True, False])
-async def test_broken_stream_leaves_what_was_said(proxied: Proxied, leaves: bool) -> None:
-    """The caller leaves, or the upstream's connection breaks."""
+async def test_interrupted_stream_stores_the_received_text(proxied: Proxied, leaves: bool) -> None:
+    """The caller disconnects, or the upstream's connection breaks."""
     go = asyncio.Semaphore(2)
     proxied.upstream.answers.append(chat_stream("Half ", "an answer", *([" more"] if leaves else []), go=go, ends=False))
     body = {"model": "m", "messages": [NUTS], "stream": True}
@@ -267,7 +276,7 @@ async def test_broken_stream_leaves_what_was_said(proxied: Proxied, leaves: bool
         await wait_until(told, "the end of the call")
 
 
-async def test_caller_who_leaves_before_the_answer_has_said_something(proxied: Proxied) -> None:
+async def test_message_of_a_caller_that_disconnects_before_the_answer_is_stored(proxied: Proxied) -> None:
     go = asyncio.Semaphore(0)
     proxied.upstream.answers.append(Answer([b"{}"], go=go, late=True))
     task = asyncio.create_task(proxied.chat([NUTS], S1))

@@ -1,4 +1,4 @@
-"""Callers of the proxy reach only listed upstreams and their own memories, and no secret goes where it does not belong."""
+"""Test that callers of the proxy access only listed upstreams and their own memories, and that no secret leaks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ BODY = {"model": "m", "messages": [NUTS]}
 
 @pytest.fixture
 async def guarded(proxied: Proxied) -> AsyncGenerator[Proxied]:
-    """The operator's calls. `as_caller` makes those of others."""
+    """The operator's calls. `as_caller` makes calls of other callers."""
     async with httpx.AsyncClient(base_url=proxied.http.base_url, headers={"x-api-key": ADMIN}, timeout=30) as http:
         yield Proxied(http, proxied.upstream)
 
@@ -46,7 +46,7 @@ async def as_caller(guarded: Proxied, **rights: Any) -> AsyncGenerator[Proxied]:
 @pytest.mark.parametrize(
     "name", ["{ear}", "//127.0.0.1", "main@evil", "main/../x", "MAIN", "main,none", "https://api.openai.com/v1", "ma\tin", "main#", "é"]
 )
-async def test_callers_cannot_name_an_address(guarded: Proxied, name: str) -> None:
+async def test_callers_cannot_choose_an_upstream_address(guarded: Proxied, name: str) -> None:
     async with ear() as inside:
         answer = await guarded.chat([NUTS], {"x-memory-upstream": name.format(ear=inside.url)})
         assert answer.status_code == 422
@@ -59,7 +59,7 @@ async def test_callers_cannot_name_an_address(guarded: Proxied, name: str) -> No
 
 
 @pytest.mark.parametrize("path", ["/proxy/v1/files", "/proxy/v1/chat/completions/../../admin", "/proxy/v1//chat/completions", "/proxy/x"])
-async def test_only_two_paths_are_passed_on(guarded: Proxied, path: str) -> None:
+async def test_unlisted_paths_are_not_forwarded(guarded: Proxied, path: str) -> None:
     assert (await guarded.http.post(path, json=BODY)).status_code == 404
     assert guarded.upstream.received == []
 
@@ -71,7 +71,7 @@ async def test_redirects_of_the_upstream_are_not_followed(guarded: Proxied) -> N
         assert (answer.status_code, answer.headers["location"], inside.heard) == (307, inside.url, [])
 
 
-async def test_settings_list_only_plain_addresses() -> None:
+async def test_setting_accepts_only_plain_upstream_addresses() -> None:
     for text in ("x", "a=ftp://b", "a=http://user:pw@b/v1", "a=http://b/?q", "a=http://b#f", "=http://b", "a=http://b,c"):
         with pytest.raises(StartupError, match="PROXY_UPSTREAMS"):
             load_settings(PROXY_UPSTREAMS=text)
@@ -87,7 +87,7 @@ async def test_proxy_is_off_without_upstreams() -> None:
             assert "PROXY_UPSTREAMS" in answer.text
 
 
-async def test_our_key_has_its_own_header_and_never_leaves(guarded: Proxied) -> None:
+async def test_memory_server_key_has_its_own_header_and_is_never_forwarded(guarded: Proxied) -> None:
     attempts: list[dict[str, str]] = [{}, {"authorization": f"Bearer {ADMIN}"}, {"x-api-key": "wrong-key-of-nobody"}]
     attempts += [{"x-api-key": ADMIN, "authorization": f"Bearer {ADMIN}"}, {"x-api-key": ADMIN, "authorization": f"Basic x{ADMIN}"}]
     async with httpx.AsyncClient(base_url=guarded.http.base_url) as http:
@@ -99,7 +99,7 @@ async def test_our_key_has_its_own_header_and_never_leaves(guarded: Proxied) -> 
     assert ADMIN not in str(guarded.upstream.last)
 
 
-async def test_callers_reach_only_their_user_namespace_and_agent(guarded: Proxied) -> None:
+async def test_callers_access_only_their_user_namespace_and_agent(guarded: Proxied) -> None:
     await guarded.remember("Ada is allergic to peanuts.")
     await guarded.chat([NUTS], {"x-memory-session": "s1"})
     before = await guarded.said("s1")
@@ -133,7 +133,7 @@ async def test_read_only_key_stores_nothing(guarded: Proxied) -> None:
     assert await guarded.session("s1") == []
 
 
-async def test_headers_for_one_hop_and_for_us_stop_here(guarded: Proxied) -> None:
+async def test_hop_by_hop_and_internal_headers_are_not_forwarded(guarded: Proxied) -> None:
     ours = {"te": "trailers", "proxy-authorization": "Basic x", "cookie": "am=secret", "x-private": "hop", "keep-alive": "1"}
     theirs = [("connection", "x-inner"), ("x-inner", "1"), ("set-cookie", "console=evil"), ("keep-alive", "timeout=5")]
     theirs += [("x-memory-status", "added"), ("X-Memory-Ids", "forged"), ("x-outer", "1"), ("date", "long ago")]
@@ -152,7 +152,7 @@ async def test_headers_for_one_hop_and_for_us_stop_here(guarded: Proxied) -> Non
     assert guarded.upstream.last.header("cookie") is None, "no caller's cookies reach the upstream with another call"
 
 
-async def test_ids_cannot_forge_headers(guarded: Proxied) -> None:
+async def test_ids_cannot_inject_response_headers(guarded: Proxied) -> None:
     memory = {"id": "m,é: 1", "text": "Ada is allergic to peanuts.", "user_id": guarded.user}
     made = await guarded.http.post("/v1/long-term-memory/", json={"memories": [memory]}, params={"wait": 20})
     assert made.status_code == 200, made.text
@@ -175,7 +175,7 @@ async def test_ids_cannot_forge_headers(guarded: Proxied) -> None:
         (b"", 422),
     ],
 )
-async def test_bodies_that_are_no_call_are_refused(guarded: Proxied, content: bytes, status: int) -> None:
+async def test_bodies_that_are_not_json_calls_are_refused(guarded: Proxied, content: bytes, status: int) -> None:
     headers = {"content-type": "application/json", "x-memory-user": "u"}
     for path in (CHAT, RESPONSES):
         assert (await guarded.http.post(path, content=content, headers=headers)).status_code == status
@@ -198,8 +198,8 @@ ODD += [[{"type": 5}], [{"type": "function_call"}], [{"type": "function_call_out
 
 
 @pytest.mark.parametrize("odd", ODD, ids=lambda odd: json.dumps(odd)[:40])
-async def test_odd_requests_and_answers_pass_through(guarded: Proxied, odd: Any, caplog: pytest.LogCaptureFixture) -> None:
-    """The upstream decides what is wrong with them."""
+async def test_odd_requests_and_answers_are_forwarded_unchanged(guarded: Proxied, odd: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """The upstream decides what is invalid."""
     answers = [
         {"choices": odd},
         {"choices": [{"message": odd, "delta": odd}]},
@@ -218,7 +218,7 @@ async def test_odd_requests_and_answers_pass_through(guarded: Proxied, odd: Any,
     assert not [record for record in caplog.records if record.exc_info]
 
 
-async def test_key_of_the_upstream_is_neither_stored_nor_logged(guarded: Proxied, redis_url: str, caplog: pytest.LogCaptureFixture) -> None:
+async def test_upstream_key_is_neither_stored_nor_logged(guarded: Proxied, redis_url: str, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG):
         for script in (chat("Hi."), chat_stream("Hi."), Answer([b"no"], status="401 No"), Answer([], breaks=True, status="nonsense")):
             guarded.upstream.answers.append(script)
@@ -229,7 +229,7 @@ async def test_key_of_the_upstream_is_neither_stored_nor_logged(guarded: Proxied
         assert [key async for key in redis.scan_iter() if KEY.encode() in (await redis.dump(key) or b"")] == []
 
 
-async def test_too_many_calls_are_refused(guarded: Proxied, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_calls_beyond_the_limit_are_refused_and_not_stored(guarded: Proxied, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(upstreams, "MOST_CALLS", 2)
     go = asyncio.Semaphore(0)
     guarded.upstream.answers.append(chat_stream("Slow.", go=go))

@@ -1,4 +1,4 @@
-"""A killed server loses no message after its caller has seen the answer or a part of it."""
+"""Test that a killed server loses no message after its caller has received the answer or a part of it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def test_kill_in_mid_stream_loses_no_acknowledged_message(tmp_path: Path, 
                 running(tmp_path, "api", "--port", "0", warm=True, **environment) as api,
                 httpx.AsyncClient(base_url=await api.base_url(), timeout=60) as http,
             ):
-                # The kill finds the streams at different places.
+                # The kill happens at different positions of the streams.
                 upstream.answers += [
                     chat_stream("One, ", "two, ", "three.", go=asyncio.Semaphore(number % (PIECES + 1))) for number in range(STREAMS)
                 ]
@@ -69,7 +69,7 @@ async def test_kill_in_mid_stream_loses_no_acknowledged_message(tmp_path: Path, 
                 assert name not in ended or said[1:] == [("assistant", "One, two, three.")], name
 
 
-async def test_stopped_server_stores_what_was_said(tmp_path: Path, redis_url: str) -> None:
+async def test_stopped_server_stores_unfinished_streams(tmp_path: Path, redis_url: str) -> None:
     async with running_upstream() as upstream:
         environment = {
             "REDIS_URL": redis_url,

@@ -1,4 +1,4 @@
-"""Many streams at a time are whole and stored once, also if Redis refuses writes when they end."""
+"""Test that many concurrent streams are complete and stored once, even if Redis refuses writes at their end."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Stream:
 
 @asynccontextmanager
 async def refusing_writes(redis_url: str) -> AsyncGenerator[None]:
-    """Let Redis refuse all writes, and answer reads."""
+    """Let Redis refuse all writes, but answer reads."""
     async with Redis.from_url(redis_url) as operator:
         await operator.config_set("min-replicas-to-write", "1")
         try:
@@ -67,7 +67,7 @@ async def callers(proxied: Proxied) -> AsyncGenerator[httpx.AsyncClient]:
         yield http
 
 
-async def test_streams_that_end_while_redis_refuses_writes_end_when_they_are_stored(
+async def test_streams_end_only_after_storage_if_redis_refuses_writes(
     proxied: Proxied, callers: httpx.AsyncClient, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     append, refusals = SessionService.append_messages, 0
@@ -109,7 +109,7 @@ async def test_streams_that_end_while_redis_refuses_writes_end_when_they_are_sto
         assert await stream.said() == [("user", stream.question), ("assistant", texts[stream.seen])]
 
 
-async def test_caller_learns_that_an_answer_is_not_stored(
+async def test_caller_is_notified_if_an_answer_is_not_stored(
     proxied: Proxied, callers: httpx.AsyncClient, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(call_memory, "_STORE_SECONDS", 0.1)
@@ -131,7 +131,7 @@ async def test_caller_learns_that_an_answer_is_not_stored(
     *before, last = script.pieces
     assert stream.seen == b"".join(before) + NOT_STORED + last
     assert await stream.said() == [("user", NUTS["content"])]
-    # A repeated call stores what is missing.
+    # A repeated call stores the missing messages.
     proxied.upstream.answers.append(chat_stream("Half", " an answer"))
     again = Stream(proxied, callers, proxied.user, "s1")
     await again.task
@@ -139,8 +139,10 @@ async def test_caller_learns_that_an_answer_is_not_stored(
     assert await again.said() == [("user", NUTS["content"]), ("assistant", "Half an answer")]
 
 
-async def test_calls_take_turns_to_write(proxied: Proxied, callers: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    """More than a few at a time would wait for connections to Redis in vain."""
+async def test_concurrent_session_writes_of_calls_are_limited(
+    proxied: Proxied, callers: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More writes at a time would only wait for connections to Redis."""
     append, writing, most = SessionService.append_messages, 0, 0
     go = asyncio.Event()
 
@@ -166,7 +168,9 @@ async def test_calls_take_turns_to_write(proxied: Proxied, callers: httpx.AsyncC
     assert most == call_memory.WRITES_AT_ONCE
 
 
-async def test_error_of_the_upstream_in_mid_stream_passes_and_what_was_said_is_stored(proxied: Proxied, callers: httpx.AsyncClient) -> None:
+async def test_upstream_error_in_mid_stream_is_forwarded_and_the_text_before_it_is_stored(
+    proxied: Proxied, callers: httpx.AsyncClient
+) -> None:
     failure = event({"error": {"message": "the server had an error", "type": "server_error"}})
     script = chat_stream("Half", " an answer")
     script.pieces[2:] = [failure]
@@ -198,7 +202,7 @@ async def test_two_streams_in_a_session_at_once_are_both_stored(
     assert len(said) == 2 * len(set(questions)), "a repeated call stores nothing twice"
 
 
-async def test_whole_answer_waits_for_its_place_in_the_session(proxied: Proxied, redis_url: str) -> None:
+async def test_complete_answer_is_delayed_until_it_is_stored(proxied: Proxied, redis_url: str) -> None:
     go = asyncio.Semaphore(0)
     proxied.upstream.answers.append(Answer(chat("Peanuts.").pieces, go=go, late=True))
     call = asyncio.create_task(proxied.chat([NUTS], {"x-memory-session": "s1"}))

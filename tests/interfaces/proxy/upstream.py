@@ -1,4 +1,4 @@
-"""A model server that answers what a test scripts, byte for byte, and records what it gets."""
+"""A model server that returns the test's scripted answers, byte for byte, and records its requests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 @dataclass
 class Received:
-    """One request as it came."""
+    """One received request."""
 
     line: str
     headers: list[tuple[str, str]]
@@ -24,13 +24,13 @@ class Received:
         return json.loads(self.body)
 
     def header(self, name: str) -> str | None:
-        """The values of a header, joined as HTTP joins them, or None."""
+        """Return the values of a header, joined as HTTP joins them, or None."""
         return ", ".join(value for own, value in self.headers if own.lower() == name) or None
 
 
 @dataclass
 class Answer:
-    """A response: its pieces go out one by one, each when `go` has been released. A body that ends early is cut off."""
+    """A response: its pieces are sent one by one, each after a release of `go`. The server cuts off a body that ends early."""
 
     pieces: list[bytes]
     content_type: str = "application/json"
@@ -46,10 +46,10 @@ class Answer:
 class Upstream:
     url: str = ""
     answers: list[Answer] = field(default_factory=list[Answer])
-    """The next answers. Without one: what `chat` says."""
+    """The next answers. By default, the server returns `chat()`."""
     received: list[Received] = field(default_factory=list[Received])
     left: int = 0
-    """How many callers left before the end of their answer."""
+    """Number of callers that left before the end of their answer."""
 
     @property
     def last(self) -> Received:
@@ -87,7 +87,7 @@ class Upstream:
         return True
 
     async def _released(self, go: asyncio.Semaphore, reader: asyncio.StreamReader) -> bool:
-        """Wait until the test lets the next piece go. False if the caller left."""
+        """Wait until the test releases the next piece. Return False if the caller left."""
         released, left = asyncio.create_task(go.acquire()), asyncio.create_task(reader.read(1))
         await asyncio.wait((released, left), return_when=asyncio.FIRST_COMPLETED)
         is_left = left.done()
@@ -109,14 +109,14 @@ async def running_upstream() -> AsyncGenerator[Upstream]:
 
 
 def chat(text: str, **more: Any) -> Answer:
-    """A chat completion."""
+    """Return a chat completion."""
     message = {"role": "assistant", "content": text, **more}
     choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
     return Answer([json.dumps({"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}).encode()])
 
 
 def chat_stream(*texts: str, go: asyncio.Semaphore | None = None, ends: bool = True) -> Answer:
-    """A chat completion as events, one for each text."""
+    """Return a chat completion as events, one for each text."""
     deltas: list[dict[str, Any]] = [{"role": "assistant", "content": text} for text in texts]
     return chat_events(*deltas, go=go, ends=ends)
 

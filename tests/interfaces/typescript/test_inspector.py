@@ -1,4 +1,4 @@
-"""List and call everything with MCP Inspector: over HTTP in both eras of the protocol, and over stdio."""
+"""List and call tools, resources and prompts with MCP Inspector: over HTTP in both eras of the protocol, and over stdio."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ CLI = FOLDER / "node_modules" / "@modelcontextprotocol" / "inspector" / "clients
 
 
 @pytest.mark.parametrize("way", ["legacy", "modern", "stdio"])
-async def test_inspector_lists_and_calls_everything(server_url: str, redis_url: str, way: str, node: Path, tmp_path: Path) -> None:
+async def test_mcp_inspector_lists_and_calls_tools_resources_and_prompts(
+    server_url: str, redis_url: str, way: str, node: Path, tmp_path: Path
+) -> None:
     if not CLI.exists():
         pytest.skip("MCP Inspector is not installed: scripts/tests.sh typescript does that")
     if way == "stdio":

@@ -1,4 +1,4 @@
-"""The Vercel AI SDK with memory by a changed base URL."""
+"""Test the Vercel AI SDK with memory through a changed base URL."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ console.log(JSON.stringify([first.text, text, headersOfAnswer["x-memory-status"]
 """
 
 
-async def test_vercel_ai_sdk_through_the_proxy_has_memory(
+async def test_vercel_ai_sdk_calls_through_the_proxy_get_memories(
     node: Path, make_settings: Callable[..., Settings], redis_url: str, running_lookalike: Lookalike
 ) -> None:
     running_lookalike.forget()

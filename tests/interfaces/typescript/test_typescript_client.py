@@ -36,7 +36,7 @@ async def test_package_contains_only_build_output_and_readme(project: Project) -
     assert names == {"README.md", "package.json", *(f"dist/{module}{end}" for module in modules for end in (".js", ".d.ts"))}
 
 
-async def test_strict_typescript_program_uses_the_package(project: Project, server_url: str) -> None:
+async def test_strict_typescript_program_compiles_and_runs_with_the_package(project: Project, server_url: str) -> None:
     program = f"""
 import {{ MemoryClient, MemoryNotFoundError, type Session }} from "agent-memory-client";
 
@@ -73,7 +73,7 @@ def test_lock_has_hashes_and_no_hosts() -> None:
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=map(str, PROGRAMS))
-async def test_docs_program_runs(program: Block, project: Project, server_url: str, running_lookalike: Lookalike) -> None:
+async def test_typescript_program_of_the_docs_runs(program: Block, project: Project, server_url: str, running_lookalike: Lookalike) -> None:
     file = project.write(f"page-{program.page.stem}-{program.line}", program.text.replace(BASE_URL, server_url))
     printed = await run(project.node, file, OPENAI_BASE_URL=running_lookalike.url, OPENAI_API_KEY="sk-test-0000")
     assert printed.strip(), "an example shows something"
@@ -81,7 +81,7 @@ async def test_docs_program_runs(program: Block, project: Project, server_url: s
         assert "I keep bees in Oslo." in printed, "the look-alike says what its system message holds"
 
 
-async def test_docs_programs_pass_type_check(project: Project) -> None:
+async def test_typescript_programs_of_the_docs_pass_the_type_check(project: Project) -> None:
     files = [project.write(f"types-{program.page.stem}-{program.line}", program.text) for program in PROGRAMS]
-    # Of the SDK's own types some need packages that it does not bring.
+    # Some of the SDK's own types need packages that it does not install.
     await project.check(*files, options=["--skipLibCheck"])

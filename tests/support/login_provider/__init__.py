@@ -1,4 +1,4 @@
-"""An OpenID Connect provider over HTTP on loopback: its user is always logged in, so it sends browsers back at once."""
+"""An OpenID Connect provider over HTTP on loopback: its user is always logged in, so it redirects browsers at once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _KEY = rsa.generate_private_key(65537, 2048)
 
 @dataclass
 class LoginProvider:
-    """`identity` and `access` change the claims of the tokens that it signs (None omits one), `answer` what it adds to its redirect."""
+    """`identity` and `access` change the claims of the signed tokens (None omits one). `answer` adds parameters to the redirect."""
 
     issuer: str = ""
     public_url: str = ""
@@ -41,7 +41,7 @@ class LoginProvider:
     logins: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
     """The parameters of each login, by its code. A code remains valid, so that the console itself must refuse to use it twice."""
     redeemed: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
-    """The forms that the token endpoint got."""
+    """The forms sent to the token endpoint."""
     tokens: list[str] = field(default_factory=list[str])
 
     @property

@@ -1,4 +1,4 @@
-"""What the look-alike answers when nothing is wrong: deterministic vectors, summaries and facts (pure)."""
+"""Generate the look-alike's answers without faults: deterministic vectors, summaries and facts (pure)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SUMMARY = re.compile(r"<(summary-\w+)>\n(.*?)\n</\1>", re.DOTALL)
 
 
 def stems(text: str) -> list[str]:
-    """Lower-case words without stop words and without the commonest endings."""
+    """Return lower-case words without stop words and without the commonest endings."""
     words = [word for word in _WORD.findall(text.lower()) if word not in STOP]
     return [re.sub(r"(ing|ed|es|s)$", "", word) if len(word) > 4 else word for word in words]
 
@@ -36,7 +36,7 @@ def _place(stem: str) -> tuple[int, float]:
 
 
 def embed(text: str, dimensions: int) -> NDArray[np.float32]:
-    """A unit vector: a hashed bag of stems, so that texts with words in common are near each other."""
+    """Return a unit vector: a hashed bag of stems, so that texts with shared words are near each other."""
     vector = np.zeros(dimensions, dtype=np.float32)
     for stem in stems(text) or ["(blank)"]:
         index, sign = _place(stem)
@@ -48,7 +48,7 @@ def embed(text: str, dimensions: int) -> NDArray[np.float32]:
 
 
 def chat_answer(body: dict[str, Any]) -> str:
-    """The text of the answer to a chat request: by its words the same pairs, facts, a summary, or else an echo."""
+    """Return the answer to a chat request. Its words select pairs, facts, a summary, or an echo."""
     messages = [(str(message.get("role")), _text(message.get("content"))) for message in body.get("messages", [])]
     prompt = "\n".join(text for _, text in messages)
     shape = body.get("response_format") or {}
@@ -82,7 +82,7 @@ def _text(content: Any) -> str:
 
 
 def _lines(prompt: str) -> list[dict[str, Any]]:
-    """The messages that our prompts show as one JSON object per line, without those of the context."""
+    """Return the messages that our prompts show as one JSON object per line, without those of the context."""
     found: list[dict[str, Any]] = []
     for line in _LINE.findall(_CONTEXT.sub("", prompt)):
         try:
@@ -109,7 +109,7 @@ def _facts(prompt: str, messages: list[tuple[str, str]]) -> list[dict[str, Any]]
 
 
 def _decisions(prompt: str) -> list[dict[str, Any]]:
-    """A new note in the words of a near one says nothing new; any other is added."""
+    """Return decisions: NONE for a note with the same words as a near one, ADD for any other."""
     kept = {line["k"]: stems(line["text"]) for line in map(json.loads, _KEPT.findall(prompt))}
     decisions: list[dict[str, Any]] = []
     for note in map(json.loads, _LINE.findall(prompt)):
@@ -127,7 +127,7 @@ def _summary(prompt: str, messages: list[tuple[str, str]]) -> str:
 
 
 def _filled(schema: Any, value: Any, root: Any) -> Any:
-    """`value` completed to what `schema` requires: unknown properties get the plainest value of their type."""
+    """Complete `value` to what `schema` requires: unknown properties get the plainest value of their type."""
     if "$ref" in schema:
         return _filled(root["$defs"][schema["$ref"].rsplit("/", 1)[-1]], value, root)
     options = schema.get("anyOf")

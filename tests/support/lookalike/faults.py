@@ -1,4 +1,4 @@
-"""The faults of the look-alike, and for how many calls they last."""
+"""Queue the faults of the look-alike, each with its number of calls."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CHAT = frozenset(
     }
 )
 EMBEDDINGS = frozenset({"wrong_dimension", "nan", "zero", "short_batch", "shuffled", "ragged"})
-# These are what the server cannot do, until they are cleared; the others are queued and happen one after the other.
+# The server lacks these features until they are cleared; the other faults are queued and occur one after the other.
 REJECTS = frozenset(
     {
         "reject_json_schema",

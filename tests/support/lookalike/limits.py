@@ -1,4 +1,4 @@
-"""A context that the look-alike keeps to, and how servers refuse what has no room in it and tell how large it is (pure)."""
+"""Simulate a limited context: how servers refuse a prompt that does not fit, and report their limit (pure)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Refusal = tuple[int, Any]
 
 
 def tokens_of(text: str) -> int:
-    """How the look-alike counts: words by pieces of five letters, marks one by one. No other tokenizer counts exactly so."""
+    """Count tokens as the look-alike does: words by pieces of five letters, marks one by one. No other tokenizer gives equal counts."""
     return len(_TOKEN.findall(text))
 
 
@@ -143,26 +143,26 @@ REFUSALS: dict[str, Callable[[int, int, int], Refusal]] = {
     "github models": lambda limit, sent, _: _error(f"Request body too large for gpt-4o model. Max size: {limit} tokens.", 413),
     "a proxy": lambda limit, sent, _: (413, "<html><head><title>413 Request Entity Too Large</title></head></html>"),
 }
-# Which refuse a prompt that has room when the answer that is asked for has none; the others cut the answer off.
+# These servers refuse a prompt that fits if the requested answer does not fit; the others cut the answer off.
 COUNT_THE_ANSWER = frozenset({"vllm", "tgi"})
-# What these say names no limit, or nothing that could be told from any other number.
+# These errors name no limit, or a number that could mean anything.
 NAME_NO_LIMIT = frozenset({"llama.cpp of old", "openai, of late", "groq", "bedrock", "minimax", "a proxy"})
 
 
 @dataclass
 class Context:
-    """How many tokens the look-alike takes (None: any number), how it refuses more, and whose ways of telling it knows."""
+    """The look-alike's context size in tokens (None: unlimited), the form of its refusals, and how it reports its limit."""
 
     tokens: int | None = None
     wording: str = "llama.cpp"
     tells: str | None = None
     refused: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    """The requests that were refused, as they came."""
+    """The refused requests, as received."""
     asked: list[str] = field(default_factory=list[str])
-    """The paths at which it was asked for what it tells."""
+    """The paths at which clients asked for the limit."""
 
     def told(self, path: str) -> Any:
-        """What a path tells by the ways of `tells`, None when there is nothing."""
+        """Return the report of a path in the forms of `tells`, or None if it reports nothing."""
         self.asked.append(path)
         limit = self.tokens
         plain: dict[str, Any] = {"id": "any-name", "object": "model", "created": 1, "owned_by": "tests"}
@@ -187,7 +187,7 @@ class Context:
         return answers.get((self.tells, path))
 
     def refusal(self, body: dict[str, Any]) -> Refusal | None:
-        """The answer to a request that has no room."""
+        """Return the answer to a request that does not fit."""
         bound = int(body.get("max_tokens") or body.get("max_completion_tokens") or 0)
         sent = self.sent(body)
         counted = sent + (bound if self.wording in COUNT_THE_ANSWER else 0)
@@ -198,11 +198,11 @@ class Context:
 
     @staticmethod
     def sent(body: dict[str, Any]) -> int:
-        """The tokens of a request."""
+        """Return the tokens of a request."""
         return sum(tokens_of(str(message.get("content"))) + 4 for message in body.get("messages", []))
 
     def cut(self, body: dict[str, Any], answer: str) -> tuple[str, bool]:
-        """The answer as far as it has room, and whether it was cut off."""
+        """Return the part of the answer that fits, and whether it was cut off."""
         room = None if self.tokens is None else self.tokens - self.sent(body)
         if room is None or tokens_of(answer) <= room:
             return answer, False

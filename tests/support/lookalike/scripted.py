@@ -1,4 +1,4 @@
-"""A model whose answers are written down beforehand: by what was said for facts, by what they say for decisions."""
+"""Script a model's answers: message texts select facts, fact texts select decisions."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _SUMMARY = re.compile(r"<(summary-\w+)>\n(.*?)\n</\1>", re.DOTALL)
 
 @dataclass
 class Scripted:
-    """What the look-alike answers instead of its own inventions. Everything is found by texts that stand in the prompt.
+    """Scripted answers of the look-alike, selected by texts in the prompt.
 
-    `facts`: by the text of a message, the facts that are given when it is among the new ones; each names in `from` the messages that it
-    cites (default: that one). `decisions`: by the text of a new fact, its action and the texts of the kept ones that it is about (default:
-    ADD). `raw`: by a text in the prompt, the whole answer, word for word. `calls`: by a text in the last message, the
-    calls of tools (name, arguments) that are made. `silent` answers no facts for messages that are not scripted.
+    `facts` maps the text of a new message to its facts; each names its cited messages in `from` (default: that message).
+    `decisions` maps the text of a new fact to its action and the texts of the affected facts (default: ADD).
+    `raw` maps a text in the prompt to the whole answer. `calls` maps a text in the last message to tool calls (name, arguments).
+    `silent` returns no facts for unscripted messages.
     """
 
     facts: dict[str, list[dict[str, Any]]] = field(default_factory=dict)

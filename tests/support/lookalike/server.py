@@ -1,4 +1,4 @@
-"""The look-alike's HTTP server: FastAPI and uvicorn in a thread, on loopback."""
+"""Run the look-alike's HTTP server: FastAPI and uvicorn in a thread, on loopback."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MODEL_DIMENSIONS = {"text-embedding-3-large": 3072, "text-embedding-3-small": 15
 
 @dataclass(frozen=True)
 class Recorded:
-    """One request as it came."""
+    """One received request."""
 
     endpoint: str
     body: dict[str, Any]
@@ -40,19 +40,19 @@ class Recorded:
 
 @dataclass
 class Lookalike:
-    """A model server for tests. `url` is its OPENAI_BASE_URL; it keeps its port over stop and restart."""
+    """A model server for tests. `url` is its OPENAI_BASE_URL; it keeps its port after a stop and restart."""
 
     dimensions: int = 1536
     port: int = 0
     retry_after: str | None = "7"
     latency_seconds: float = 0.0
     token_seconds: float = 0.0
-    """How long each piece of a streamed answer takes."""
+    """Seconds before each piece of a streamed answer."""
     read_seconds_per_token: float = 0.0
-    """How long a prompt's token takes before the first piece of the answer."""
+    """Seconds for each token of a prompt before the first piece of the answer."""
     max_input_chars: int = 2000
     refused: tuple[str, str] | None = None
-    """An embedding model, and a word that it refuses in every text."""
+    """An embedding model, and a word that makes it refuse a text."""
     calls: Counter[str] = field(default_factory=Counter)
     requests: list[Recorded] = field(default_factory=list)
     script: Script = field(default_factory=Script)
@@ -67,7 +67,7 @@ class Lookalike:
         return f"http://127.0.0.1:{self.port}/v1"
 
     def start(self) -> Lookalike:
-        """Listens; returns when it does."""
+        """Start the server; return when it listens."""
         listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", self.port))
@@ -84,7 +84,7 @@ class Lookalike:
         return self
 
     def stop(self) -> None:
-        """Closes the listener and every connection: from now on connections are refused. May be called twice."""
+        """Close the listener and every connection: the server refuses new ones. May be called twice."""
         if self._server is not None and self._thread is not None:
             self._server.should_exit = True
             self._server.force_exit = True
@@ -92,12 +92,12 @@ class Lookalike:
         self._server = self._thread = None
 
     def restart(self) -> Lookalike:
-        """Stops, and listens on the same port again."""
+        """Stop, and listen on the same port again."""
         self.stop()
         return self.start()
 
     def set_fault(self, kind: str | None, times: int | None = None, endpoint: str | None = None) -> None:
-        """Adds a fault (see faults.py) for the next `times` calls; None clears all of them. `down` stops the server until `restart`."""
+        """Add a fault (see faults.py) for the next `times` calls; None clears all faults. `down` stops the server until `restart`."""
         if kind is None:
             self.script.clear()
         elif kind == "down":
@@ -107,11 +107,11 @@ class Lookalike:
 
     @property
     def running(self) -> bool:
-        """Whether it answers: a test may have taken it down."""
+        """True if the server runs; a test may have stopped it."""
         return self._thread is not None
 
     def forget(self) -> None:
-        """Clears faults, scripted answers, the limit of the context, counters and recorded requests."""
+        """Clear faults, scripted answers, the context limit, counters and recorded requests."""
         self.script.clear()
         self.scripted = Scripted()
         self.context = Context()
@@ -121,13 +121,13 @@ class Lookalike:
         self.requests.clear()
 
     async def wait_for_call(self, endpoint: str, count: int = 1, seconds: float = 10) -> None:
-        """Returns when `count` calls have arrived."""
+        """Return when `count` calls have arrived."""
         async with asyncio.timeout(seconds):
             while self.calls[endpoint] < count:  # noqa: ASYNC110 - the counter belongs to another thread
                 await asyncio.sleep(0.005)
 
     def bodies(self, endpoint: str) -> list[dict[str, Any]]:
-        """The recorded requests' bodies of "chat", "embeddings" or "rerank"."""
+        """Return the bodies of recorded requests to "chat", "embeddings" or "rerank"."""
         return [request.body for request in self.requests if request.endpoint == endpoint]
 
 
@@ -272,7 +272,7 @@ def _embedding_refusal(state: Lookalike, body: dict[str, Any], texts: list[str])
 
 
 def _rerank(body: dict[str, Any], fault: str | None) -> Response:
-    """Longer texts are better, whatever is asked."""
+    """Score longer texts higher, for any query."""
     scores = [float(len(text)) for text in body["documents"]]
     if fault == "nan":
         scores[-1] = float("nan")
@@ -335,7 +335,7 @@ def _event(value: dict[str, Any]) -> bytes:
 
 
 def _faulty_message(text: str, fault: str | None) -> tuple[dict[str, Any], bool]:
-    """The message that answers, spoilt as a fault has it, and whether it breaks off for its length."""
+    """Return the message of the answer, damaged as a fault requires, and whether it was cut off for its length."""
     half = text[: max(1, len(text) // 2)]
     contents: dict[str | None, Any] = {
         "garbage": "{ this is not: JSON ]",
@@ -360,7 +360,7 @@ def _chat_refusal(state: Lookalike, body: dict[str, Any]) -> Response | None:
         if name in body and state.script.rejects(f"reject_{name}"):
             return _error(400, f"Unsupported parameter: '{name}' is not supported by this server.")
     if state.script.rejects("reject_pictures") and '"image_url"' in json.dumps(body["messages"]):
-        return _error(500, "image input is not supported")  # llama.cpp's status, though a retry does not help
+        return _error(500, "image input is not supported")  # llama.cpp's status, although a retry does not help
     kind = (body.get("response_format") or {}).get("type")
     if kind == "json_schema" and (state.script.rejects("reject_json_schema") or state.script.rejects("reject_response_format")):
         return _error(400, "Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model.")

@@ -1,4 +1,4 @@
-"""The server's `.lua` files."""
+"""Find the server's `.lua` files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every server imports, compiles and reads at its start: the process that `warm` forks has it already."""
+"""Import, compile and read at once what every server needs at its start, so that forks of `warm` have it already."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The text fields of a JSON schema, each with the least value that a text can be put into: what a walk over all of an API sends."""
+"""Find the text fields of a JSON schema, each with the smallest value that can contain a text, for a walk over a whole API."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ _NO_TEXT = ("enum", "const", "format", "pattern")
 
 @dataclass(frozen=True)
 class TextField:
-    """A field that takes any text of at most `most` characters (None: the schema names no limit)."""
+    """A field that accepts any text of at most `most` characters (None: the schema has no limit)."""
 
     path: str
     most: int | None
     build: Callable[[str], Any]
-    """Returns the least value of the whole schema that holds a text in this field."""
+    """Returns the smallest value of the whole schema with a text in this field."""
     schema: str = ""
-    """The name of the innermost schema with a name."""
+    """The name of the innermost named schema."""
 
 
 class SchemaWalk:
-    """Reads schemas. `values` are what properties of these names hold where something must be said; `root` holds what `$ref`s name."""
+    """Reads schemas. `values` are contents of properties by name; `root` contains the targets of `$ref`s."""
 
     def __init__(self, root: Any, values: Mapping[str, Any]) -> None:
         self._root = root
         self._values = values
 
     def text_fields(self, schema: Any) -> list[TextField]:
-        """The text fields of a schema, each once."""
+        """Yield the text fields of a schema, each once."""
         return list({field.path: field for field in self._fields(schema, "", ())}.values())
 
     def least(self, schema: Any, name: str = "", depth: int = 0) -> Any:
-        """The least value: what is required, and of known names what `values` says."""
+        """Return the smallest value: required properties, and for known names the contents of `values`."""
         schema = self._resolved(schema)
         kind = _type_of(schema)
         if name in self._values and kind in (None, "string"):
@@ -45,7 +45,7 @@ class SchemaWalk:
             return self.least(options[0], name, depth)
         if kind == "object":
             properties = schema.get("properties", {})
-            # What tells the kind of a value has a default, and must be said all the same.
+            # The discriminator of a value has a default, but must be present.
             kinds = (name for name, part in properties.items() if "const" in part or name == "user_id")
             wanted = dict.fromkeys([*schema.get("required", ()), *kinds])
             return {part: self.least(properties.get(part, {}), part, depth + 1) for part in wanted if depth < _DEEPEST}
@@ -63,7 +63,7 @@ class SchemaWalk:
         return schema
 
     def _fields(self, schema: Any, path: str, within: tuple[str, ...]) -> Iterator[TextField]:
-        """`within` are the named schemas around this one: of a schema that holds itself (conditions) the first level is enough."""
+        """`within` are the enclosing named schemas: of a schema that contains itself (conditions), the first level is enough."""
         if (name := schema.get("$ref")) is not None:
             if name in within:
                 return

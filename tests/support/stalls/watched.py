@@ -1,4 +1,4 @@
-"""A server beside a test that says what held its event loop: see `watched_server`."""
+"""Run a server beside a test, and report what blocked its event loop: see `watched_server`."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from tests.support.heartbeat import reference_seconds
 from tests.support.processes import Running
 from tests.support.waiting import wait_until
 
-# Of the CPU of the loop's thread. A health check needs some turns of the loop.
+# CPU time of the loop's thread. A health check needs some turns of the loop.
 _MOST_SECONDS = 0.25
 
 
 class Held(NamedTuple):
-    """The longest turn of the loop since the last look, where that was, and whether work waits."""
+    """The longest turn of the loop since the last request, its location, and whether work is pending."""
 
     seconds: float
     where: str
@@ -32,7 +32,7 @@ class Held(NamedTuple):
 
 @dataclass
 class Watched:
-    """A server that measures its event loop, and what held it for too long."""
+    """A server that measures its event loop, and the turns that took too long."""
 
     client: httpx.AsyncClient
     bound: float
@@ -41,20 +41,20 @@ class Watched:
     _sent: httpx.Request | None = None
 
     async def send(self, what: str, request: httpx.Request) -> httpx.Response:
-        """Sends a request and notes how long it held the loop."""
+        """Send a request and record how long it blocked the loop."""
         self._sent = request
         answer = await self.client.send(request)
         await self._note(what, self._look)
         return answer
 
     async def rest(self, what: str) -> None:
-        """Waits until workers have done everything, and notes how long they held the loop."""
+        """Wait until workers have done all work, and record how long they blocked the loop."""
         await self._note(f"a worker after {what}", self._rested)
 
     async def _note(self, what: str, look: Callable[[], Awaitable[Held]]) -> None:
-        """Notes what held the loop for long.
+        """Record what blocked the loop for long.
 
-        Where a core does other work at times, one turn may take half as much CPU again: what is just above the bound is sent again.
+        If a core is shared, one turn may take half as much CPU again. So a request just above the limit is sent again.
         """
         held = await look()
         for _ in range(2):
@@ -84,9 +84,9 @@ class Watched:
 
 @asynccontextmanager
 async def watched_server(redis_url: str, folder: Path, **settings: str) -> AsyncGenerator[tuple[httpx.AsyncClient, float]]:
-    """A client of a server in a process of its own, and the seconds that one turn of its loop may take.
+    """A client of a server in a separate process, and the allowed seconds of one turn of its loop.
 
-    They grow with what this machine needs for a plain loop over a megabyte. `WATCHED_WORKER=no` leaves out the worker.
+    The limit scales with this machine's time for a plain loop over a megabyte. `WATCHED_WORKER=no` omits the worker.
     """
     bound = _MOST_SECONDS * max(1.0, await asyncio.to_thread(reference_seconds) / 0.05)
     environment = clean_environment(

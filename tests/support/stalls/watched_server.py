@@ -1,8 +1,8 @@
-"""API and worker in one process, as `agent-memory serve` runs them, that says how long its event loop was held.
+"""Run API and worker in one process, as `agent-memory serve` does, and report how long the event loop was blocked.
 
-`GET /held` answers the longest time since it was asked last, in seconds of CPU, so that a busy machine adds none: `loop`, of the thread
-of the event loop alone; `process`, of all threads, which also counts whoever keeps the interpreter's lock; where that was; with `?work`
-the work that waits; and the tasks that have run.
+`GET /held` returns the longest times since the last such request, in CPU seconds, so that a busy machine adds none. `loop` is the time of
+the event loop's thread alone. `process` covers all threads, including any that holds the interpreter's lock. The response also names the
+location, the tasks that have run, and with `?work` the pending work.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _SAMPLE_SECONDS = 0.04
 
 
 class LoopWatch:
-    """Measures the event loop that `run` runs in."""
+    """Measures the event loop that runs `run`."""
 
     def __init__(self) -> None:
         self.loop = self.process = 0.0
@@ -51,7 +51,7 @@ class LoopWatch:
         threading.Thread(target=self._sample, daemon=True).start()
 
     async def run(self) -> None:
-        """Beats until it is canceled."""
+        """Measure turns until canceled."""
         thread, process = time.thread_time(), time.process_time()
         while True:
             self._beat_at, self._seen = time.monotonic(), ""
@@ -62,7 +62,7 @@ class LoopWatch:
             thread, process = time.thread_time(), time.process_time()
 
     def forget(self) -> None:
-        """Begins anew."""
+        """Reset the measurement."""
         self.loop = self.process = 0.0
         self.where = ""
 
@@ -75,7 +75,7 @@ class LoopWatch:
 
 
 def counting_tasks() -> Counter[str]:
-    """Counts the tasks that workers run from now on."""
+    """Count the tasks that workers run from now on."""
     done: Counter[str] = Counter()
     for name in TaskName:
         setattr(Tasks, name.value, _counting(getattr(Tasks, name.value), name.value, done))
@@ -92,7 +92,7 @@ def _counting(task: Callable[..., Any], name: str, done: Counter[str]) -> Callab
 
 
 async def main() -> None:
-    """Serves until stdin ends."""
+    """Serve until stdin ends."""
     settings = load_settings()
     configure_logging(settings.server)
     await asyncio.to_thread(compile_phrases)

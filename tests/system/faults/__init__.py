@@ -1,1 +1,1 @@
-"""The fault harness: the real processes under load while they are killed, stopped and cut off, and a checker that reads Redis alone."""
+"""The fault harness: real processes under load are killed, stopped and disconnected; a checker reads Redis alone."""

@@ -1,4 +1,4 @@
-"""`python -m tests.system.faults --seconds 60 --seed 7`: one run of the fault harness; exit code 1 when a promise was broken."""
+"""Run the fault harness once: `python -m tests.system.faults --seconds 60 --seed 7`; exit code 1 for a broken guarantee."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ import uvloop
 
 from tests.system.faults.run import Plan, run, show
 
-# Faults that are drawn until one kind was drawn once, with room for bad luck.
+# Draws after which each kind of fault has almost certainly occurred once.
 _OF_EACH_KIND = 8
 
 
 def main() -> int:
-    """Runs, prints the figures, and keeps the folder (journal, logs, Redis' data) when something was wrong."""
+    """Run, print the figures, and keep the folder (journal, logs, Redis' data) after a failure."""
     parser = argparse.ArgumentParser(prog="python -m tests.system.faults", description=__doc__)
     parser.add_argument(
         "--seconds", type=float, default=0, help="how long faults are injected under load (60, with kills as long as it takes)"

@@ -1,4 +1,4 @@
-"""More of the load: repetitions under Idempotency-Keys, and users and sessions that are erased."""
+"""More actors of the load: repetitions under Idempotency-Keys, and erasures of users and sessions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.system.faults.workload import Actor, Client, Figures, Reply, SessionA
 
 
 class KeyedActor(Actor):
-    """Owns one session and writes messages without ids, each request under an Idempotency-Key that it repeats as it likes."""
+    """Owns one session and writes messages without ids, each request under an Idempotency-Key that it repeats at random."""
 
     def __init__(self, name: str, seed: str, client: Client, journal: Journal, figures: Figures) -> None:
         super().__init__(name, seed, client, journal, figures)
@@ -20,7 +20,7 @@ class KeyedActor(Actor):
 
     async def act(self) -> None:
         said = [("user", self.text(self.fresh("q"))) for _ in range(self.rng.choice((1, 1, 2)))]
-        # Saying the same twice in one request is no repetition.
+        # The same text twice in one request is not a repetition.
         said += said[:1] if self.rng.random() < 0.1 else []
         op = self.journal.intend("keyed_append", f"{self.session}\n\n{self.name}", said=said)
         body = {
@@ -42,7 +42,7 @@ class KeyedActor(Actor):
                 self.saw(f"another request under {headers} was answered {other.status}")
 
     async def _until_done(self, body: dict[str, Any], headers: dict[str, str]) -> Reply:
-        """409 says that an earlier try is under way, or died less than its deadline ago."""
+        """409 means that an earlier attempt is in progress, or died less than its deadline ago."""
         tries = 0
         while True:
             reply = await self.client.ask(self.rng, "POST", self.path, json=body, headers=headers, fine=(409,))
@@ -53,8 +53,10 @@ class KeyedActor(Actor):
 
 
 class ErasedActor(Actor):
-    """Owns a user: fills some sessions and memories, forgets some and takes that back, erases them all or one session with its memories,
-    and begins anew, also before the erasure is done. While it erases, it undoes what it forgot again and again."""
+    """Owns a user: fills sessions and memories, forgets some and undoes that, and erases the user or one session with its memories.
+
+    It starts again before the erasure is done. During an erasure, it repeats the undo of what it forgot.
+    """
 
     def __init__(self, name: str, seed: str, client: Client, journal: Journal, figures: Figures) -> None:
         super().__init__(name, seed, client, journal, figures)
@@ -62,7 +64,7 @@ class ErasedActor(Actor):
         self.sessions = [SessionActor(f"{name}e{number}", seed, client, journal, figures, user=self.user) for number in range(2)]
         self.memories: dict[str, str] = {}
         self.receipts: dict[str, str] = {}
-        """Of what is forgotten, by the memory."""
+        """Forgotten memories, by id."""
 
     async def act(self) -> None:
         session = self.rng.choice(self.sessions)
@@ -102,7 +104,7 @@ class ErasedActor(Actor):
         self.journal.outcome(op, ok=reply.ok, tries=reply.tries)
 
     async def _erase_user(self) -> None:
-        # What is ordered at once, erased later, and written between the two is of a new life.
+        # The order and the erasure happen at different times; a write between them belongs to new data.
         waits = self.rng.random() < 0.5
         ended = asyncio.Event()
         undoing = [asyncio.create_task(self._undo_beside(receipt, ended)) for receipt in self.receipts.values() if receipt]
@@ -112,7 +114,7 @@ class ErasedActor(Actor):
         self.memories, self.receipts = {}, {}
 
     async def _undo_beside(self, receipt: str, ended: asyncio.Event) -> None:
-        """Whatever it brings back before the order goes with the rest; later there is nothing to bring back."""
+        """The erasure deletes whatever an undo restores before the order; later, nothing can be restored."""
         rng = random.Random(f"{receipt}")
         last = False
         while not last:
@@ -124,7 +126,7 @@ class ErasedActor(Actor):
         await self._erase(session.path, {**session.scope, "memories": "true"}, [session], [], waits=self.rng.random() < 0.5)
 
     async def _erase(self, path: str, params: dict[str, str], sessions: list[SessionActor], memories: list[str], *, waits: bool) -> None:
-        """Until the server says that it is done, or only that it is ordered."""
+        """Wait until the erasure is done, or only until the server has accepted the order."""
         op = self.journal.intend("erase", path, sessions=[one.key for one in sessions], memories=memories)
         tries = 0
         while True:

@@ -1,4 +1,4 @@
-"""The load on memory blocks: each has one writer, who edits it on the version that it knows, so that no edit is made twice."""
+"""Load on memory blocks: each has one writer, who edits the version that it knows, so that no edit is applied twice."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class BlockActor(Actor):
         self._lines, self._before = None, []
 
     async def _edit(self, lines: list[str], body: dict[str, Any], *, method: str = "PATCH", path: str = "") -> None:
-        """An edit whose answer is lost is refused when it comes again: its version is gone. Then the block must be as it was to become."""
+        """A repeated edit after a lost response is refused: the version has changed. The block must then have the intended content."""
         op, headers = self._intend(lines), {"If-Match": self._etag}
         reply = await self.client.ask(self.rng, method, path or self._path, params=self._owner, json=body, headers=headers, fine=(412,))
         if reply.status == 412:

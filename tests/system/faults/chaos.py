@@ -1,4 +1,4 @@
-"""The faults: which, when and on whom, all drawn from the seed; and their healing."""
+"""Inject faults: the seed determines kind, time and target; heal them later."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ REDIS_KILLS = ("kill -9 redis-server", "kill -9 redis and its keeper")
 
 @dataclass
 class Chaos:
-    """Injects one fault after the other, about every `pause` seconds, until it is cancelled; then `heal`.
+    """Inject one fault after the other, about every `pause` seconds, until canceled; then `heal`.
 
-    With `kills` (of processes, of Redis) it does nothing but that, and ends when there were so many of both.
+    With `kills` (of processes, of Redis) it only kills, and ends after this many of both.
     """
 
     seed: str
@@ -68,12 +68,12 @@ class Chaos:
 
     @property
     def enough(self) -> bool:
-        """Whether there were as many kills as are wanted."""
+        """True if the requested number of kills has happened."""
         done = [sum(self.injected[name] for name in names) for names in (PROCESS_KILLS, REDIS_KILLS)]
         return done[0] >= self.kills[0] and done[1] >= self.kills[1]
 
     async def run(self) -> None:
-        """Returns when there were enough kills; never, when none are asked for."""
+        """Return after enough kills; never, if no number is requested."""
         begun = asyncio.get_running_loop().time()
         weights = {kind: weight for kind, weight in _WEIGHTS.items() if not any(self.kills) or kind.startswith("kill_")}
         while not any(self.kills) or not self.enough:
@@ -85,12 +85,12 @@ class Chaos:
                 self.log.append(f"{asyncio.get_running_loop().time() - begun:7.2f} {done}")
 
     async def heal(self) -> None:
-        """Ends every fault that lasts."""
+        """End every lasting fault."""
         for task in list(self._later):
             task.cancel()
         self.redis.heal()
         self.model.heal()
-        # What was swallowed on a connection is lost for good; a real network would reset it, too.
+        # Data that the proxy swallowed on a connection is lost; a real network would reset the connection, too.
         self.redis.cut()
         self.model.cut()
         for place in self.fleet.places.values():
@@ -100,7 +100,7 @@ class Chaos:
         await self._http.aclose()
 
     def _for(self, seconds: float, end: Callable[[], object]) -> None:
-        """Ends a fault after a while."""
+        """End a fault after a while."""
 
         async def later() -> None:
             await asyncio.sleep(seconds)

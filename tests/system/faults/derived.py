@@ -1,4 +1,4 @@
-"""What is made of memories: when all work is done, profiles and timelines are what a rebuild from the memories gives."""
+"""Check derived data: when all work is done, profiles and timelines equal a rebuild from the memories."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from redis.asyncio import Redis
 from agent_memory.foundation.storage.keyspace import Keys
 
 _PARTS = ("pf:", "tl:")
-# Moves, summaries and what waits for one say what happened, not what is.
+# Moves, summaries and pending ones record events, not state.
 _HISTORY = (":h", ":s", ":p")
-# The version of a profile goes on.
+# The version of a profile increases.
 _COUNTERS = frozenset({b"v"})
 
 
 async def order_rebuilds(url: str, owners: Iterable[dict[str, str]]) -> None:
-    """Asks an API to make the profiles and timelines of these owners (user, perhaps namespace) anew."""
+    """Request a rebuild of the profiles and timelines of these owners (user, perhaps namespace)."""
     async with httpx.AsyncClient(base_url=url, timeout=60) as http:
         for owner in owners:
             for what in ("profile", "timeline"):
@@ -26,7 +26,7 @@ async def order_rebuilds(url: str, owners: Iterable[dict[str, str]]) -> None:
 
 
 async def derived_state(client: Redis) -> dict[str, Any]:
-    """All that is stored of profiles and timelines, by key."""
+    """Return all stored profiles and timelines, by key."""
     root = Keys().root
     state: dict[str, Any] = {}
     for part in _PARTS:
@@ -43,7 +43,7 @@ async def derived_state(client: Redis) -> dict[str, Any]:
 
 
 def differences(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
-    """The keys that a rebuild changed, each with the members that only one of both states has."""
+    """Return the keys that a rebuild changed, each with the members that only one of both states has."""
     return [
         f"a rebuild changes {name}: only before {_only_in(before.get(name), after.get(name))}, only after "
         f"{_only_in(after.get(name), before.get(name))}"

@@ -1,4 +1,4 @@
-"""The processes under test: the embedded Redis, API and worker processes, and the look-alike; started, killed and stopped by their ids."""
+"""Run the processes under test: the embedded Redis, API and worker processes, and the look-alike; control them by process id."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from tests.support.waiting import wait_until
 from tests.system.faults import nursery
 from tests.system.faults.skew import library
 
-# Below the ports that kernels give to outgoing connections.
+# Below the ports that kernels assign to outgoing connections.
 _PORTS = range(22000, 30000)
-# By its path: of another checkout are the server, not what starts it.
+# By path: only the server comes from another checkout, not this helper.
 _NURSERY = Path(nursery.__file__)
 _START_SECONDS = 60.0
-# How long a supervisor waits before it starts again what ended with an error.
+# Seconds before a supervisor restarts a process that failed.
 _SUPERVISOR_SECONDS = 0.3
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 that nobody listens on."""
+    """Return a free port of 127.0.0.1."""
     for _ in range(200):
         port = random.choice(_PORTS)
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
@@ -44,7 +44,7 @@ def free_port() -> int:
 
 
 def environment(**extra: str) -> dict[str, str]:
-    """What our processes get: none of the developer's settings, and the import path of this process."""
+    """Return the environment of our processes: no developer's settings, but the import path of this process."""
     path = os.pathsep.join(dict.fromkeys([str(ROOT), *(str(Path(part).absolute()) for part in sys.path if part)]))
     ours = {"NEIGHBOURS_AFTER_SECONDS": "0.2", "BODY_TIMEOUT_SECONDS": "10", "SHUTDOWN_DRAIN_SECONDS": "0.3"}
     return clean_environment(PYTHONPATH=path, OPENBLAS_NUM_THREADS="1", **ours, **extra)
@@ -64,7 +64,7 @@ class Process:
         return not self.ended.is_set()
 
     def send(self, number: int) -> bool:
-        """Sends a signal unless it has ended."""
+        """Send a signal unless the process has ended."""
         if not self.alive:
             return False
         try:
@@ -74,7 +74,7 @@ class Process:
         return True
 
     async def end(self, number: int = signal.SIGKILL, seconds: float = 30) -> int | None:
-        """Sends a signal and waits for the end; SIGKILL after `seconds`."""
+        """Send a signal and wait for the end; send SIGKILL after `seconds`."""
         self.send(signal.SIGCONT)
         self.send(number)
         try:
@@ -87,7 +87,7 @@ class Process:
 
 
 class Nursery:
-    """The forking parent of our processes (see nursery.py)."""
+    """The parent process that forks our processes (see nursery.py)."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -96,13 +96,13 @@ class Nursery:
         self._living: dict[int, Process] = {}
         self._reading: asyncio.Task[None] | None = None
         self.codes: list[tuple[str, int]] = []
-        """Names and exit codes of all that ended, in order."""
+        """Names and exit codes of all ended processes, in order."""
         self.can_skew = False
-        """Whether processes can have wrong clocks."""
+        """True if processes can have wrong clocks."""
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[Nursery]:
-        """Starts it; at the end every process that is left is ended."""
+        """Start the nursery; end every remaining process at the end."""
         built = library(self._folder)
         self.can_skew = built is not None
         preload = {"LD_PRELOAD": str(built)} if built else {}
@@ -127,7 +127,7 @@ class Nursery:
             await self._reading
 
     async def start(self, name: str, *arguments: str, skew: int = 0, **settings: str) -> Process:
-        """Runs `agent-memory ARGUMENTS` with these settings and a clock wrong by `skew` seconds; its output goes to `<name>.log`."""
+        """Run `agent-memory ARGUMENTS` with these settings and a clock wrong by `skew` seconds; its output goes to `<name>.log`."""
         assert self._parent is not None
         assert self._parent.stdin is not None
         order = {
@@ -152,7 +152,7 @@ class Nursery:
             if "started" in said:
                 self._living[said["pid"]] = Process(said["started"], said["pid"])
                 waiting = self._started.pop(said["started"])
-                if not waiting.done():  # who asked may have been cancelled meanwhile
+                if not waiting.done():  # the waiting task may have been canceled meanwhile
                     waiting.set_result(said["pid"])
             elif "ended" in said and (process := self._living.pop(said["ended"], None)):
                 process.code = said["code"]
@@ -162,7 +162,7 @@ class Nursery:
 
 @dataclass
 class Member:
-    """A process that is to run all the time: whatever ends it, `Fleet.keep` starts it again with the same command."""
+    """A process that must always run: `Fleet.keep` restarts it with the same command after each end."""
 
     name: str
     arguments: tuple[str, ...]
@@ -172,7 +172,7 @@ class Member:
     process: Process | None = None
     starts: int = 0
     stopped: bool = False
-    """By SIGSTOP, at the moment."""
+    """Currently stopped by SIGSTOP."""
 
 
 class Fleet:
@@ -184,11 +184,11 @@ class Fleet:
         self._keeping: list[asyncio.Task[None]] = []
 
     def of(self, kind: str) -> list[Member]:
-        """The places of a command."""
+        """Return the places of a command."""
         return [place for place in self.places.values() if place.arguments[0] == kind]
 
     async def add(self, place: Member) -> None:
-        """Fills one more place."""
+        """Start a process in one more place."""
         self.places[place.name] = place
         await self._fill(place)
         self._keeping.append(asyncio.create_task(self._keep(place)))
@@ -199,7 +199,7 @@ class Fleet:
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[Fleet]:
-        """Starts all places in their order and keeps them filled; ends them at the end, Redis last."""
+        """Start all places in order and restart ended processes; at the end, stop them, Redis last."""
         try:
             for place in self.places.values():
                 await self._fill(place)
@@ -226,11 +226,11 @@ class Fleet:
             assert place.process is not None
             await place.process.ended.wait()
             if place.process.code == 1:
-                await asyncio.sleep(_SUPERVISOR_SECONDS)  # it could not start: Redis is away
+                await asyncio.sleep(_SUPERVISOR_SECONDS)  # it could not start, because Redis is down
             await self._fill(place)
 
     async def ready(self, seconds: float = _START_SECONDS) -> None:
-        """Returns when every API answers that it is ready."""
+        """Wait until every API is ready."""
         async with httpx.AsyncClient(timeout=5) as http:
             for url in self.api_urls:
 
@@ -243,7 +243,7 @@ class Fleet:
                 await wait_until(answers, f"readiness of {url}", seconds)
 
     def kill(self, place: Member, number: int = signal.SIGKILL) -> bool:
-        """Sends a signal to whatever fills the place."""
+        """Send a signal to the process in the place."""
         if place.process is None or not place.process.alive:
             return False
         if place.stopped and number in (signal.SIGTERM, signal.SIGKILL):
@@ -252,17 +252,17 @@ class Fleet:
         return place.process.send(number)
 
     def stop(self, place: Member) -> bool:
-        """SIGSTOP."""
+        """Send SIGSTOP."""
         place.stopped = self.kill(place, signal.SIGSTOP)
         return place.stopped
 
     def resume(self, place: Member) -> None:
-        """SIGCONT."""
+        """Send SIGCONT."""
         self.kill(place, signal.SIGCONT)
         place.stopped = False
 
     def kill_redis_server(self, place: Member) -> bool:
-        """Kills the redis-server below `agent-memory redis`, which starts it again."""
+        """Kill the redis-server below `agent-memory redis`, which restarts it."""
         if place.process is None or not place.process.alive:
             return False
         for pid in children(place.process.pid):
@@ -275,7 +275,7 @@ class Fleet:
 
 
 def children(pid: int) -> list[int]:
-    """The processes that `pid` started and that live."""
+    """Return the running children of `pid`."""
     found: list[int] = []
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
         try:
@@ -286,7 +286,7 @@ def children(pid: int) -> list[int]:
 
 
 async def until_listening(port: int, seconds: float = _START_SECONDS) -> None:
-    """Returns when something takes connections on `port`."""
+    """Wait until a process accepts connections on `port`."""
 
     async def listens() -> bool:
         try:
@@ -300,7 +300,7 @@ async def until_listening(port: int, seconds: float = _START_SECONDS) -> None:
 
 
 def redis_url(data_dir: Path, port: int) -> str:
-    """The URL of the Redis whose configuration stands in `data_dir`, through another port (a proxy's) if wanted."""
+    """Return the URL of the Redis configured in `data_dir`, optionally through another port (a proxy's)."""
     for line in (data_dir / "redis.conf").read_text().splitlines():
         name, _, value = line.partition(" ")
         if name == "requirepass":

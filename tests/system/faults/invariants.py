@@ -1,4 +1,4 @@
-"""The checker: reads Redis alone, through the storage layer's key layout, and compares it with the journal."""
+"""Check a store: read Redis alone, through the storage layer's key layout, and compare it with the journal."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ENDING = tuple(DueKind)
 
 
 def known_layout(prefix: str) -> re.Pattern[str]:
-    """Every key that may be left when all work is done: those that are declared, and docket's. The rest has leaked."""
+    """The keys that may exist when all work is done: the declared ones, and docket's. Any other key is a leak."""
     ours = "|".join(re.sub(r"<\w+>", "[^:]+", re.escape(name).replace("…", ".*")) for name in key_names())
     name = re.escape(prefix)
     return re.compile(rf"{name}:\{{0\}}:({ours})|\{{?{name}:agent-memory\}}?:.*")
@@ -38,14 +38,14 @@ def known_layout(prefix: str) -> re.Pattern[str]:
 
 @dataclass
 class Findings:
-    """What is wrong, by kind, and the figures of what was looked at."""
+    """The violations, by kind, and the figures of the check."""
 
     lost: list[str] = field(default_factory=list)
     duplicated: list[str] = field(default_factory=list)
     resurrected: list[str] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
     explained: list[str] = field(default_factory=list)
-    """Work that was given up, with its reason."""
+    """Dead letters, with their reasons."""
     counts: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -54,7 +54,7 @@ class Findings:
 
 
 class Checker:
-    """One look at everything. The work must be done, or what is missing counts as lost."""
+    """Check everything once. The work must be done, or missing data counts as lost."""
 
     def __init__(self, client: Redis, journal: Path, spec: VectorSpec, *, prefix: str = "am") -> None:
         self._client = client
@@ -196,7 +196,7 @@ class Checker:
         return message_identity(one.message)
 
     def _check_order(self, name: str, ids: list[str], lists: list[list[str]], context: str | None) -> None:
-        """The list must be the end of a possible one; what is missing at its begin is under the summary."""
+        """The list must be the end of a possible one; the summary covers messages missing at its beginning."""
         if any(one[len(one) - len(ids) :] == ids and (len(one) == len(ids) or context) for one in lists):
             return
         closest = lists[0]
@@ -236,9 +236,9 @@ class Checker:
             self._found.lost.append(what)
 
     async def _check_keyed(self, key: str, said: list[tuple[str, str]]) -> None:
-        """A session whose messages got their ids from the server: each once per time that it was said, in order.
+        """Check a session whose message ids the server assigned: each message once per send, in order.
 
-        What is said twice there on one day is one memory, that cites each message.
+        A text sent twice on one day is one memory, which cites each message.
         """
         session_id, _, user = key.split("\n")
         k = self._keys.session(self._keys.sid(TENANT, SessionRef(session_id, None, user)))

@@ -1,4 +1,4 @@
-"""The journal: every intent before it is tried, and whether it was acknowledged; and what must therefore stand in Redis at the end."""
+"""Write the journal: every intent before the attempt, and whether it was acknowledged. Derive the expected state of Redis."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class Journal:
         self.acknowledged = 0
 
     def intend(self, kind: str, key: str, **more: Any) -> int:
-        """Writes an intent and returns its number."""
+        """Write an intent and return its number."""
         self._next += 1
         self._write({"op": self._next, "kind": kind, "key": key, **more})
         return self._next
 
     def outcome(self, op: int, *, ok: bool, tries: int, **more: Any) -> None:
-        """Writes what became of it: acknowledged or not, after how many requests."""
+        """Write the outcome: acknowledged or not, after how many requests."""
         self.acknowledged += ok
         self._write({"op": op, "ok": ok, "tries": tries, **more})
 
@@ -40,7 +40,7 @@ class Journal:
 
 
 def read(path: Path) -> Iterator[tuple[dict[str, Any], dict[str, Any] | None]]:
-    """Intents in order, each with its outcome (None: the run ended before there was one)."""
+    """Return intents in order, each with its outcome (None: the run ended before it)."""
     intents: dict[int, dict[str, Any]] = {}
     outcomes: dict[int, dict[str, Any]] = {}
     with path.open(encoding="utf-8") as lines:
@@ -53,7 +53,7 @@ def read(path: Path) -> Iterator[tuple[dict[str, Any], dict[str, Any] | None]]:
 
 @dataclass
 class Said:
-    """A message of the workload. Its memory (word for word) and its fact each "must" be there, "may" be, or are "gone" for good."""
+    """A message of the workload. Its memory (word for word) and its fact each "must" exist, "may" exist, or are "gone" for good."""
 
     id: str
     role: str
@@ -63,14 +63,14 @@ class Said:
     fact: str = "must"
 
     def weaken(self) -> None:
-        """What was not promoted yet need not be any more."""
+        """An unpromoted message need not become a memory any more."""
         self.verbatim = "may" if self.verbatim == "must" else self.verbatim
         self.fact = "may" if self.fact == "must" else self.fact
 
 
 @dataclass
 class SessionModel:
-    """What a session must be. `lists` are the possible lists of ids (more than one after an append without an answer)."""
+    """The expected state of a session. `lists` are the possible lists of ids (more than one after an append without an answer)."""
 
     key: str
     shared: bool = False
@@ -84,16 +84,16 @@ class SessionModel:
 
 @dataclass
 class Expected:
-    """What the journal says about sessions and memories. A memory has the contents that are possible; None means: not there."""
+    """The expected sessions and memories. A memory has one of the possible contents; None means that it does not exist."""
 
     sessions: dict[str, SessionModel] = field(default_factory=dict[str, SessionModel])
     memories: dict[str, set[str | None]] = field(default_factory=dict[str, set[str | None]])
     keyed: dict[str, list[tuple[str, str]]] = field(default_factory=dict[str, list[tuple[str, str]]])
-    """Sessions whose messages got their ids from the server, under Idempotency-Keys: role and text of each in order, all acknowledged."""
+    """Sessions with server-assigned message ids, under Idempotency-Keys: role and text of each message in order, all acknowledged."""
     of_features: dict[Registration, dict[str, set[Any]]] = field(default_factory=dict[Registration, dict[str, set[Any]]])
-    """What features with a registration made, by name: the states that each may have."""
+    """Objects of registered features, by name: their possible states."""
     blocks: dict[str, set[str | None]] = field(default_factory=dict[str, set[str | None]])
-    """The texts that the block of a user may have; None: it is not there."""
+    """The possible texts of a user's block; None: the block does not exist."""
     acknowledged: int = 0
     unacknowledged: int = 0
     retried: int = 0
@@ -103,12 +103,12 @@ class Expected:
 
 
 def expected(entries: Iterable[tuple[dict[str, Any], dict[str, Any] | None]]) -> Expected:
-    """Replays a journal. Each session and each memory has one writer at a time, but for shared sessions, which only grow."""
+    """Replay a journal. Each session and each memory has one writer at a time, except shared sessions, which only grow."""
     result = Expected()
     for intent, outcome in entries:
         ok = outcome is not None and outcome["ok"]
         if outcome is not None and outcome.get("refused"):
-            continue  # the server said no: it did nothing
+            continue  # the server refused it: no effect
         result.acknowledged += ok
         result.unacknowledged += not ok
         result.retried += outcome is not None and outcome["tries"] > 1
@@ -171,7 +171,7 @@ def _delete_session(result: Expected, intent: dict[str, Any], ok: bool, _: dict[
 
 
 def _forget_memories(result: Expected, intent: dict[str, Any], ok: bool, _: dict[str, Any]) -> None:
-    """All memories of a deleted session were listed and deleted: none may be there, none may come."""
+    """All memories of a deleted session were listed and deleted: none may exist, and none may return."""
     session = result.session(intent["key"])
     for message in session.said.values() if ok else ():
         message.verbatim = message.fact = "gone"
@@ -181,7 +181,7 @@ def _delete_message_memory(result: Expected, intent: dict[str, Any], ok: bool, o
     message = result.session(intent["key"]).said[intent["message"]]
     if ok and outcome["deleted"] == 1:
         message.verbatim = "gone"
-    elif not ok or outcome["tries"] > 1:  # an earlier try may have deleted it, or have come before it was promoted
+    elif not ok or outcome["tries"] > 1:  # an earlier attempt may have deleted it, or ran before the promotion
         message.verbatim = "may" if message.verbatim == "must" else message.verbatim
 
 
@@ -213,8 +213,10 @@ def _block(result: Expected, intent: dict[str, Any], ok: bool, _: dict[str, Any]
 
 
 def _erase(result: Expected, intent: dict[str, Any], ok: bool, outcome: dict[str, Any]) -> None:
-    """Sessions went with their memories, or a user with everything, as they were when the order was acknowledged: none of it may be there
-    or come. What is written after that is of another life."""
+    """Expect the deletion of sessions with their memories, or of a user with everything, as of the acknowledgment of the order.
+
+    None of it may exist or return. A later write belongs to new data.
+    """
     if not ok:
         raise AssertionError("an erasure is tried until it is acknowledged")
     for key in intent["sessions"]:

@@ -1,4 +1,4 @@
-"""The look-alike as a process for long runs: it forgets the requests that it answered. Faults by POST /_faults."""
+"""Run the look-alike as a process for long runs: it discards the requests that it answered. Inject faults by POST /_faults."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from tests.support.lookalike import Lookalike
 
 class _Forgetful(list[object]):
     def append(self, _: object) -> None:
-        """Keeps nothing."""
+        """Discards all items."""
 
 
 def main() -> None:
-    """`python -m tests.system.faults.model_server PORT DIMENSIONS`; ends with its standard input."""
+    """Run `python -m tests.system.faults.model_server PORT DIMENSIONS`; end with stdin."""
     server = Lookalike(dimensions=int(sys.argv[2]), port=int(sys.argv[1]), retry_after="1", requests=_Forgetful())  # type: ignore[arg-type]
     server.start()
     print(server.url, flush=True)

@@ -1,7 +1,7 @@
-"""Starts our commands quickly: one process imports the server once and forks a real process for each start.
+"""Start our commands quickly: one process imports the server once and forks a real process for each start.
 
-A start costs 2.5 s of processor time otherwise, which would be most of what two cores can do while processes are killed every second.
-Requests and answers are JSON lines on stdin and stdout; forked processes end with the nursery.
+Otherwise a start costs 2.5 s of CPU, most of what two cores can do while processes are killed every second. Requests and answers are JSON
+lines on stdin and stdout; forked processes end with the nursery.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _reap() -> None:
 
 
 def _become(order: dict[str, Any], parent: int) -> None:
-    """In the child: takes over the order's environment and output, and runs the command as the shell would."""
+    """In the child: apply the order's environment and output, and run the command as the shell would."""
     from agent_memory.interfaces.cli.app import main
 
     os.setsid()
@@ -67,7 +67,7 @@ def _main() -> None:
     import agent_memory.interfaces.cli.run  # noqa: F401
     import agent_memory_worker.main  # noqa: F401
 
-    # What the driver reads is this pipe; prints of imported code must not end up there.
+    # The driver reads this pipe; imported code must not print into it.
     waker, alarm = os.pipe()
     os.set_blocking(alarm, False)
     signal.set_wakeup_fd(alarm)

@@ -1,4 +1,4 @@
-"""What stands in Redis, without what differs from one run to the next (times, fences): two runs with the same effect look the same."""
+"""Return the content of Redis without values that differ between runs (times, fences), to compare two runs."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from agent_memory.foundation.core.task_kinds import DueKind
 from tests.support.rig import Rig
 from tests.system.faults.invariants import ENDING
 
-# What the rig's `work` does by itself.
+# What the rig's `work` runs by itself.
 WORKED = (DueKind.SESSION, DueKind.EXTRACTION, DueKind.MEMORY, DueKind.FOLLOW)
-# What of hashes is the same in each run.
+# The fields of hashes that are equal in each run.
 _FIELDS = {
     "w": ("sid", "us", "ns", "mt", "ctx", "ct", "data"),
     "j": ("sid", "sq", "jb", "jp", "je"),
@@ -20,7 +20,7 @@ _FIELDS = {
 
 
 async def picture(rig: Rig) -> dict[str, Any]:
-    """Sessions, journals, memories, vectors, order, tombstones, and what is due, had failed or was given up."""
+    """Return sessions, journals, memories, vectors, order, tombstones, and due, failed and dead work."""
     client, root = rig.rt.client, rig.keys.root
     seen: dict[str, Any] = {}
     for name in sorted(await rig.raw_keys()):
@@ -29,7 +29,7 @@ async def picture(rig: Rig) -> dict[str, Any]:
         if kind in ("wake", "cfg", "ix"):
             continue
         if kind in ("h", "hv"):
-            # A version is named by its time: here by its position among the memory's.
+            # A version's name contains its time: replace it by its position among the memory's versions.
             memory = f"{kind}:{rest.partition('.')[0]}"
             position = sum(other.startswith(f"{memory}.") for other in seen)
             seen[f"{memory}.{position}"] = sorted(await client.hkeys(key))
@@ -39,7 +39,7 @@ async def picture(rig: Rig) -> dict[str, Any]:
 
 
 async def _value(rig: Rig, kind: str, rest: str, key: str) -> Any:
-    """What a key holds, as far as it is the same in each run; the kind alone where only that is."""
+    """Return the part of a key's content that is equal in each run, or else its type."""
     part = f"{kind}:{rest[-2:]}" if kind in ("w", "j") and rest[-2:] in (":m", ":i", ":l", ":o") else kind
     match part:
         case "w::m" | "j::l":
@@ -55,12 +55,12 @@ async def _value(rig: Rig, kind: str, rest: str, key: str) -> Any:
 
 
 async def texts(rig: Rig) -> list[tuple[str, str]]:
-    """Type and text of every memory, sorted."""
+    """Return type and text of every memory, sorted."""
     return sorted((str(record.memory_type), record.text) for record in await rig.stored())
 
 
 async def finished(rig: Rig, rounds: int = 60) -> None:
-    """Works, with every mark due at once whatever its lease or delay, until nothing is left to do."""
+    """Work until no work is left, with every mark due at once whatever its lease or delay."""
     for _ in range(rounds):
         for kind in ENDING:
             await rig.make_due(kind)
@@ -71,7 +71,7 @@ async def finished(rig: Rig, rounds: int = 60) -> None:
 
 
 async def waiting(rig: Rig) -> dict[str, dict[str, float]]:
-    """What waits for workers, but for what recurs."""
+    """Return the pending work of workers, without recurring work."""
     return {kind.value: marks for kind in ENDING if (marks := await rig.marks(kind))}
 
 

@@ -1,4 +1,4 @@
-"""A TCP proxy that misbehaves on demand: refuses, swallows, delays, cuts, half-closes, and loses replies to what was carried out."""
+"""A TCP proxy with faults on demand: refuses, swallows, delays, cuts, half-closes, and drops replies to executed commands."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Match = Callable[[bytes], bool]
 
 
 def anything(_: bytes) -> bool:
-    """Matches every request."""
+    """Match every request."""
     return True
 
 
@@ -29,7 +29,7 @@ class _Loss:
 
 @dataclass(eq=False)
 class _Link:
-    """One connection through the proxy. `losing` says that the reply to what was forwarded last must not arrive."""
+    """One connection through the proxy. `losing` means that the reply to the last forwarded request must not arrive."""
 
     down: asyncio.StreamWriter
     up: asyncio.StreamWriter
@@ -38,7 +38,7 @@ class _Link:
     ways: list[asyncio.Task[None]] = field(default_factory=list[asyncio.Task[None]])
 
     def abort(self) -> None:
-        """Resets both sides, whatever is still to be delivered."""
+        """Reset both sides, whatever is not yet delivered."""
         for way in self.ways:
             if way is not asyncio.current_task():
                 way.cancel()
@@ -49,18 +49,18 @@ class _Link:
 
 @dataclass
 class Proxy:
-    """Listens on `port` of 127.0.0.1 and forwards to `target`, another port there. Change its fields to make it misbehave."""
+    """Listens on `port` of 127.0.0.1 and forwards to `target`, another port there. Set its fields to inject faults."""
 
     target: int
     port: int = 0
     delay: float = 0.0
-    """Seconds that each chunk waits, in both directions. What waits when its sender goes away is never delivered."""
+    """Seconds of delay for each chunk, in both directions. A chunk whose sender disconnects meanwhile is never delivered."""
     refuse: bool = False
-    """New connections are cut at once."""
+    """Cut new connections at once."""
     swallow: bool = False
-    """Connections stand, and nothing passes."""
+    """Keep connections open, but forward nothing."""
     answer: bytes | None = None
-    """Said in the target's place to every request, which is not forwarded."""
+    """Reply to every request in the target's place, without forwarding it."""
     counts: Counter[str] = field(default_factory=Counter)
     _losses: list[_Loss] = field(default_factory=list[_Loss])
     _links: set[_Link] = field(default_factory=set[_Link])
@@ -69,7 +69,7 @@ class Proxy:
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[Proxy]:
-        """Listens while the block runs; cuts everything at its end."""
+        """Listen while the block runs; cut all connections at its end."""
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
         self.port = self._server.sockets[0].getsockname()[1]
         try:
@@ -81,19 +81,19 @@ class Proxy:
             await asyncio.gather(*self._serving, return_exceptions=True)
 
     def heal(self) -> None:
-        """Nothing is wrong any more; connections stay."""
+        """Clear all faults; connections stay open."""
         self.delay, self.refuse, self.swallow, self.answer = 0.0, False, False, None
         self._losses.clear()
 
     def cut(self) -> int:
-        """Resets all connections; returns how many there were."""
+        """Reset all connections; return their number."""
         links = list(self._links)
         for link in links:
             link.abort()
         return len(links)
 
     def half_close(self, rng: random.Random) -> None:
-        """On each connection one side stops sending while the other goes on."""
+        """On each connection one side stops sending while the other continues."""
         for link in list(self._links):
             writer = link.down if rng.random() < 0.5 else link.up
             with contextlib.suppress(OSError, RuntimeError):
@@ -101,17 +101,17 @@ class Proxy:
                     writer.write_eof()
 
     def lose_replies(self, times: int = 1, match: Match = anything) -> None:
-        """The next `times` requests that match are carried out, their replies are dropped and their connections reset."""
+        """Execute the next `times` requests that match, but drop their replies and reset their connections."""
         self._losses.append(_Loss(match, times))
 
     @property
     def open(self) -> int:
-        """How many connections stand."""
+        """Return the number of open connections."""
         return len(self._links)
 
     @property
     def to_lose(self) -> int:
-        """How many replies are still to be lost."""
+        """Return the number of replies still to be dropped."""
         return sum(loss.times for loss in self._losses)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -1,4 +1,4 @@
-"""One run: the processes, the load and the faults for some seconds, then healing, then the checker; and its figures."""
+"""Run processes, load and faults for some seconds, then heal, then run the checker; collect the figures."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ DIMENSIONS = 64
 LEASE_SECONDS = 3.0
 MODEL = "text-embedding-lookalike"
 
-# Short leases and pauses, so that what a killed process held is taken over while the run lasts; a window so small that summaries happen.
+# Short leases and pauses, so that a killed process's work is claimed during the run; a small window, so that summaries occur.
 SETTINGS = {
     "WORKER_LEASE_SECONDS": str(LEASE_SECONDS),
     "WORKER_REDELIVERY_TIMEOUT_SECONDS": "3",
@@ -59,7 +59,7 @@ SETTINGS = {
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run does. `pause` is the mean time between two faults, `rate` the requests per second that the actors aim at together."""
+    """The plan of a run. `pause` is the mean time between two faults, `rate` the actors' total target of requests per second."""
 
     seed: str
     seconds: float
@@ -74,10 +74,10 @@ class Plan:
     erased: int = 6
     editors: int = 2
     kills: int = 0
-    """With `kills` or `redis_kills` nothing but kill -9 is injected, until there were so many of processes and of Redis."""
+    """With `kills` or `redis_kills`, inject only kill -9, up to this many kills of processes and of Redis."""
     redis_kills: int = 0
     writes: int = 0
-    """A machine that is busy with other things does less in the same time: the run goes on until so many writes are acknowledged."""
+    """A busy machine does less in the same time: the run continues until this many writes are acknowledged."""
     durability: str = "everysec"
     rate: float = 60.0
     pause: float = 1.0
@@ -106,7 +106,7 @@ class Outcome:
         return [*self.figures.violations, *self.findings.violations, *self.deaths]
 
     def summary(self) -> dict[str, Any]:
-        """For people and for `--json`."""
+        """Return the figures for readers and for `--json`."""
         figures, found = self.figures, self.findings
         return {
             "seed": self.plan.seed,
@@ -140,7 +140,7 @@ class Outcome:
 
 @asynccontextmanager
 async def model_server(port: int) -> AsyncGenerator[str]:
-    """The look-alike as a process of its own; yields its address without /v1 while it starts."""
+    """Run the look-alike as a separate process; yield its address without /v1 while it starts."""
     command = [sys.executable, "-m", "tests.system.faults.model_server", str(port), str(DIMENSIONS)]
     process = await asyncio.create_subprocess_exec(*command, stdin=asyncio.subprocess.PIPE, stdout=-3, env=environment(), cwd=ROOT)
     try:
@@ -157,7 +157,7 @@ async def model_server(port: int) -> AsyncGenerator[str]:
 
 @dataclass
 class Ground:
-    """What a run stands on: the processes, the proxies, and a connection to Redis of the harness' own."""
+    """The environment of a run: the processes, the proxies, and the harness's own connection to Redis."""
 
     fleet: Fleet
     nursery: Nursery
@@ -174,7 +174,7 @@ class Ground:
 
 @asynccontextmanager
 async def ground(folder: Path, *, apis: int, workers: int, skewed: bool = False, **settings: str) -> AsyncGenerator[Ground]:
-    """Starts everything in `folder`, and ends it."""
+    """Start everything in `folder`; end it afterwards."""
     folder.mkdir(parents=True, exist_ok=True)  # noqa: ASYNC240 - before anything runs
     data_dir = folder / "redis"
     redis_port, model_port = free_port(), free_port()
@@ -193,7 +193,7 @@ async def ground(folder: Path, *, apis: int, workers: int, skewed: bool = False,
             **settings,
         }
         places: list[Member] = []
-        # Every second process lives an hour ahead or behind.
+        # Every second process has a clock that is wrong by an hour.
         for number in range(apis):
             port = free_port()
             places.append(Member(f"api{number}", ("api", "--port", str(port)), shared, port, skew=(0, 3600)[number % 2] if skewed else 0))
@@ -207,7 +207,7 @@ async def ground(folder: Path, *, apis: int, workers: int, skewed: bool = False,
 
 
 async def run(plan: Plan) -> Outcome:
-    """Runs a plan to its end. The journal, the logs and Redis' data stay in its folder."""
+    """Run a plan to its end. The journal, the logs and Redis' data stay in its folder."""
     figures = Figures()
     journal = Journal(plan.folder / "journal.jsonl")
     async with ground(plan.folder, apis=plan.apis, workers=plan.workers, skewed=True, DURABILITY=plan.durability) as on:
@@ -254,7 +254,7 @@ async def run(plan: Plan) -> Outcome:
         outcome.retried = checker.expected.retried
         outcome.skewed = on.nursery.can_skew
         outcome.starts = {name: place.starts for name, place in on.fleet.places.items()}
-        # Ended by a signal of ours, in order, or because Redis was away at its start: everything else is a crash.
+        # Expected ends: by a signal of ours, in order, or because Redis was down at the start. Any other end is a crash.
         outcome.deaths = [f"{name} ended by itself with exit code {code}" for name, code in on.nursery.codes if code not in (-15, -9, 0, 1)]
         return outcome
 
@@ -274,14 +274,14 @@ def _actors(plan: Plan, client: Client, journal: Journal, figures: Figures) -> l
 
 
 def _owners(actors: Sequence[Actor]) -> list[dict[str, str]]:
-    """Whose profiles and timelines there may be."""
+    """Owners who may have profiles and timelines."""
     scopes = [actor.scope for actor in actors if isinstance(actor, SessionActor)]
     scopes += [{"user_id": actor.user} for actor in actors if isinstance(actor, MemoryActor)]
     return [dict(items) for items in dict.fromkeys(tuple(scope.items()) for scope in scopes)]
 
 
 async def _drained(client: aioredis.Redis, figures: Figures, seconds: float) -> None:
-    """Returns when nothing is due and docket has delivered everything; what is still there after `seconds` is a violation."""
+    """Wait until no work is due and docket has delivered everything; what remains after `seconds` is a violation."""
     keys = Keys()
 
     async def nothing_left() -> bool:
@@ -297,7 +297,7 @@ async def _drained(client: aioredis.Redis, figures: Figures, seconds: float) -> 
 
 
 async def _waiting_work(client: aioredis.Redis, keys: Keys) -> list[str]:
-    """Of each mark that is left: in how many seconds it is due, its tries, and what docket knows of its task."""
+    """Return for each remaining mark: the seconds until it is due, its attempts, and docket's state of its task."""
     seconds, _ = await client.time()
     said: list[str] = []
     for kind in ENDING:
@@ -314,5 +314,5 @@ async def _waiting_work(client: aioredis.Redis, keys: Keys) -> list[str]:
 
 
 def show(outcome: Outcome) -> str:
-    """The figures for people."""
+    """Return the figures as text."""
     return json.dumps(outcome.summary(), indent=2, ensure_ascii=False)

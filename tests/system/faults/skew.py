@@ -1,4 +1,4 @@
-"""Clocks that are wrong: a few lines of C between a process and its wall clock, built when there is a C compiler."""
+"""Simulate wrong clocks: a few lines of C between a process and its clock, compiled if there is a C compiler."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ time_t time(time_t *now) {
 
 
 def library(folder: Path) -> Path | None:
-    """A shared library to be preloaded, whose `skew_seconds` moves a process' wall clock; None without a C compiler."""
+    """Return a shared library to preload, whose `skew_seconds` shifts a process's clock; None without a C compiler."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         return None

@@ -1,7 +1,7 @@
-"""`python -m tests.system.faults.times`: how long F3, F10 and F11 take, each against its limit; exit code 1 when one is passed.
+"""Measure the durations of F3, F10 and F11 against their limits: `python -m tests.system.faults.times`.
 
-A real API process, a real Redis behind a proxy, requests over HTTP. These are times, so they say something only on a machine that does
-nothing else, and are no part of the tests.
+The exit code is 1 if one exceeds its limit. It uses a real API process, a real Redis behind a proxy, and requests over HTTP. The times are
+meaningful only on an idle machine, so they are not part of the tests.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from tests.support.waiting import wait_until
 from tests.system.faults.run import Ground, ground
 from tests.system.test_pressure import plain_post
 
-# Beyond the time that Redis says it took to load its data; after the cause is gone; of a client's answer.
+# In addition to the loading time that Redis reports; after the end of the cause; until a client's answer.
 _READY_SECONDS = 5.0
 _HEALED_SECONDS = 10.0
-# The deadline of 4.5 s, and what it takes to connect and to hear it.
+# The deadline of 4.5 s, and the time to connect and to receive the answer.
 _ANSWER_SECONDS = 5.0
 _PATIENCE_SECONDS = 120.0
 _STATES = {
@@ -66,7 +66,7 @@ class _Site:
     url: str
 
     async def writes(self) -> int:
-        """The status of a write, 0 without an answer."""
+        """Return the status of a write, or 0 without an answer."""
         body = {"messages": [{"role": "user", "content": "I moved to Lisbon in May"}]}
         try:
             return (await self.http.post(f"{self.url}/v1/working-memory/times/messages", json=body)).status_code
@@ -74,7 +74,7 @@ class _Site:
             return 0
 
     async def until(self, status: int) -> float:
-        """Seconds until a write is answered so."""
+        """Return the seconds until a write gets this answer."""
         begun = time.monotonic()
 
         async def so() -> bool:
@@ -96,7 +96,7 @@ async def _site(folder: Path) -> AsyncGenerator[_Site]:
 
 
 async def killed(site: _Site, kills: int, memories: int) -> list[Taken]:
-    """F3: from the kill of Redis to the next write, beside the time that Redis says its loading took."""
+    """F3: from the kill of Redis to the next write, beside the loading time that Redis reports."""
     for start in range(0, memories, 100):
         some = [{"id": f"t{number}", "text": f"Entry {number}: Ana sails to harbour {number % 97}"} for number in range(start, start + 100)]
         (await site.http.post(f"{site.url}/v1/long-term-memory/", json={"memories": some})).raise_for_status()
@@ -133,7 +133,7 @@ def _loads(log: Path) -> list[float]:
 
 
 async def spoilt(site: _Site) -> list[Taken]:
-    """F10: from the end of each state of Redis in which it refuses writes to the next write, without a restart."""
+    """F10: from the end of each state in which Redis refuses writes to the next write, without a restart."""
     direct = site.on.direct()
 
     async def states() -> AsyncGenerator[tuple[str, Callable[[], Awaitable[object]], Callable[[], Awaitable[object]]]]:
@@ -169,7 +169,7 @@ async def _says(on: Ground, answer: bytes | None) -> None:
 
 
 async def crowded(site: _Site, clients: int) -> list[Taken]:
-    """F11: that many requests at once on 16 connections with 200 ms to Redis; then packets that are dropped."""
+    """F11: this many requests at once on 16 connections with 200 ms to Redis; then dropped packets."""
     statuses: Counter[str] = Counter()
 
     async def one(number: int) -> float:
@@ -194,13 +194,13 @@ async def crowded(site: _Site, clients: int) -> list[Taken]:
 
 
 async def measure(folder: Path, kills: int, memories: int, clients: int) -> list[Taken]:
-    """All of it, one after the other."""
+    """Measure everything, one after the other."""
     async with _site(folder / "times") as site:
         return [*await killed(site, kills, memories), *await spoilt(site), *await crowded(site, clients)]
 
 
 def main() -> int:
-    """Prints a line for each time."""
+    """Print a line for each time."""
     parser = argparse.ArgumentParser(prog="python -m tests.system.faults.times", description=__doc__)
     parser.add_argument("--kills", type=int, default=6, help="of Redis, by turns with and without what keeps it running (6)")
     parser.add_argument("--memories", type=int, default=5000, help="in the store, for there to be something to load (5000)")

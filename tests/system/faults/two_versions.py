@@ -1,4 +1,4 @@
-"""The mixed run with some processes of another checkout (F14).
+"""Run the mixed faults with some processes of another checkout (F14).
 
 `python -m tests.system.faults.two_versions CHECKOUT api1,worker1 --seconds 45`.
 The other checkout needs its own `.venv`; the arguments after the names are those of `tests.system.faults`.
@@ -18,11 +18,11 @@ from tests.system.faults.fleet import Nursery, Process, environment
 
 
 def main() -> int:
-    """Runs the harness; exit code 1 when a promise was broken."""
+    """Run the harness; exit code 1 for a broken guarantee."""
     checkout, names = Path(sys.argv[1]).absolute(), set(sys.argv[2].split(","))
 
     class TwoNurseries(Nursery):
-        """Starts the processes of those names from the other checkout."""
+        """Starts the named processes from the other checkout."""
 
         @asynccontextmanager
         async def running(self) -> AsyncGenerator[Nursery]:

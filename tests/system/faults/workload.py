@@ -1,4 +1,4 @@
-"""The load: actors that each own their sessions or memories, write the journal before each try, and repeat what got no answer."""
+"""The load: actors that each own their sessions or memories, write the journal before each attempt, and retry unanswered requests."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ _CLIENT_SECONDS = 15.0
 
 @dataclass
 class Figures:
-    """What the clients saw."""
+    """Observations of the clients."""
 
     requests: int = 0
     answers: Counter[int] = field(default_factory=Counter)
     no_answer: int = 0
     hangups: int = 0
     codes: Counter[str] = field(default_factory=Counter)
-    """Answers of 5xx by status and code."""
+    """5xx responses by status and code."""
     slowest: float = 0.0
     violations: list[str] = field(default_factory=list)
-    """What a client saw that must never be: a 500, an unexpected refusal, an acknowledged write that a read does not show."""
+    """Responses that must never occur: a 500, an unexpected refusal, a read that lacks an acknowledged write."""
 
 
 @dataclass(frozen=True)
 class Reply:
-    """The end of a request: `ok` when it was acknowledged."""
+    """The outcome of a request: `ok` if it was acknowledged."""
 
     ok: bool
     tries: int
@@ -50,7 +50,7 @@ class Reply:
 
 
 class Client:
-    """Requests against any of the APIs, repeated until one answers."""
+    """Requests to any of the APIs, repeated until one answers."""
 
     def __init__(self, urls: list[str], figures: Figures, stop: asyncio.Event) -> None:
         limits = httpx.Limits(max_connections=200, max_keepalive_connections=50)
@@ -65,9 +65,9 @@ class Client:
     async def ask(
         self, rng: random.Random, method: str, path: str, *, tries: int = 100_000, fine: tuple[int, ...] = (), **request: Any
     ) -> Reply:
-        """Repeats a request up to `tries` times; `fine` are statuses besides 200 that are answers, not defects.
+        """Repeat a request up to `tries` times; `fine` are statuses besides 200 that are answers, not defects.
 
-        What an erasure keeps waiting is repeated, too: it changed nothing.
+        A request that conflicts with an erasure is repeated, too: it changed nothing.
         """
         figures = self._figures
         start = rng.randrange(len(self._urls))
@@ -77,9 +77,9 @@ class Client:
             begun = asyncio.get_running_loop().time()
             try:
                 response = await self._http.request(method, url + path, **request)
-            except (httpx.HTTPError, AttributeError):  # anyio looks at a socket that uvloop has closed meanwhile
+            except (httpx.HTTPError, AttributeError):  # anyio inspects a socket that uvloop has closed meanwhile
                 figures.no_answer += 1
-                await asyncio.sleep(rng.uniform(0.02, 0.2))  # as a client waits before it tries again
+                await asyncio.sleep(rng.uniform(0.02, 0.2))  # as a client waits before a retry
                 continue
             figures.slowest = max(figures.slowest, asyncio.get_running_loop().time() - begun)
             figures.answers[response.status_code] += 1
@@ -97,7 +97,7 @@ class Client:
         return Reply(False, tries)
 
     async def hang_up(self, rng: random.Random, method: str, path: str, after: float, **request: Any) -> None:
-        """Sends a request and goes away before its answer."""
+        """Send a request and disconnect before its answer."""
         self._figures.hangups += 1
         try:
             await self._http.request(method, rng.choice(self._urls) + path, timeout=after, **request)
@@ -105,7 +105,7 @@ class Client:
             return
 
     async def pause(self, rng: random.Random) -> None:
-        """As a client waits before it asks again."""
+        """Wait as a client does before its next request."""
         await asyncio.sleep(rng.uniform(0.2, 0.6))
 
     def _refused(self, method: str, path: str, response: httpx.Response) -> None:
@@ -120,7 +120,7 @@ class Client:
 
 
 class Actor(ABC):
-    """Does one thing after the other until it is told to stop."""
+    """Act repeatedly until stopped."""
 
     def __init__(self, name: str, seed: str, client: Client, journal: Journal, figures: Figures) -> None:
         self.name = name
@@ -131,7 +131,7 @@ class Actor(ABC):
         self._number = 0
 
     async def run(self, stop: asyncio.Event, pause: float) -> None:
-        """Acts about every `pause` seconds."""
+        """Act about every `pause` seconds."""
         while not stop.is_set():
             await self.act()
             try:
@@ -141,10 +141,10 @@ class Actor(ABC):
 
     @abstractmethod
     async def act(self) -> None:
-        """Does one thing."""
+        """Act once."""
 
     def fresh(self, kind: str) -> str:
-        """A name that nobody has used."""
+        """Return an unused name."""
         self._number += 1
         return f"{kind}-{self.name}-{self._number}"
 
@@ -152,14 +152,14 @@ class Actor(ABC):
         return self.rng.choices(list(options), list(options.values()))[0]
 
     def text(self, token: str) -> str:
-        """A sentence that only one message has."""
+        """Return a sentence that only one message has."""
         rng = self.rng
         long = _FILLER if rng.random() < 0.3 else ""
         thing, city = rng.choice(_THINGS), rng.choice(_CITIES)
         return f"Entry {token.replace('-', 'x')}: I bought a {thing} in {city} for {rng.randrange(900)} euros.{long}"
 
     def message(self) -> tuple[dict[str, Any], list[Any]]:
-        """A message as it is sent, and as it stands in the journal."""
+        """Return a message as sent, and as in the journal."""
         token = self.fresh("m")
         informative = self.rng.random() > 0.1
         text = self.text(token) if informative else self.rng.choice(_SMALL_TALK)
@@ -171,7 +171,7 @@ class Actor(ABC):
 
 
 class SessionActor(Actor):
-    """Owns one session: appends, replaces, patches, reads, deletes, and begins anew under the same id."""
+    """Owns one session: appends, replaces, patches, reads and deletes it, and starts again under the same id."""
 
     def __init__(self, name: str, seed: str, client: Client, journal: Journal, figures: Figures, *, user: str) -> None:
         super().__init__(name, seed, client, journal, figures)
@@ -207,12 +207,12 @@ class SessionActor(Actor):
             self.unsure |= {message["id"] for message, _ in made}
 
     async def put(self) -> None:
-        """Replaces the session by some of its messages and a new one, from what this client remembers."""
+        """Replace the session by some of its messages and a new one, from this client's own copy."""
         kept = self.ids[self.rng.randrange(len(self.ids) + 1) :][-20:]
         await self._put([self.sent[name] for name in kept], None, None)
 
     async def put_what_was_read(self) -> None:
-        """Reads, adds a message and stores, as clients do; a session that changed meanwhile refuses."""
+        """Read, add a message and store, as clients do; a session that changed meanwhile refuses."""
         while True:
             read = await self.client.ask(self.rng, "GET", self.path, params=self.scope)
             fields = ("id", "role", "content", "created_at")
@@ -246,7 +246,7 @@ class SessionActor(Actor):
         return True
 
     async def _holds(self, message_id: str) -> bool:
-        """Whether an earlier try, whose answer was lost, did it."""
+        """True if an earlier attempt, whose response was lost, succeeded."""
         read = await self.client.ask(self.rng, "GET", self.path, params=self.scope)
         return any(message["id"] == message_id for message in read.body["messages"])
 
@@ -258,7 +258,7 @@ class SessionActor(Actor):
         self.counter = counter
 
     async def read(self) -> None:
-        """What was acknowledged is read by its writer."""
+        """The writer reads every acknowledged write."""
         reply = await self.client.ask(self.rng, "GET", self.path, params=self.scope)
         if not reply.ok:
             return
@@ -292,12 +292,12 @@ class SessionActor(Actor):
         self.gone()
 
     def gone(self) -> None:
-        """The session was deleted."""
+        """Record the deletion of the session."""
         self.alive, self.ids, self.counter = False, [], None
         self.unsure.clear()
 
     async def forget(self) -> None:
-        """Deletes the session and then all memories that were made of it."""
+        """Delete the session and then all memories derived from it."""
         await self.delete()
         op = self.journal.intend("forget_memories", self.key)
         wanted = {"session_id": {"eq": self.ref.session_id}, "user_id": {"eq": self.scope["user_id"]}, "limit": 100}
@@ -314,7 +314,7 @@ class SessionActor(Actor):
 
 
 class SharedWriter(SessionActor):
-    """One of several who append to the same session; sometimes it hangs up and sends the same again."""
+    """One of several actors that append to the same session; sometimes it disconnects and sends the same again."""
 
     def __init__(self, name: str, seed: str, client: Client, journal: Journal, figures: Figures, *, session: str) -> None:
         super().__init__(name, seed, client, journal, figures, user="crowd")
@@ -363,7 +363,7 @@ class MemoryActor(Actor):
 
     @staticmethod
     def _kind(name: str) -> dict[str, str]:
-        """Every third is an event, of the timeline; each stays what it is."""
+        """Every third memory is an event of the timeline; types never change."""
         number = int(name.rsplit("-", 1)[1])
         if number % 3:
             return {"memory_type": "semantic"}
@@ -404,9 +404,9 @@ class MemoryActor(Actor):
             self.saw(f"memory {name} reads {reply.body['text']!r}, acknowledged was {self.texts[name]!r}")
 
     async def find(self) -> None:
-        """By its one word at once, whether or not a worker has embedded it."""
+        """Search by its unique word, which works at once, whether or not a worker has embedded it."""
         name = self._one()
-        # The word that no other memory has: RediSearch 2.10 ranks by a word of all memories wrongly while some of them are rewritten.
+        # The word that no other memory has: RediSearch 2.10 misranks common words while memories are rewritten.
         query = {"text": self.texts[name].split(":")[0].split()[1], "user_id": {"eq": self.user}, "limit": 5, "search_mode": "keyword"}
         reply = await self.client.ask(self.rng, "POST", "/v1/long-term-memory/search", json=query)
         if reply.ok and name not in [memory["id"] for memory in reply.body["memories"]]:

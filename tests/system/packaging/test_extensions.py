@@ -1,4 +1,4 @@
-"""The core runs without extensions, and another package can bring one."""
+"""Test that the core runs without extensions, and that another package can add one."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tests.support.waiting import wait_until
 pytestmark = pytest.mark.slow
 
 FOLDERS = ("agent_memory", "worker", "client", "evaluation", "tests")
-# Compatible APIs show profiles and items, so they go with the extensions.
+# Compatible APIs show profiles and items, so they are removed with the extensions.
 LEFT_OUT = ("agent_memory/extensions", "agent_memory/interfaces/compat", "tests/extensions", "tests/compat")
 
 
 def test_core_passes_its_first_tests_without_extensions(tmp_path: Path) -> None:
     for folder in FOLDERS:
-        shutil.copytree(ROOT / folder, tmp_path / folder)  # with what is compiled already
+        shutil.copytree(ROOT / folder, tmp_path / folder)  # with the compiled modules
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     for folder in LEFT_OUT:
         shutil.rmtree(tmp_path / folder)
@@ -72,7 +72,7 @@ FEATURE = Feature("counting", background=("counting:count_calls",))
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The package of examples/extension, installed into a folder of its own."""
+    """Install the package of examples/extension into a separate folder."""
     folder = tmp_path_factory.mktemp("extension")
     source = shutil.copytree(ROOT / "examples" / "extension", folder / "source")
     target = folder / "installed"
@@ -88,7 +88,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 async def server(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Running]:
-    """A server that has the extensions."""
+    """A server with the extensions."""
     folder = tmp_path_factory.mktemp("served")
     async with running(folder, "serve", "--port", "0", PYTHONPATH=str(installed)) as server:
         yield server
@@ -137,7 +137,7 @@ async def test_installed_extension_adds_data_jobs_and_a_prompt_section(http: htt
     await becomes("Queen Ana", http, owner | {"user_id": "bo"})
 
 
-async def test_installed_package_runs_in_the_background_and_again_after_an_error(server: Running) -> None:
+async def test_background_function_of_an_installed_package_restarts_after_an_error(server: Running) -> None:
     await server.said(r"(calls of counting: am:\{0\}: am:\{0\}:)\n")
     assert server.output.count("ValueError: the first call fails") == 1
 
@@ -152,7 +152,7 @@ async def test_installed_package_adds_a_command(installed: Path, http: httpx.Asy
 def test_extension_refuses_an_invalid_setting_in_one_line(installed: Path, tmp_path: Path) -> None:
     done = agent_memory("serve", "--port", "0", cwd=tmp_path, cold=True, PYTHONPATH=str(installed), NICKNAME_MAX_CHARACTERS="0")
     assert done.returncode == 1
-    assert "NICKNAME_MAX_CHARACTERS: Input should be greater than or equal to 1" in done.stderr.splitlines()[-1]
+    assert "NICKNAME_MAX_CHARACTERS: must be at least 1" in done.stderr.splitlines()[-1]
 
 
 RECURRING = """

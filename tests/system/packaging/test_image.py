@@ -1,4 +1,4 @@
-"""The image's and compose's files, as far as they can be checked without a container engine."""
+"""Test the image's and compose's files, without a container engine."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ COMMANDS = set(typer.main.get_command(app).commands)  # pyright: ignore[reportAt
 
 
 def instructions() -> list[tuple[str, str]]:
-    """(instruction, rest) of every line of the Dockerfile."""
+    """Return (instruction, rest) of every line of the Dockerfile."""
     lines = re.sub(r"\\\n", " ", (ROOT / "Dockerfile").read_text()).splitlines()
     return [(line.split(maxsplit=1)[0], line.split(maxsplit=1)[1]) for line in lines if line.strip() and not line.startswith("#")]
 
 
 def words(rest: str) -> list[str]:
-    """The exec form of an instruction."""
+    """Return the exec form of an instruction."""
     return [str(word) for word in yaml.safe_load(rest)]
 
 
@@ -106,7 +106,7 @@ def test_compose_runs_commands_that_exist_on_loopback(compose: dict[str, Any]) -
 def test_compose_keeps_redis_durable(compose: dict[str, Any]) -> None:
     redis = compose["services"]["redis"]
     assert redis["image"] == "redis:8"
-    # The image loads its modules only when the first word is this.
+    # The image loads its modules only if the first word is this.
     assert redis["command"][0] == "redis-server"
     options = dict(zip(redis["command"][1::2], redis["command"][2::2], strict=True))
     assert options == {"--appendonly": "yes", "--appendfsync": "everysec", "--maxmemory-policy": "noeviction", "--save": ""}
@@ -123,7 +123,7 @@ def test_compose_sets_only_settings_that_exist(compose: dict[str, Any]) -> None:
     reached = compose["services"]["mcp"]["environment"]
     assert environment.items() < reached.items()
     assert set(reached) <= set(variables())
-    assert reached["MCP_HOST"] == "0.0.0.0"  # of the container; only this machine's port leads to it
+    assert reached["MCP_HOST"] == "0.0.0.0"  # inside the container; only this machine's port leads to it
     defaults = {name: re.sub(r"\$\{\w+:-(\w*)\}", r"\1", value) for name, value in environment.items()}
     assert load_settings(**{name: value for name, value in defaults.items() if value}).redis.url is not None
     grace = int(compose["services"]["api"]["stop_grace_period"].removesuffix("s"))

@@ -1,4 +1,4 @@
-"""The scripts of the workflow: the set-up's stamp and messages, the size check."""
+"""Test the scripts of the workflow: the set-up's stamp and messages, the size check."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A checkout with what the set-up reads, and a pip that only tells what it was asked."""
+    """A checkout with the files that the set-up reads, and a pip that only records its arguments."""
     for name in (
         "scripts/venv.sh",
         "locks/server.lock",
@@ -46,7 +46,7 @@ def venv(checkout: Path, kind: str, **environment: str) -> subprocess.CompletedP
 
 
 def asked(checkout: Path) -> list[str]:
-    """What pip was asked to install since the last call."""
+    """Return the arguments of pip's installs since the last call."""
     file = checkout / "asked"
     lines = [line for line in file.read_text().splitlines() if " install " in line] if file.exists() else []
     file.unlink(missing_ok=True)
@@ -98,7 +98,7 @@ def test_setup_gives_the_archived_client_its_own_environment(checkout: Path) -> 
 
 
 def pip_that_says(checkout: Path, said: str, code: int = 0) -> None:
-    """Lets pip say something and end with an exit code."""
+    """Let pip print a text and end with an exit code."""
     python = checkout / ".venv" / "bin" / "python"
     python.write_text(f'#!/bin/sh\ncase "$*" in *" install "*locks*) printf "{said}"; exit {code};; esac\n')
 
@@ -147,4 +147,4 @@ def test_size_check_reports_folders_with_too_many_files(tmp_path: Path) -> None:
         (tmp_path / folder).mkdir(parents=True)
         for name in ("__init__", *map(str, range(count))):
             (tmp_path / folder / f"{name}.py").touch()
-    assert list(too_full(tmp_path)) == ["worker/room: 16 files side by side, the limit is 15"]
+    assert list(too_full(tmp_path)) == ["worker/room: 16 files in one folder, the limit is 15"]

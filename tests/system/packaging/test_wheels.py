@@ -1,4 +1,4 @@
-"""Both wheels are built offline and hold every module and every data file, and nothing else."""
+"""Test that both wheels are built offline and contain every module and every data file, and nothing else."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ IGNORED = shutil.ignore_patterns(".git", ".venv*", "__pycache__", "tests", "agen
 
 
 def source_of(project: Path, out: Path) -> Path:
-    """A copy of a project as git has it, without what is made."""
+    """Return a copy of a project with the files of git only, without generated ones."""
     return Path(shutil.copytree(project, out / "source", ignore=IGNORED))
 
 
@@ -37,7 +37,7 @@ def run(folder: Path, *command: str) -> None:
 
 
 def build(source: Path, out: Path) -> zipfile.ZipFile:
-    """The wheel of a project, built without a network."""
+    """Return the wheel of a project, built without a network."""
     run(source, "-m", "hatchling", "build", "-t", "wheel", "-d", str(out / "dist"))
     (wheel,) = (out / "dist").glob("*.whl")
     return zipfile.ZipFile(wheel)
@@ -56,7 +56,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
 
 
 def sources(packages: dict[str, Path]) -> set[str]:
-    """Every file of the packages as it must stand in the wheel."""
+    """Return every file that the wheel must contain."""
     return {
         f"{name}/{path.relative_to(folder).as_posix()}"
         for name, folder in packages.items()
@@ -154,7 +154,7 @@ sys.path.insert(0, {str(tmp_path)!r})
 import agent_memory.interfaces.cli.run, agent_memory_client
 print(agent_memory.interfaces.cli.run.__file__, agent_memory_client.__file__)
 """
-    # -P and -E: not the checkout, only what was installed.
+    # -P and -E: import the installed packages, not the checkout.
     done = subprocess.run([sys.executable, "-P", "-E", "-c", code], cwd=os.sep, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert all(path.startswith(str(tmp_path)) for path in done.stdout.split()), done.stdout

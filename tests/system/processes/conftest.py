@@ -1,4 +1,4 @@
-"""One server of its own processes, without any key, for the tests that only talk to it."""
+"""Provide one server in its own processes, without any key, for tests that only send requests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.processes import Running, running
 
 @pytest.fixture(scope="session")
 async def served_process(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Running, None]:
-    """`agent-memory serve` on a free port."""
+    """Run `agent-memory serve` on a free port."""
     async with running(tmp_path_factory.mktemp("served"), "serve", "--port", "0", warm=True) as server:
         await server.base_url()
         yield server
@@ -21,12 +21,12 @@ async def served_process(tmp_path_factory: pytest.TempPathFactory) -> AsyncGener
 
 @pytest.fixture(scope="session")
 async def served(served_process: Running) -> str:
-    """Its base URL."""
+    """Return its base URL."""
     return await served_process.base_url()
 
 
 @pytest.fixture
 async def memory(served: str) -> AsyncGenerator[MemoryAPIClient, None]:
-    """A client of that server in a namespace of its own."""
+    """Return a client of that server with its own namespace."""
     async with MemoryAPIClient(MemoryClientConfig(base_url=served, default_namespace=f"test-{ULID()}")) as client:
         yield client

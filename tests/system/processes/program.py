@@ -1,6 +1,6 @@
-"""A program as users write it, against the memory server and any OpenAI-compatible server. A test runs it; it is told everything by names:
+"""A program as users write it, against the memory server and any OpenAI-compatible server. A test runs it.
 
-MEMORY_URL, OPENAI_BASE_URL, OPENAI_API_KEY, CHAT_MODEL; arguments: session id, message. Prints the answer.
+Reads MEMORY_URL, OPENAI_BASE_URL, OPENAI_API_KEY and CHAT_MODEL; its arguments are session id and message. Prints the answer.
 """
 
 from __future__ import annotations

@@ -134,7 +134,7 @@ async def test_ten_megabyte_body_gets_413(http: httpx.AsyncClient, declared: boo
     try:
         answer = await http.post(APPEND, content=body if declared else pieces(), headers={"content-type": "application/json"})
     except httpx.WriteError:
-        return  # refused while it was still being sent
+        return  # refused before the client had sent all of it
     assert answer.status_code == 413
     assert "MAX_BODY_BYTES" in answer.text
 

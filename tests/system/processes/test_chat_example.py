@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 
 async def chat(url: str, folder: Path, lines: Sequence[str], *, user: str, **environment: str) -> tuple[int, str]:
-    """Talks to it; returns its exit code and all that it said."""
+    """Run a conversation; return the exit code and the output."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, str(ROOT / "examples" / "chat.py"), "--base-url", url, "--user", user),
         env=clean_environment(COLUMNS="400", **environment),

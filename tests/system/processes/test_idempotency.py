@@ -1,4 +1,4 @@
-"""A process is killed while it carries out a request under an Idempotency-Key."""
+"""Test that a killed process frees the Idempotency-Key of its running request."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
-# No worker embeds it, so the request is under way until it has waited long enough.
+# No worker embeds the memory, so the request waits until its timeout.
 PATH = "/v1/long-term-memory/?wait=15"
 BODY = {"memories": [{"id": "miso", "text": "The cat is called Miso."}]}
 HEADERS = {"Idempotency-Key": "killed"}

@@ -1,4 +1,4 @@
-"""Redis, the API and workers as processes of their own: the same service, and no worker is missed."""
+"""Test Redis, the API and workers as separate processes: the same service, while workers start and stop."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.waiting import settled
 
 pytestmark = pytest.mark.slow
 
-# A conversation of half of the messages is longer.
+# Half of the messages exceed the window of the conversation.
 WINDOW = 300
 MESSAGES = 30
 
@@ -26,7 +26,7 @@ async def talk(memory: MemoryAPIClient, user: str, numbers: range) -> None:
 
 
 async def kept(memory: MemoryAPIClient, user: str) -> set[str]:
-    """The ids of the messages of a user that became memories."""
+    """Return the ids of a user's messages that became memories."""
     records = memory.search_all_long_term_memories("", user_id={"eq": user}, batch_size=100)
     return {record.extracted_from[0] async for record in records if record.extracted_from}
 
@@ -36,7 +36,7 @@ async def test_work_continues_while_workers_start_and_stop(tmp_path: Path) -> No
         url = await redis.said(r"REDIS_URL=(\S+)")
         async with (
             running(tmp_path, "api", "--port", "0", warm=True, REDIS_URL=url) as api,
-            running(tmp_path, "worker", REDIS_URL=url) as first,  # as users start it; the others have what they need in memory
+            running(tmp_path, "worker", REDIS_URL=url) as first,  # as users start it; the other processes are forked warm
             running(tmp_path, "worker", warm=True, REDIS_URL=url) as second,
             MemoryAPIClient(MemoryClientConfig(base_url=await api.base_url(), max_retries=0)) as memory,
         ):

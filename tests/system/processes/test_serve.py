@@ -1,4 +1,4 @@
-"""`agent-memory serve`: one command, data that stays, an orderly end, and nothing lost when it is killed."""
+"""Test `agent-memory serve`: one command, durable data, an orderly end, and no loss after a kill."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def test_serve_keeps_data_over_a_restart(tmp_path: Path) -> None:
         assert await second.stop(signal.SIGINT) == 0, second.output
 
 
-async def test_printed_curl_command_works(served_process: Running) -> None:
+async def test_printed_curl_command_succeeds(served_process: Running) -> None:
     line = await served_process.said(r"Try: +(curl .*)")
     done = await asyncio.create_subprocess_shell(line, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL)
     output, _ = await done.communicate()
@@ -68,7 +68,7 @@ async def test_startup_output_explains_stopping_and_data_privacy(served_process:
 
 
 class Journal:
-    """What was acknowledged."""
+    """The acknowledged writes."""
 
     def __init__(self, enough: int) -> None:
         self.enough = enough
@@ -81,14 +81,14 @@ class Journal:
         return len(self.memories) + sum(map(len, self.messages.values()))
 
     async def write(self, memory: MemoryAPIClient, writer: int) -> None:
-        """Writes until the server is gone: a message, a memory, a message, …"""
+        """Write until the server ends: a message, a memory, a message, …"""
         session = f"session-{writer}"
         number = 0
         while True:
             number += 1
             message, fact = f"message-{writer}-{number}", f"memory-{writer}-{number}"
             try:
-                said = {"id": message, "role": "user", "content": f"I own {number} books of series {writer}."}  # said once: one memory each
+                said = {"id": message, "role": "user", "content": f"I own {number} books of series {writer}."}  # one memory each
                 await memory.append_messages(session, [said], user_id="ada")
                 self.messages.setdefault(session, set()).add(message)
                 await memory.create_long_term_memory([ClientMemoryRecord(id=fact, text=f"Ada has read {number} books", user_id="ben")])
@@ -99,7 +99,7 @@ class Journal:
                 self.reached.set()
 
     async def check(self, memory: MemoryAPIClient) -> None:
-        """Every acknowledged write is there."""
+        """Assert that every acknowledged write exists."""
         for session, messages in self.messages.items():
             stored = await memory.get_working_memory(session, user_id="ada")
             ids = [message.id for message in stored.messages]
@@ -110,7 +110,7 @@ class Journal:
 
 
 async def killed_while_writing(server: Running, journal: Journal) -> None:
-    """Writes with some writers at once, and kills the whole tree in the midst of it."""
+    """Write with several writers at once, and kill all processes meanwhile."""
     async with client(await server.base_url()) as memory, asyncio.timeout(60):
         writers = [asyncio.create_task(journal.write(memory, writer)) for writer in range(WRITERS)]
         await journal.reached.wait()
@@ -129,7 +129,7 @@ async def test_acknowledged_writes_survive_sigkill_of_all_processes(tmp_path: Pa
     ):
         for journal in journals:
             await journal.check(memory)
-        await settled(memory)  # what the killed workers held is done by the new one
+        await settled(memory)  # the new worker does what the killed ones had claimed
         promoted = {r.extracted_from[0] async for r in memory.search_all_long_term_memories("", user_id={"eq": "ada"}) if r.extracted_from}
         assert set().union(*(ids for journal in journals for ids in journal.messages.values())) <= promoted
 

@@ -43,7 +43,7 @@ class LongTexts:
 
     def take(self) -> list[LongText]:
         """Return the waiting texts that fit now, and reserve their passages until `free`."""
-        # Another worker may have the memories that waited too long. Those that return keep their place.
+        # Another worker may have claimed memories that waited too long. Memories that return keep their place.
         long_ago = monotonic() - WAIT_SECONDS
         self._waiting = {mid: waiting for mid, waiting in self._waiting.items() if waiting[1] > long_ago}
         texts = self._fitting()

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Starts the TTL of items anew.
+-- Restarts the TTL of items.
 -- KEYS: expiries
 -- ARGV: root, members...
 local item_expiry = require("items/item_expiry")

@@ -3,7 +3,7 @@
 -- the order, and only if the result was not learned yet.
 -- KEYS: meta, order, order_due, order_dead, wake
 -- ARGV: guard: json, result, order_json
--- -> {result, time (µs), number of the result, what was learned}, or nil if there is no session
+-- -> {result, time (µs), number of the result, learning (JSON)}, or nil if there is no session
 local clock = require("storage/clock")
 local outbox = require("storage/outbox")
 local erasures = require("storage/erasures")

@@ -10,7 +10,7 @@
 --                h: digest of what a summary depends on, p: list of [period, when (s) it ends], j: JSON}
 -- Keys of a timeline:
 --   base hash       memories (m<mid>: names, facets and periods of their events), events (e<name>), owner (o), user (u)
---   :b, :b:<facet>  all events, and those of one facet, by first day
+--   :b, :b:<facet>  all events, and the events of one facet, by first day
 --   :e, :e:<facet>  events of several days, by last day
 --   :s              hash of event counts (c<period>), summaries (<period>), and marks of waiting periods
 --                   (g<period>: stamp and end)

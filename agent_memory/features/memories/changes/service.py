@@ -73,13 +73,13 @@ class HistoryService:
             ends = ends_at(record)
             if was_recorded and not was_retired and begins_at(record) <= moment and (ends is None or moment < ends):
                 return record
-        raise NotFound(f"Memory with ID {memory_id} not found at that time")
+        raise NotFound(f"Memory with ID {memory_id} not found at that time", field="memory_id")
 
     async def read_history(self, scope: Scope, memory_id: str) -> MemoryHistory:
         """Return a memory's changes and all its versions, newest first. Raises NotFound."""
         versions = await self._versions(scope, memory_id)
         if not versions:
-            raise NotFound(f"Memory with ID {memory_id} not found")
+            raise NotFound(f"Memory with ID {memory_id} not found", field="memory_id")
         ledger = await self._changes.load_ledger(versions[0].mid)
         older: list[MemoryRecord | None] = [*(memory.record for memory in versions[1:]), None]
         return MemoryHistory(
@@ -161,7 +161,7 @@ class HistoryService:
         _, ids = await self._changes.find_changes(scope, {"bt": batch_id, "st": "applied"}, 0, 10_000)
         applied = await self._reached(scope, await self._changes.load_changes(scope, ids))
         if not applied:
-            raise NotFound(f"no applied change of batch {batch_id} found")
+            raise NotFound(f"no applied change of batch {batch_id} found", field="batch_id")
         for change in sorted(applied, key=lambda change: (change.at, change.id), reverse=True):
             undone.append(await self._undo(scope, change, batch))
         changes = await self._render_changes(scope, await self._changes.load_changes(scope, undone[:100]))
@@ -180,7 +180,7 @@ class HistoryService:
         """Carry out a proposal. Raises NotFound, and Conflict if it is not a proposal or a memory has changed."""
         change = await self._require(scope, change_id)
         if change.proposal is None:
-            raise Conflict(f"change {change_id} is not a proposal")
+            raise Conflict(f"change {change_id} is not a proposal: only proposals can be approved")
         approval = next((self._approvals[kind] for kind in change.proposal if kind in self._approvals), None)
         if approval is not None:
             rendered = (await self._render_changes(scope, [change]))[0]
@@ -204,7 +204,7 @@ class HistoryService:
     async def _require(self, scope: Scope, change_id: str) -> StoredChange:
         reached = await self._reached(scope, await self._changes.load_changes(scope, [change_id]))
         if not reached:
-            raise NotFound(f"Change {change_id} not found")
+            raise NotFound(f"Change {change_id} not found", field="change_id")
         return reached[0]
 
     async def _reached(self, scope: Scope, changes: Sequence[StoredChange | None]) -> list[StoredChange]:

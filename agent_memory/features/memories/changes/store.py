@@ -198,7 +198,7 @@ class ChangeStore:
     async def end_proposal(self, scope: Scope, change: StoredChange) -> None:
         """Reject a proposal. Raises Conflict if the change is not an open proposal."""
         if (await self._scripts.run_group(scope.tenant, claim_change(scope, change.id, "proposed", "rejected")))[0] != "ok":
-            raise Conflict(f"change {change.id} is not a proposal any more")
+            raise Conflict(f"change {change.id} is not a proposal any more: read it again")
 
 
 def _stored(scope: Scope, change_id: str, row: Sequence[bytes | None]) -> StoredChange | None:

@@ -39,7 +39,7 @@
 --   alias: alias, mid, digest; unalias: alias
 --   check: mid, expect; yield: mid, expect (frees its words and slot)
 --   absorb: mid, scope, words_digest, order (makes messages evidence, as a put does)
---   inherit: mid, of (a mid), fields, names (takes over these pieces of evidence and aliases)
+--   inherit: mid, of (a mid), fields, names (adopts these pieces of evidence and aliases)
 --   claim: id, state, to, by (moves a change from one state to another; `by`: who did it)
 -- KEYS: due, tries, reasons, dead, wake
 -- ARGV: root, reach: number, neighbors_ms: number, embed_after_ms: number, atomic: flag, guard: json, fence: json?, revised: json?
@@ -104,7 +104,7 @@ local function do_step(step)
   if step.op == 'put' then return step_put.put(step) end
   return (steps_of_history[step.op] or steps_of_evidence[step.op])(step)
 end
--- Records an owner's put that changed a memory as a change of its own.
+-- Records an owner's put that changed a memory as a separate change.
 local function remember_revision(g, step)
   local fields, namespace, user, agent = {unpack(revised.fields)}, string.match(ARGV[values_at + step.owner], '^(%S*) (%S*) (%S*)')
   for name, value in pairs({ns = namespace, u = user, ag = agent}) do

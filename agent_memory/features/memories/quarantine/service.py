@@ -120,5 +120,5 @@ class QuarantineService:
     async def _waiting(self, scope: Scope, memory_id: str) -> StoredMemory:
         memory = (await self._memories.find(scope, [memory_id]))[0]
         if memory is None or memory.record.quarantine is None:
-            raise NotFound(f"there is no memory {memory_id} in quarantine")
+            raise NotFound(f"there is no memory {memory_id} in quarantine", field="memory_id")
         return memory

@@ -91,7 +91,8 @@ def _queue_list(pipe: Pipe, store: MemoryStore, query: SearchQuery, kind: Candid
         clause, depth = filters.facts(clause), FACTS_DEPTH
     if query.span is not None and kind in (CandidateList.NEAREST_IN_TIME, CandidateList.BEST_BY_WORDS_IN_TIME):
         zone = zone_of(query.request.timezone)
-        clause, terms = filters.during(clause, query.span.start, query.span.end, zone), words.subject or words.terms
+        clause = filters.during(clause, query.span.start, query.span.end, zone, created=not query.span.is_ahead)
+        terms = words.subject or words.terms
     if kind is CandidateList.MATCHING:
         store.queue_count(pipe, clause, past=past)
     elif kind in _BY_WORDS:

@@ -244,7 +244,7 @@ def _rank_both(query: SearchQuery, candidates: Candidates, min_similarity: float
         words_in_time = _scores(candidates, CandidateList.BEST_BY_WORDS_IN_TIME)
         in_time = frozenset(near_in_time) | frozenset(words_in_time)
         near |= near_in_time
-        answers = frozenset(words) if query.words.subject else frozenset(words) | in_time
+        answers = frozenset(words) | in_time if _asks_for_events(query) else frozenset(words)
         words = {**words, **{name: max(value, words.get(name, 0.0)) for name, value in words_in_time.items()}}
     matched, least = len(near), min(near.values(), default=0.0)
     facts = frozenset[str]()
@@ -268,9 +268,8 @@ def _rank_both(query: SearchQuery, candidates: Candidates, min_similarity: float
     if query.depth > _FIRST_DEPTH:
         (near, least), (words, last_word) = _capped(near, least), _capped(words, last_word)
     fused = fuse(near, words, alpha, last_word=last_word, in_time=in_time, least=least, far=far)
-    time_bonus = TIME_BONUS if query.words.subject else 1.0
+    time_bonus = 1.0 if _asks_for_events(query) else TIME_BONUS
     if in_time:
-        # Without a subject, all memories from that time come first.
         fused = with_bonus(fused, in_time, time_bonus)
     if speaker_matches := _memories_by_named_speakers(query, candidates):
         fused = with_bonus(fused, speaker_matches, SPEAKER_BONUS)
@@ -324,12 +323,17 @@ def names_days(query: SearchQuery) -> bool:
 
     Longer spans do not count, because too many memories belong to them.
     """
-    return _is_short(query) and bool(query.words.subject)
+    return _is_short(query) and not _asks_for_events(query)
+
+
+def _asks_for_events(query: SearchQuery) -> bool:
+    """True if all memories from the mentioned time come first: without a subject, or if the query asks for plans."""
+    return query.span is not None and (query.span.is_ahead or not query.words.subject)
 
 
 def names_time_alone(query: SearchQuery) -> bool:
-    """True if the query mentions a time span of at most a month, but no subject."""
-    return _is_short(query) and bool(query.words.terms) and not query.words.subject
+    """True if the query asks only for the memories of a time span of at most a month."""
+    return _is_short(query) and bool(query.words.terms) and _asks_for_events(query)
 
 
 def _is_short(query: SearchQuery) -> bool:

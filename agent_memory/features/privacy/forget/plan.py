@@ -190,7 +190,7 @@ class Planner:
         for entry in copy.entries:
             message = entry.stored.message
             if message.id in removed_messages:
-                # A message with fields of its own, such as a tool call, keeps its place but loses its text.
+                # A message with other fields, such as a tool call, keeps its place but loses its text.
                 entries[entry.number] = entry.emptied() if message.own_fields else ""
                 fewer -= entry.stored.tokens
                 why, name = removed_messages[message.id], copy.ref.session_id

@@ -134,7 +134,7 @@ class ForgetService:
         writing(scope)
         restored = await self.store.undo(scope, receipt_id)
         if restored is None:
-            raise NotFound(f"no receipt {receipt_id} found: it can no longer be undone, or never could be")
+            raise NotFound(f"no receipt {receipt_id} found, or it can no longer be undone", field="receipt_id")
         await self.changes.end_forgetting(scope, receipt_id)
         await self._follow_undo(scope, receipt_id)
         memories, messages, newer = restored
@@ -144,7 +144,7 @@ class ForgetService:
         """Return what a request has deleted or, after its undo, what came back. Raises NotFound, or Forbidden for readers."""
         data = await self.store.show(writing(scope), receipt_id)
         if data is None:
-            raise NotFound(f"no receipt {receipt_id} found: it can no longer be undone, or never could be")
+            raise NotFound(f"no receipt {receipt_id} found, or it can no longer be undone", field="receipt_id")
         _, user, at, until, actor = data.header
         state = ChangeStateEnum.UNDONE if data.undone else ChangeStateEnum.APPLIED
         items, newer = _items(data), data.kept_newer

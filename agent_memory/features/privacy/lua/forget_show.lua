@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Returns what a receipt keeps for an undo, or after the undo the names of what came back. Changes nothing.
+-- Returns the data that a receipt keeps for an undo, or after the undo the names of the restored data. Changes nothing.
 -- Refuses while an owner is being erased.
 -- KEYS: receipt
 -- ARGV: root, guard: json
@@ -26,7 +26,7 @@ end
 kept_keys.each_memory(receipt_fields, function(key, name)
   if is_shown(name) then rows[#rows + 1] = {'memory', unpack(redis.call('HMGET', key, 'j', 'im'), 1, 2)} end
 end)
--- Of a session that has ended, nothing comes back.
+-- An undo restores nothing of a session that has ended.
 local function add_of_session(what, sid, value)
   local session = redis.call('HMGET', root .. 'w:' .. sid, 'sid', 'ns', 'us')
   if not session[1] then return end

@@ -54,7 +54,7 @@ local function drop_versions(mid, versions)
     redis.call('SREM', root .. 'bare', name)
   end
 end
--- While a memory can be restored, nobody else can take its ids: see `memories/owners`.
+-- While an undo can restore a memory, other owners cannot use its id: see `memories/owners`.
 local function keep_ids(mid)
   local owner = keeps and owners.owner_of(mid)
   if not owner then return end

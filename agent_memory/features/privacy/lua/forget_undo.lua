@@ -76,7 +76,7 @@ local function restore_memory(mid, keys)
   return true
 end
 
--- Names of what came back, without its words: see `forget_show.lua`.
+-- Names of the restored data, without its text: see `forget_show.lua`.
 local names = {}
 local function note(...) names[#names + 1] = table.concat({...}, ' ') end
 local is_restored = {}

@@ -1,8 +1,8 @@
--- Keeps what an undo of forgetting needs in fields of the hash `receipt`. Without `keeps`, keeps nothing.
+-- Copies the data that an undo of forgetting needs to fields of the hash `receipt`. Without `keeps`, keeps nothing.
 --   d <key>        a key as DUMP gives it         k <mid>     the keys of a deleted memory, in order
 --   z <order> <mid>  a message's position          f <key> <field>  a field of a hash that was set (JSON: before, after)
 --   p <mid>        the version of a memory when it lost former versions
---   o <mid>        an id that nobody else can take until the undo time ends (`fo:<mid>` names its owner)
+--   o <mid>        an id that other owners cannot use until the undo time ends (`fo:<mid>` names its owner)
 --   e <list> <number>  an entry of a list (JSON: before, after)
 --   h <sid>        the new fence of a session            j <journal>  its cursors before      c <change>  a proposal
 -- NEEDS: root, receipt, keeps

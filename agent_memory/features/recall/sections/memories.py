@@ -270,7 +270,7 @@ def of_the_time(query: SearchQuery, page: Sequence[ShownMemory], further: Sequen
 
 def _stated_in(query: SearchQuery, memory: ShownMemory) -> bool:
     """True if a memory was created or last stated during the period that the query mentions."""
-    if query.span is None:
+    if query.span is None or query.span.is_ahead:
         return False
     days = [memory.created_at, *([memory.last_said_at] if memory.last_said_at else [])]
     return any(query.span.start <= day < query.span.end for day in days)

@@ -1,7 +1,7 @@
 #!lua
 -- Changes the state of the change of the model, if its phase is one of `phases` ("" if there is no such change).
 --   most_missing   refuse while more vectors are missing
---   since          the time, if the progress is measured anew
+--   since          the time, if the progress is measured again from now on
 -- KEYS: state, todo, config
 -- ARGV: phases: json, most_missing: number?, since?, fields: json
 -- -> 1, 0 in another phase, or -1 if too many vectors are missing

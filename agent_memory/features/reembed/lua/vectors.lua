@@ -1,5 +1,5 @@
 #!lua
--- Adds vectors of another model to memories that did not change since they were read, beside those they have.
+-- Adds vectors of another model to memories that did not change since they were read. Keeps their other vectors.
 -- `memories` has for each: name, version ("" if it is gone), "1" if it is in the history, field, vector, and a count
 -- followed by each passage's vector.
 -- KEYS: todo

@@ -15,17 +15,18 @@
 --                       was replaced by another one before,
 --                       agents: the agents in the writer's reach, if it is limited,
 --                       agent: the tag of the session's agent from now on ("": none), if the write sets it,
---                       anew: an append replaces the stored session}
+--                       replaces: an append replaces the stored session,
+--                       mids: for each message of an append, the mid that its memory gets, or ""}
 --   new_messages        for each message: identity, tokens, 1 if it is promoted, 2 if only a PUT that changes its text
 --                       promotes it, or 0, JSON of its text, and JSON of its content beside the text, or ""
--- `user_waiting` and `outboxes` (only with `anew`) are as in `session_delete.lua`.
--- KEYS: meta, messages, ids, doc, journal, journal_list, journal_own, dead_batches, session_due, extraction_due, wake, user_waiting, outboxes...
+-- `user_waiting` and `outboxes` (only with `replaces`) are as in `session_delete.lua`.
+-- KEYS: meta, messages, ids, doc, journal, journal_list, journal_own, set_aside, session_due, extraction_due, wake, user_waiting, outboxes...
 -- ARGV: root, sid, mode, if_match?, ttl: number, window: number?, default_window: number, summarize_ratio: number, summary?, strategy?
 -- ARGV: extract_after_ms: number, extract_within_ms: number, extract_tokens: number?, remembered_ids: number
 -- ARGV: fed_back: flag, updated_at?, guard: json, fields: json, new_messages...
 -- -> {"ok", version, tokens, messages, added, epoch, created (µs), creation time from the caller or "",
 --     [position, JSON of the stored content beside the text that stays…]},
---    {"mismatch", version or "0"}, {"empty", position}, {"reused", positions…},
+--    {"mismatch", version or "0"}, {"empty", position}, {"reused", positions…}, {"remembered", positions…},
 --    {"taken", position among the memories to promote} or {"agent"}
 local clock = require("storage/clock")
 local outbox = require("storage/outbox")
@@ -65,7 +66,7 @@ end
 -- unless the message was stored under another id before (`message_ids.py`).
 local function reused_ids()
   local positions = {}
-  if not fields.distinct_ids or not exists or fields.anew then return positions end
+  if not fields.distinct_ids or not exists or fields.replaces then return positions end
   for i = new_messages_at, #ARGV, 5 do
     local id, words = string.match(ARGV[i], '^([^\n]*)\n([^\n]*)')
     if not redis.call('ZSCORE', ids, id .. '\n' .. words) and redis.call('ZSCORE', ids, id .. '\n') then
@@ -79,13 +80,31 @@ local reused = reused_ids()
 if #reused > 0 then return {'reused', unpack(reused)} end
 local refused = refusal()
 if refused then return refused end
+-- True if a memory belongs to the session's owner, and names this session.
+local function is_of_session(mid)
+  local memory, owner = redis.call('HMGET', root .. 'm:' .. mid, 's', 'ns', 'u'), {}
+  for i = 1, #fields.doc, 2 do owner[fields.doc[i]] = fields.doc[i + 1] end
+  return memory[1] == owner.s and (memory[2] or '') == (owner.ns or '') and (memory[3] or '') == (owner.u or '')
+end
+-- Returns the positions of messages that are new to the session, but whose id has a memory from a deleted session.
+local function remembered()
+  local positions = {}
+  for position, mid in ipairs(fields.mids or {}) do
+    local id = string.match(ARGV[new_messages_at + 5 * (position - 1)], '^[^\n]*\n')
+    local is_known = exists and redis.call('ZSCORE', ids, id)
+    if mid ~= '' and not is_known and is_of_session(mid) then positions[#positions + 1] = position - 1 end
+  end
+  return positions
+end
+local known = remembered()
+if #known > 0 then return {'remembered', unpack(known)} end
 local new_memories, unchanged = own_memories.new_ones(fields.to_promote, fields.memories, put and exists and meta)
 for _, position in ipairs(new_memories) do
   local owner = owners.owner_of(fields.to_promote[position + 2])
   if owner and owner ~= fields.to_promote[position + 3] then return {'taken', (position - 1) / 5} end
 end
 
-if fields.anew and exists then
+if fields.replaces and exists then
   ending.end_session()
   exists, stored_tokens, stored_ttl, stored_summary, created, stored_window, has_extras = nil, nil, nil, nil, nil, nil, nil
 end

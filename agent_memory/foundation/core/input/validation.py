@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from agent_memory.foundation.core.errors import BadInput
+from agent_memory_client._wire.problems import plain_problems
 from agent_memory_client.models import ANSWER
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -27,5 +28,5 @@ def validated(model: type[Model], values: Mapping[str, Any]) -> Model:
 
 def first_problem(error: ValidationError) -> tuple[str, str]:
     """Return the path of an invalid field and the reason, without the rejected value."""
-    problem = error.errors(include_input=False, include_url=False, include_context=False)[0]
+    problem = plain_problems(error)[0]
     return ".".join(str(part) for part in problem["loc"][:6]), problem["msg"]

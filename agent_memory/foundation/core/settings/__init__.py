@@ -69,7 +69,7 @@ def load_settings(**overrides: Any) -> Settings:
     values: dict[str, dict[str, Any]] = {group: {} for group in GROUPS}
     for name, value in overrides.items():
         if name not in fields_by_variable:
-            raise StartupError(f"there is no setting {name}")
+            raise StartupError(f"there is no setting {name}: `agent-memory doctor` prints all")
         if value is not None:
             group, field = fields_by_variable[name]
             values[group][field] = value
@@ -78,14 +78,19 @@ def load_settings(**overrides: Any) -> Settings:
     except SettingsError as error:
         # The message names the field. Operators know only its variable.
         named = [name for name, (_, field) in fields_by_variable.items() if f'"{field}"' in str(error)]
-        raise StartupError(f"setting {named[0] if named else '?'}: must be JSON") from error
+        raise StartupError(f"setting {named[0] if named else '?'}: must be JSON, a list in [] or an object in {{}}") from error
     except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
+        from agent_memory_client._wire.problems import plain_problems
+
+        first = plain_problems(error)[0]
         place = [str(part) for part in first["loc"]] or ["?"]
         # For a value from the environment, `loc` is the variable; for an override, it is the field.
         fields = {field: name for name, (group, field) in fields_by_variable.items() if GROUPS[group].__name__ == error.title}
         name = next((part for part in place if part in fields_by_variable), fields.get(place[0], place[0]))
-        raise StartupError(f"setting {name.upper()}: {first['msg']}") from error
+        group, field = fields_by_variable.get(name.upper(), ("", ""))
+        default = GROUPS[group].model_fields[field].default if group else None
+        such_as = f", such as {default}" if first["msg"].endswith(" number") and default is not None else ""
+        raise StartupError(f"setting {name.upper()}: {first['msg']}{such_as}") from error
 
 
 def settings_in_force(settings: Settings, *, defaults: bool) -> dict[str, tuple[str, bool]]:

@@ -39,8 +39,8 @@ class Breaker:
         After an admitted call, call one of the `note_…` methods.
         """
         if self.is_open:
-            left = round((self._open_until or 0.0) - self._clock())
-            raise ModelUnavailable(f"{self._name} does not answer; trying again soon", retry_after=max(1, left), reason="breaker_open")
+            left = max(1, round((self._open_until or 0.0) - self._clock()))
+            raise ModelUnavailable(f"{self._name} does not answer: try again in {left} s", retry_after=left, reason="breaker_open")
         self._probing = self._open_until is not None
 
     def note_success(self) -> None:

@@ -99,7 +99,7 @@ class ModelServer:
             raise StartupError("OPENAI_API_KEY (or EMBEDDING_API_KEY) contains characters that cannot be sent: copy the key again")
         if urlsplit(self.url).scheme not in ("http", "https") or not urlsplit(self.url).hostname:
             raise StartupError(f"OPENAI_BASE_URL (or EMBEDDING_BASE_URL) is not an http address: {self.shown_url}")
-        self._timeout = models.timeout_seconds  # for calls that have no timeout of their own
+        self._timeout = models.timeout_seconds  # for calls without their own timeout
         self.breaker = Breaker(self.shown_url)
         self.rungs: dict[str, int] = {}
         """Maps each model to the response format (rung) that the server accepts."""

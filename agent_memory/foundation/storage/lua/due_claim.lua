@@ -28,7 +28,7 @@ for i = 1, #marks, 2 do
   local failed, leased_until = string.match(record, '^(%d+) (%d+)')
   failed = tonumber(failed)
   local begun, again = string.match(record, ' b%d+') or '', marked_again(record)
-  -- The mark was set again during its lease. Another task takes it; the task that had it goes on and has not failed.
+  -- The mark was set again during its lease. Another task takes it. The first task continues, and has not failed.
   if not exclusive and tonumber(leased_until) > clock.ms then begun, again = '', '' end
   if exclusive and tonumber(leased_until) > clock.ms then
     redis.call('ZADD', due, leased_until, member)

@@ -1,4 +1,4 @@
--- Limits the claims of a tenant for one kind of work to `share`. Further marks wait behind those of other tenants.
+-- Limits the claims of a tenant for one kind of work to `share`. Further marks wait behind the marks of other tenants.
 -- Ended and expired claims leave the tenant's set when it is read. The document of a member names its tenant; it is in
 -- the same slot as `due`.
 -- NEEDS: root, kind, tries, share, lease_ms

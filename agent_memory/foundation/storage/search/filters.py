@@ -21,6 +21,7 @@ from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.storage.keyspace import tag
 from agent_memory.foundation.storage.search.metadata import PINNED_TAG, equal_tag, present_tag, range_tags, writer_tag
 from agent_memory.foundation.storage.search.syntax import all_of, has_number, negated
+from agent_memory.foundation.text.dates.named_times import time_tags
 from agent_memory.foundation.text.normalization import QUESTION
 from agent_memory_client.models.filters import start_of_day
 
@@ -351,14 +352,19 @@ def statements(clause: str) -> str:
     return all_of(of_type(clause, "message"), tagged("md", [equal_tag("role", "user")]), negated(questions))
 
 
-def during(clause: str, start: datetime, end: datetime, zone: tzinfo = UTC) -> str:
-    """Narrow a clause to memories whose creation or event is at or after `start` and before `end`.
+def during(clause: str, start: datetime, end: datetime, zone: tzinfo = UTC, *, created: bool = True) -> str:
+    """Narrow a clause to memories whose event or, with `created`, creation is at or after `start` and before `end`.
 
     For events, `start` and `end` are reduced to their days in the time zone `zone`.
     """
     low, high = start.timestamp(), end.timestamp()
-    first, last = (_edge(moment.astimezone(zone).date(), zone) for moment in (start, end))
-    return all_of(clause, any_of(between("c", low, high, "left"), f"({_within('e', first, last)})"))
+    first, last = (moment.astimezone(zone).date() for moment in (start, end))
+    conditions: list[Filter] = [f"({_within('e', _edge(first, zone), _edge(last, zone))})"]
+    if created:
+        conditions.append(between("c", low, high, "left"))
+    if tags := time_tags(first, last - timedelta(days=1)):
+        conditions.append(tagged("nd", tags))
+    return all_of(clause, any_of(*conditions))
 
 
 def made_since(clause: str, moment: datetime) -> str:

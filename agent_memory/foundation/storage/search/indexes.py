@@ -25,7 +25,7 @@ from agent_memory.foundation.storage.keyspace import Keys
 
 log = get_logger(__name__)
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 BUILT = "built"
 """A field in the store's configuration. Its value is "1" once all indexes have existed."""
 _BUILD_SECONDS = 600.0
@@ -118,7 +118,7 @@ def vector_field(spec: VectorSpec) -> dict[str, Any]:
 
 
 def _memory_fields() -> list[dict[str, Any]]:
-    tags = tag_fields("t", "ns", "u", "s", "ty", "st", "tp", "en", "ag", "sl", "ct", "sc", "md")
+    tags = tag_fields("t", "ns", "u", "s", "ty", "st", "tp", "en", "ag", "sl", "ct", "sc", "md", "nd")
     # Some queries match memories without a user.
     tags[2]["attrs"]["index_missing"] = True
     # `vf`: true from. `z`: true until. `b`: not true before (only if in the future). `ra`: recorded at.
@@ -222,7 +222,7 @@ async def _complete(client: Redis, name: str) -> None:
     deadline, pause = asyncio.get_running_loop().time() + _BUILD_SECONDS, 0.02
     while int((await _info(client, name) or {}).get(b"indexing", 0)) != 0:
         if asyncio.get_running_loop().time() > deadline:
-            raise StartupError(f"the search index {name} is still being built after {_BUILD_SECONDS:.0f} s")
+            raise StartupError(f"the search index {name} is still being built after {_BUILD_SECONDS:.0f} s: start again later")
         # Each look interrupts the build, and several processes may wait for it.
         await asyncio.sleep(pause)
         pause = min(1.25 * pause, 0.5)

@@ -40,6 +40,7 @@ _RELATIONS: Sequence[Relation] = ("since", "until", "before", "after")
 _NAMES_YEAR = frozenset(["year", "ylast", "ythis", "ynext"])
 _DATED = frozenset(["date", "month", "year"])
 _FIRST_YEAR, _LAST_YEAR = 2, 9998
+_MOST_DAYS = 31
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,16 +215,20 @@ def _mention(text: str, time_match: _TimeMatch, today: date, weekday: int | None
     first, last = _clause(text, start, end)
     first, last = max(first, start - _CLAUSE_CHARS), min(last, end + _CLAUSE_CHARS)
     clause = " ".join(f"{text[first:start]} · {text[end:last]}".split())
-    if kind == "date" and not _has_year(time_match):
-        begin, stop = _around(_SENTENCE_END, text, start, end, 0, len(text))
-        if table.yearly.search(text, begin, stop) is not None:
-            return Mention(table.code, kind, "day", start, end, None)
     try:
         possible = readings(kind, match, table, today, time_match.days, _tense(clause, table), weekday)
     except (ValueError, OverflowError):
         possible = ()  # beyond the calendar
     unit: Unit = possible[0].unit if possible else "day"
-    if len(possible) != 1 or any(table.before[name].search(before) for name in ("part", "or", "street")) or table.followed.match(text, end):
+    is_yearly = (
+        kind == "date" and not _has_year(time_match) and table.yearly.search(text, *_around(_SENTENCE_END, text, start, end, 0, len(text)))
+    )
+    if (
+        len(possible) != 1
+        or is_yearly
+        or any(table.before[name].search(before) for name in ("part", "or", "street"))
+        or table.followed.match(text, end)
+    ):
         return Mention(table.code, kind, unit, start, end, None, possible)
     related: list[Relation] = [*(name for name in _RELATIONS if table.before[name].search(before)), "on"]
     return Mention(table.code, kind, unit, start, end, NamedTime(*possible[0], start, end, related[0]), possible)
@@ -292,6 +297,22 @@ def _interval(text: str, begin: tuple[_TimeMatch, Mention], end: tuple[_TimeMatc
     unit = first.unit if UNITS.index(first.unit) > UNITS.index(last.unit) else last.unit
     joint = replace(last, first=first.first, unit=unit, start=start, relation="on")
     return Mention(table.code, other.kind, unit, start, other.end, joint, [Reading(joint.first, joint.last, unit)])
+
+
+def time_tags(first: date, last: date) -> Sequence[str]:
+    """Return an index tag for each day from `first` to `last`, and for a whole month. Return () for more than 31 days."""
+    if (last - first).days >= _MOST_DAYS:
+        return ()
+    days = [f"{first + timedelta(days=number):%Y%m%d}" for number in range((last - first).days + 1)]
+    is_month = first.day == 1 and (last + timedelta(days=1)).day == 1
+    return [*days, f"{first:%Y%m}"] if is_month else days
+
+
+def tags_of_times(text: str, today: date) -> Sequence[str]:
+    """Return the tags of all times that a text may mean. A whole month has only one tag, because its days are not known."""
+    possible = [reading for mention in mentions(text, today) for reading in mention.possible]
+    tags = [(reading.unit, time_tags(reading.first, reading.last)) for reading in possible]
+    return list(dict.fromkeys(tag for unit, each in tags for tag in (each[-1:] if unit == "month" else each)))
 
 
 def moments(time_: NamedTime | Reading, zone: tzinfo) -> tuple[datetime, datetime]:

@@ -1,7 +1,6 @@
 """Find the time that a question asks about ("What did I do last weekend?").
 
-Ignore times in statements, and times that describe a thing ("last week's meeting"). Also ignore times in questions that
-ask when something happened ("When did I …?").
+Ignore times in statements, and in questions that ask for a time ("When did I …?").
 """
 
 from __future__ import annotations
@@ -15,8 +14,7 @@ from agent_memory.foundation.text.dates.tables import Table
 
 _SENTENCE = re.compile(r"(?<![.!?…])(?<!\b\d)(?<!\b\d\d)[.!?…]++\s+|[\n。！]+|[？](?=.)")
 _WORD = re.compile(r"[^\W_]+")
-_COMMAS = ",，;；"
-_OF_A_THING = "的"
+_CLAUSE_END = re.compile("[,，;；—–]")
 _MOST_CHARS = 8_192
 
 
@@ -29,6 +27,8 @@ class Span:
     words: str
     is_in_words: bool = False
     """True if memories may contain the same words: "in May 2023", but not "last week" or "before May 2023"."""
+    is_ahead: bool = False
+    """True if the question asks for plans: the time has not ended yet, and the question is not in the past tense."""
 
 
 def question_time(text: str, now: datetime, zone: tzinfo = UTC) -> Span | None:
@@ -42,43 +42,58 @@ def question_time(text: str, now: datetime, zone: tzinfo = UTC) -> Span | None:
     question = sentences[-1].strip()
     mentioned = mentions(question, now.astimezone(zone).date())
     table = language_table(question)
-    if len(mentioned) != 1 or (named := mentioned[0].time) is None or table is None:
+    if len(mentioned) != 1 or table is None:
         return None
     mention = mentioned[0]
+    named = mention.time or _likely(question, mention, table, now.astimezone(zone).date())
+    if named is None:
+        return None
     is_alone = len(sentences) == 1 and not _WORD.search(question[: mention.start] + question[mention.end :])
-    if not is_alone and not _asks_about(question, mention, named, table):
+    if not is_alone and not _asks_about(question, mention, table):
         return None
     # The first day of the time, and the day after its last day.
     after = named.last + timedelta(days=1)
     first = {"on": named.first, "since": named.first, "after": after}.get(named.relation, date.min)
     end = {"on": after, "until": after, "before": named.first}.get(named.relation, date.max)
     is_in_words = not mention.is_relative and named.relation == "on"
-    return Span(midnight(first, zone), midnight(end, zone), question[mention.start : mention.end], is_in_words)
+    is_ahead = midnight(end, zone) > now and not _is_past(question, table)
+    return Span(midnight(first, zone), midnight(end, zone), question[mention.start : mention.end], is_in_words, is_ahead)
 
 
-def _asks_about(question: str, mention: Mention, named: NamedTime, table: Table) -> bool:
+def _likely(question: str, mention: Mention, table: Table, today: date) -> NamedTime | None:
+    """Return the likely one of several readings: the last one up to today in the past tense, else the next one from today.
+
+    Return None if the question may be about the past or about plans ("What did I book for Friday?").
+    """
+    is_past = _is_past(question, table)
+    if len(mention.possible) < 2 or (is_past and any(table.tense[way].search(question) for way in ("future", "unsure"))):
+        return None
+    before, after = ([each for each in mention.possible if each.first <= today], [each for each in mention.possible if each.last >= today])
+    reading = max(before, default=None) if is_past else min(after, default=None)
+    return None if reading is None else NamedTime(*reading, mention.start, mention.end)
+
+
+def _is_past(question: str, table: Table) -> bool:
+    return table.tense["past"].search(question) is not None
+
+
+def _asks_about(question: str, mention: Mention, table: Table) -> bool:
     """True if a question asks about the mentioned time.
 
-    Except in Chinese, the time must be at the question's beginning or end, or before a preposition.
+    False if it asks for a time, or if the time belongs to a statement before the question ("I fly on Friday, what do I need?").
     """
-    before, after = question[: mention.start], question[mention.end :]
     if table.asks_when.search(question):
         return False
-    if table.blankless:
-        begin, end = max(map(before.rfind, _COMMAS)) + 1, min((at for at in map(after.find, _COMMAS) if at >= 0), default=len(after))
-        clause = before[begin:] + after[:end]
-        part = clause if _WORD.search(clause) else question
-        return table.asks.search(part) is not None and not after.startswith(_OF_A_THING)
-    begins = not _WORD.search(before)
-    head = (after if begins else before).lstrip(" ,¿¡\"'")
-    if table.asks.match(head) is None:
+    before, after = question[: mention.start], question[mention.end :]
+    own = _CLAUSE_END.split(before)[-1] + " " + _CLAUSE_END.split(after, maxsplit=1)[0]
+    later = _CLAUSE_END.split(after, maxsplit=1)[1:]
+    if _WORD.search(own) and later and _WORD.search(later[0]):
         return False
-    if begins:
-        return after.startswith((" ", ","))
-    if named.relation != "on":
-        before = table.before[named.relation].sub("", before)
-    is_last = len(_WORD.findall(after)) <= table.tail and not after.startswith(("'", "’", "-"))
-    return (is_last or table.goes_on.match(after.lstrip()) is not None) and table.attribute.search(before) is None
+    if question.endswith(("?", "？")):
+        return True
+    begins = not _WORD.search(before)
+    rest = f"{before}{after}" if table.blankless else (after if begins else before).lstrip(" ,¿¡\"'")
+    return (table.asks.search if table.blankless else table.asks.match)(rest) is not None
 
 
 def beside(text: str, span: Span) -> str:

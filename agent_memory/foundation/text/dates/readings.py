@@ -17,6 +17,7 @@ UNITS: Sequence[Unit] = ("day", "week", "month", "year")
 _NEAR = timedelta(days=61)
 # A tense decides the year only within this time: people name the year of a date nearly a year away.
 _FAR = timedelta(days=300)
+_DAYS_NEAR = 31
 _MOST_UNITS = {"day": 3650, "week": 520, "month": 240, "year": 100}
 
 
@@ -44,6 +45,8 @@ def readings(kind: str, match: Match[str], table: Table, today: date, offset: in
         return [] if year is None else [_of_year(year)]
     if kind == "weekday" and weekday is not None:
         return _weekdays(groups, weekday, today, tense)
+    if kind == "numbered_weekday" and weekday is not None:
+        return _numbered_weekdays(table.count(groups["day"]), weekday, today, tense)
     if kind == "day_of_month":
         month = calendar_unit("month", _step(groups), today).first
         return [_day(month.replace(day=table.count(groups["day"])))] if "first" not in groups else []
@@ -137,7 +140,7 @@ def _likely(candidates: list[Reading], today: date, tense: Tense) -> list[Readin
     back, on = today - behind.first, ahead.first - today
     if tense in ("past", "future"):
         chosen, distance = (behind, back) if tense == "past" else (ahead, on)
-        return [chosen] if distance <= _FAR else [behind, ahead]
+        return [chosen] if distance == min(back, on) and distance <= _FAR else [behind, ahead]
     near = behind if back < on else ahead
     return [near] if min(back, on) <= _NEAR else [behind, ahead]
 
@@ -164,6 +167,15 @@ def _weekdays(groups: dict[str, str], weekday: int, today: date, tense: Tense) -
         this = monday + timedelta(days=weekday)
         return [_day(this)] if (this >= today and tense != "past") or (this < today and tense == "past") else []
     return [_day(behind)] if tense == "past" else [_day(ahead)] if tense == "future" else [_day(behind), _day(ahead)]
+
+
+def _numbered_weekdays(day: int, weekday: int, today: date, tense: Tense) -> list[Reading]:
+    """Return the days within a month of today that are this weekday and this day of their month, as in "Friday the 13th"."""
+    near = (today + timedelta(days=distance) for distance in range(-_DAYS_NEAR, _DAYS_NEAR + 1))
+    days = [each for each in near if each.day == day and each.weekday() == weekday]
+    if len(days) > 1 and tense in ("past", "future"):
+        days = days[:1] if tense == "past" else days[-1:]
+    return list(map(_day, days))
 
 
 def calendar_unit(unit: Unit | str, step: int, today: date) -> Reading:

@@ -82,12 +82,6 @@ class Table:
         questions = source["questions"]
         self.asks = _compiled(edge, questions["asks"], {})
         self.asks_when = _compiled(edge, questions["silent"], {})
-        # Words before a time that describes a thing, as in "the photos of last week".
-        self.attribute = re.compile(rf"(?<![^\W_])(?:{questions['attribute']})\s*$", re.IGNORECASE)
-        # Prepositions that may follow the time, as in "last week in Rome".
-        self.goes_on = _compiled(edge, questions["goes_on"], {})
-        # The largest number of words that may follow the time in a question. In German, verbs come last.
-        self.tail: int = questions["tail"]
 
     def patterns(self, text: str | None = None) -> list[DatePattern]:
         """Return each form's kind and pattern. For near days ("yesterday"), also the number of days from today.

@@ -88,7 +88,7 @@ def _field_passes(name: str, value: Any, memory: Mapping[str, Any], zone: tzinfo
         expected = value if isinstance(value, list) else [value]
         return any(_value_passes(memory[_TEXTS[name]], each if isinstance(each, Mapping) else {_PLAIN[name]: each}) for each in expected)
     if name not in (*ENTITY_IDS, "categories"):
-        raise BadInput("there is no such field", field=f"filters.{name[:64]}")
+        raise BadInput("is not a field of Mem0's filters: correct or remove it", field=f"filters.{name[:64]}")
     return memory[name] not in (None, []) if value == "*" else _value_passes(memory[name], text_ids(value))
 
 

@@ -106,7 +106,7 @@ class Mem0Profiles(CompatService):
         marks = [parse_operation_id(name) for name in job.split(",")[:_MOST_SAMPLED]]
         orders = [mark for mark in marks if mark is not None and mark.kind is DueKind.ORDER]
         if len(orders) < len(marks):
-            raise NotFound(f"profile job {job[:128]} not found")
+            raise NotFound(f"profile job {job[:128]} not found", field="job_id")
         done, failed = await self._ended(orders)
         running = len(orders) - done - failed
         state = {
@@ -133,7 +133,7 @@ class Mem0Profiles(CompatService):
         # The profile's access rules raise Forbidden before the user is looked up.
         requested_owner(self._scope, "profile", name, self._namespace)
         if not await self._newest({"user_id": {"eq": name}}, 1):
-            raise NotFound(f"user {name} not found")
+            raise NotFound(f"user {name} not found", field="user_id")
 
     async def _newest_users(self, count: int) -> list[str]:
         memories = await self._newest({"user_id": {"exists": True}}, _NEWEST)

@@ -147,7 +147,7 @@ async def _delete_entity(request: Request, service: Mem0Service) -> Any:
     if name == "*":
         raise BadInput("must be one name", field="name", where="path")
     if not await service.delete_all({f"{kind}_id": name}):
-        raise NotFound(f"{kind} {name} not found")
+        raise NotFound(f"{kind} {name} not found", field="name")
     return {"message": "Entity deleted successfully!"}
 
 

@@ -31,7 +31,7 @@ class ContainerService(SupermemoryService):
         rules = await self._services[ExtractionRulesService].get(self._scope, self._namespace, tag)
         oldest, newest = [(await self.list(DocumentListing(container_tag=tag, limit=1, order=order)))[0] for order in ("asc", "desc")]
         if not oldest:
-            raise NotFound("Namespace not found")
+            raise NotFound(f"Namespace {tag} not found", field="containerTag")
         times = {"createdAt": oldest[0]["createdAt"], "updatedAt": newest[0]["updatedAt"]}
         return {"namespace": tag, "supportingContext": rules.instructions, "system": times}
 
@@ -72,7 +72,7 @@ class ContainerService(SupermemoryService):
 
     def _settings_owner(self) -> ItemOwner:
         if self._scope.agents is not None:
-            raise Forbidden("settings belong to all agents: these credentials are limited to some")
+            raise Forbidden("settings belong to all agents: use credentials that are not limited to certain agents")
         return ItemOwner(*place_of(self._scope, self._namespace, None))
 
     async def delete_container(self, tag: str) -> dict[str, Any]:

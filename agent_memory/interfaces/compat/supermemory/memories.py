@@ -187,12 +187,12 @@ class MemoryOperations(CompatService):
         if request.id:
             record = await self.memory(request.id)
             if tags and record.user_id != request.user:
-                raise NotFound(f"Memory {request.id} not found")
+                raise NotFound(f"Memory {request.id} not found", field="id")
             return record
         for hit, _ in await self.search(Search(q=request.content or "", container_tags=tags or None, limit=20, search_mode="hybrid")):
             if hit.text == request.content:
                 return hit
-        raise NotFound("no memory has this text")
+        raise NotFound("no memory has this text", field="content")
 
     def _kind(self, *, chunks: bool) -> Sequence[dict[str, Any]]:
         """Return the conditions that select messages if `chunks` is true, and memories otherwise."""

@@ -99,8 +99,6 @@ class Conversation(Tagged):
 
 
 class DocumentChanges(Tagged):
-    """Changes to a document."""
-
     content: Text | None = None
     custom_id: OptionalIdentifier = None
     metadata: Metadata | None = None

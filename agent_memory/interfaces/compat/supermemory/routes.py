@@ -305,7 +305,7 @@ async def _namespace_list(request: Request, service: FileDocuments) -> Any:
 async def _namespace_memory(request: Request, service: FileDocuments) -> Any:
     record = await service.memory(_name(request))
     if record.user_id != _tag(request):
-        raise NotFound("Memory not found")
+        raise NotFound(f"Memory {record.id} not found", field="id")
     parts = _included(request)
     if "related" in parts:
         raise NotSupported("memories.get: include: related")

@@ -87,7 +87,7 @@ class SupermemoryService(MemoryOperations):
         scope, others = writing(self._scope), document.tags()[1:]
         text, given = document.content, document.metadata or {}
         existing, version = await self._read(ref) if may_exist else (None, None)
-        begins_anew = existing is not None
+        replaces_session = existing is not None
         if existing is not None:
             stored, names = stored_metadata(existing), [message.id for message in existing.messages]
             given = metadata_of(stored) if document.metadata is None else given
@@ -101,10 +101,10 @@ class SupermemoryService(MemoryOperations):
             if added == "":
                 text = content_of(existing)
             elif added is not None and others == (stored.get(TAGS) or []):
-                text, begins_anew = added, False
+                text, replaces_session = added, False
         message = message_of(text, {**given, **({TAGS: others} if others else {})}, document.stated_at, message_id)
-        await self._append(ref, [message], if_match=version, anew=begins_anew)
-        if begins_anew:
+        await self._append(ref, [message], if_match=version, replaces=replaces_session)
+        if replaces_session:
             await delete_memories_of(self._services, scope, ref, current=[message["id"]])
         return {"id": ref.session_id, "status": "queued"}
 
@@ -126,11 +126,11 @@ class SupermemoryService(MemoryOperations):
         return {**answer, "status": "queued"}
 
     async def _append(
-        self, ref: SessionRef, messages: Sequence[dict[str, Any]], *, if_match: str | None = None, anew: bool = False
+        self, ref: SessionRef, messages: Sequence[dict[str, Any]], *, if_match: str | None = None, replaces: bool = False
     ) -> None:
         body = {"namespace": ref.namespace, "user_id": ref.user_id, "messages": messages, "context_window_max": WHOLE_WINDOW}
         request = AppendMessagesRequest.model_validate(body)
-        await self._services[SessionService].append(writing(self._scope), ref.session_id, request, if_match=if_match, anew=anew)
+        await self._services[SessionService].append(writing(self._scope), ref.session_id, request, if_match=if_match, replaces=replaces)
 
     async def add_batch(self, batch: DocumentBatch, contexts: Mapping[str, KeepContext]) -> dict[str, Any]:
         """Store documents in order, and report invalid ones. `contexts` maps container tags to functions that store their contexts."""
@@ -147,7 +147,7 @@ class SupermemoryService(MemoryOperations):
             except Unavailable:
                 raise
             except AgentMemoryError as error:
-                results.append({"id": "", "status": "error", "error": error.message})
+                results.append({"id": "", "status": "error", "error": error.advice})
         failed = sum(result["status"] == "error" for result in results)
         return {"results": results, "success": len(results) - failed, "failed": failed}
 
@@ -176,7 +176,7 @@ class SupermemoryService(MemoryOperations):
         """
         session = await self._find(name, user) or await self._moving(name, user, changes.tags())
         if session is None:
-            raise NotFound("Document not found")
+            raise NotFound(f"Document {name} not found", field="id")
         content, metadata = content_of(session), stored_metadata(session)
         tags = changes.tags() or [*([session.user_id] if session.user_id else []), *(metadata.get(TAGS) or [])]
         document = Document(
@@ -201,7 +201,7 @@ class SupermemoryService(MemoryOperations):
             return
         (record,) = await self._services[MemoryStore].get(self._scope, [name])
         if record is None or user not in (None, record.user_id):
-            raise NotFound("Document not found")
+            raise NotFound(f"Document {name} not found", field="id")
         await self.forget_ids([record.id], record.user_id)
 
     async def delete_many(self, request: BulkDelete, user: str | None = None) -> dict[str, Any]:
@@ -308,7 +308,7 @@ class SupermemoryService(MemoryOperations):
     async def _session(self, name: str, user: str | None) -> WorkingMemoryResponse:
         session = await self._find(name, user)
         if session is None:
-            raise NotFound("Document not found")
+            raise NotFound(f"Document {name} not found", field="id")
         return session
 
     async def _statuses(self, sessions: Sequence[WorkingMemoryResponse]) -> list[str]:

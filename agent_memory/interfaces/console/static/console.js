@@ -1,4 +1,4 @@
-// The only script of our own: everything else works without one.
+// Our only script. The console also works without it.
 document.addEventListener("click", async (event) => {
   const button = event.target.closest("[data-copy]");
   if (!button) return;
@@ -18,21 +18,21 @@ document.addEventListener("change", (event) => {
   document.querySelector("[data-chosen]").textContent = document.querySelectorAll(".tick:checked").length;
 });
 
-// A server that is away must not look like a button that does nothing.
-const tellWhetherReachable = (isReachable) => {
+// If the server does not answer, say so. Otherwise a button seems to do nothing.
+const showReachability = (isReachable) => {
   document.getElementById("unreachable").hidden = isReachable;
 };
-document.addEventListener("htmx:error", () => tellWhetherReachable(false));
-document.addEventListener("htmx:before:request", () => tellWhetherReachable(true));
-// A server that is stopping answers in JSON, which must not replace the page.
+document.addEventListener("htmx:error", () => showReachability(false));
+document.addEventListener("htmx:before:request", () => showReachability(true));
+// A stopping server answers in JSON, which must not replace the page.
 document.addEventListener("htmx:before:response", (event) => {
   const { status, headers } = event.detail.ctx.response;
   if (status < 500 || headers.get("content-type")?.startsWith("text/html")) return;
   event.preventDefault();
-  tellWhetherReachable(false);
+  showReachability(false);
 });
 
-// Charts: the server draws the lines; uPlot adds axes, and the values under the pointer.
+// Charts: the server sends lines as SVG. uPlot adds axes, and the values under the pointer.
 const charts = new Set();
 const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name);
 const COLORS = ["--accent", "--warn"];
@@ -54,7 +54,7 @@ const drawChart = (box) => {
   const notation = high < 10_000 || high - low < high / 50 ? "standard" : "compact";
   const tick = new Intl.NumberFormat(language, { notation, maximumFractionDigits: 1 });
   const middle = (low + high) / 2;
-  const margin = (high - low) / 25; // a line at an end of the scale is drawn whole
+  const margin = (high - low) / 25; // keep lines at the end of the scale fully visible
   const exact = new Intl.NumberFormat(language, { maximumFractionDigits: unit === "ms" ? 1 : 0 });
   const time = new Intl.DateTimeFormat(language, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
   const showValue = (plot) => {
@@ -100,7 +100,7 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
   for (const { plot } of charts) plot.redraw(false, true);
 });
 
-// Live counters: one stream while the tab is visible and shows some.
+// Live counters: keep one stream open while the tab is visible and has counters.
 let stream;
 let retry;
 const showCounters = ({ data }) => {
@@ -122,7 +122,7 @@ const follow = () => {
   const source = new EventSource(address);
   stream = { address, source };
   source.onmessage = showCounters;
-  // A browser connects again by itself, unless it was refused.
+  // Browsers reconnect automatically, except after a refusal.
   source.onerror = () => {
     if (source.readyState === EventSource.CLOSED) retry = setTimeout(follow, 15_000);
   };
@@ -132,7 +132,7 @@ const enliven = () => {
   follow();
   drawCharts();
 };
-// After an action, a fetched page has lost the place of the line that it changed.
+// After an action, scroll to the changed line, because the page was fetched again.
 document.addEventListener("htmx:after:settle", () => document.querySelector(".saved")?.scrollIntoView({ block: "center" }));
 document.addEventListener("htmx:after:settle", enliven);
 document.addEventListener("htmx:after:history:update", enliven);

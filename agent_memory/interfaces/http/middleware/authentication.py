@@ -69,7 +69,7 @@ class AuthenticationMiddleware:
                 if credential is not None:
                     gate = self._gate()
                     if gate is None:
-                        raise Unavailable("the server is starting")
+                        raise Unavailable("the server is starting: try again")
                     scope[PRINCIPAL] = await gate.admit(credential)
                 elif path not in TERSE_PATHS and not is_console(path):
                     raise Unauthenticated("send an API key or a token: Authorization: Bearer … or X-API-Key: …")

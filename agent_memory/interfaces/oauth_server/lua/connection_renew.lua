@@ -5,12 +5,13 @@
 -- ARGV: id, kind, old_digest, new_digest, lifetime_ms: number, listed_ms: number, grace_ms: number
 -- -> 1; 0 if there is no such grant or key any longer, or the key was rotated in the meantime; -1 if the grant was used before
 local clock = require("storage/clock")
+if redis.call('HEXISTS', grant, 'us') == 1 then return -1 end
 if redis.call('EXISTS', grant) == 0 or redis.call('EXISTS', old_token) == 0 then return 0 end
 if redis.call('HGET', names, id) ~= old_digest then return 0 end
-if redis.call('HSETNX', grant, 'us', '1') == 0 then return -1 end
+redis.call('HSET', grant, 'us', '1')
 redis.call('COPY', grant, next_grant)
 redis.call('HSET', next_grant, 'ki', kind)
-redis.call('HDEL', next_grant, 'us', 'ru', 'cc', 'un')
+redis.call('HDEL', next_grant, 'us', 'ru', 'cc')
 redis.call('PEXPIRE', next_grant, listed_ms)
 for i = former_at, #KEYS do redis.call('DEL', KEYS[i]) end
 redis.call('COPY', old_token, new_token)

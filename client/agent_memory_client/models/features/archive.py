@@ -38,8 +38,6 @@ class ArchiveSearchArguments(BaseModel):
 
 
 class ConversationSearchArguments(BaseModel):
-    """Arguments of conversation_search."""
-
     query: Annotated[str, Field(min_length=1, description="The messages to find, in plain words.")]
     page: PageNumber = 0
 

@@ -132,7 +132,7 @@ class ItemBatch(BaseModel):
 
 
 class ItemSearchResults(BaseModel):
-    """The results of a search."""
+    """The items that match a search, best first."""
 
     items: list[ScoredItem]
     """The items, best match first."""
@@ -157,7 +157,7 @@ class ItemResult(BaseModel):
 
 
 class ItemBatchResults(BaseModel):
-    """The results of a batch."""
+    """A result for each operation of a batch, in the same order."""
 
     results: list[ItemResult]
     """One result per operation, in the same order."""

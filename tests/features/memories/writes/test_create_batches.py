@@ -1,4 +1,4 @@
-"""One create whose memories repeat or supersede each other."""
+"""Test one create request whose memories repeat or supersede each other."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ async def test_facts_in_any_order_of_time_leave_the_latest_one_current(rig: Rig)
     assert {name: (await rig.rt[MemoryService].get(SCOPE, name)).valid_to for name in expected} == expected
 
 
-async def test_words_of_a_fact_that_the_same_create_ended_are_stored_again(rig: Rig) -> None:
+async def test_text_of_a_fact_that_ended_within_a_create_can_be_stored_again(rig: Rig) -> None:
     facts = [{"id": f"h{n}", "text": text, "slot": "home"} for n, text in enumerate(["Lives in Oslo", "Lives in Rome", "Lives in Oslo"])]
     await create(rig, *facts)
     assert await current(rig) == ["h2"]

@@ -1,4 +1,4 @@
-"""Predictable ids may be taken in advance by another owner. A worker stores the session's memories anyway."""
+"""Test predictable ids that another owner took in advance. A worker stores the session's memories anyway."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def test_fact_is_stored_under_another_id_if_its_own_is_taken(make_rig: Mak
 async def test_thread_summary_is_stored_under_another_id_if_its_own_is_taken(
     make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike
 ) -> None:
-    """And is made of nothing that the other one says."""
+    """The summary contains nothing of the other owner's memory."""
     async with make_rig(chat, **OFF) as rig:
         await take(rig, thread_memory_id(SessionRef("s", "work", "ada")))
         strategy = MemoryStrategyConfig(strategy="summary")

@@ -115,7 +115,7 @@ def test_prompt_returns_messages_in_the_format_they_were_sent() -> None:
         {"role": "assistant", "content": None, "tool_calls": [CALL]},
         {"role": "tool", "content": "21", "tool_call_id": "call_1"},
         {"role": "user", "content": [{"type": "text", "text": "see"}, PICTURE]},
-        # No chat API takes these two as they stand.
+        # No chat API accepts these two unchanged.
         {"role": "assistant", "content": "aloud"},
         {"role": "assistant", "content": "aloud"},
     ]

@@ -26,7 +26,7 @@ DEVIATIONS: set[tuple[str, str]] = {
     for line in EXCEPTIONS
     if re.match(r"\w+\.\w+: (type|enum|nullable) ", line)
 }
-"""The fields whose type differs on purpose."""
+"""Fields whose type differs intentionally."""
 
 
 def model_of(name: str) -> type[BaseModel]:

@@ -146,7 +146,7 @@ def test_generated_fields_are_distinguishable_from_given_fields() -> None:
     assert message().id != message().id
 
 
-def test_an_append_takes_1_to_1000_messages() -> None:
+def test_append_accepts_1_to_1000_messages() -> None:
     one = {"role": "user", "content": "hi"}
     assert len(AppendMessagesRequest.model_validate({"messages": [one] * 1000}).messages) == 1000
     assert "messages" in problems(AppendMessagesRequest, messages=[])

@@ -52,7 +52,7 @@ local function flatten(fields, vector)
   return flat
 end
 -- While the embedding model changes, each written vector lacks its twin of the other model: `re:todo` has the names.
--- `re:refused` has those whose former texts a model refuses.
+-- `re:refused` has the names whose former texts a model refuses.
 local function note_vector(name)
   if redis.call('EXISTS', root .. 're') == 0 then return end
   redis.call('SADD', root .. 're:todo', name)

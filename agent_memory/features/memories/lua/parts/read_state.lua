@@ -1,4 +1,4 @@
--- Tells if a memory changed after a worker read it. The worker sends what it read: version, when last said, times said,
+-- Returns true if a memory changed after a worker read it. The worker sends the state that it read: version, when last said, times said,
 -- when outdated, number of pieces of evidence, and the digest of the record (indexing marks a record without a new
 -- version). No values: the memory did not exist.
 -- NEEDS: root

@@ -1,5 +1,5 @@
 -- A search finds a memory in its own session and in each session where it was said. `s` names all of these sessions,
--- `es` those of its evidence.
+-- `es` the sessions of its evidence.
 local function own_session(sessions, of_evidence)
   if not sessions or not of_evidence then return sessions end
   if sessions == of_evidence then return nil end

@@ -1,8 +1,8 @@
--- Copies a memory's tags to the documents of its vectors: that of the whole, and those of its passages, which have
+-- Copies a memory's tags to the documents of its vectors: one for the whole, and one for each passage, which have
 -- their own terms (`k`).
 -- NEEDS: root
 local documents = require("memories/documents")
-local NAMES = {'t', 'ns', 'u', 's', 'ty', 'st', 'tp', 'en', 'c', 'la', 'ls', 'e', 'ag', 'sl', 'ct', 'sc', 'tr', 'vf', 'z', 'b', 'ra', 'md'}
+local NAMES = {'t', 'ns', 'u', 's', 'ty', 'st', 'tp', 'en', 'c', 'la', 'ls', 'e', 'nd', 'ag', 'sl', 'ct', 'sc', 'tr', 'vf', 'z', 'b', 'ra', 'md'}
 local function read(mid)
   local values = redis.call('HMGET', documents.memory_key(mid), unpack(NAMES))
   local set, unset = {}, {}

@@ -64,7 +64,7 @@ local function put(step)
   -- Followers need no new messages from programs or assistants.
   if from or not step.message or step.message.by_person then follow_marks.mark(mid) end
   local has_vector = step.same_text and redis.call('EXISTS', vector_key) == 1
-  -- The history has no passages: a long memory that comes back from there needs new ones.
+  -- The history has no passages: a long memory that is restored from it needs new ones.
   if not has_vector or (from and from ~= key) or redis.call('HEXISTS', key, 'pl') == 1 then outbox.mark_due(due, clock.ms + embed_after_ms, mid) end
   local over = step.ends and history.is_over(key)
   if over and step.outdates then outdated_messages.mark(mid, step.outdates, redis.call('HGET', key, 'z')) end
