@@ -254,10 +254,10 @@ class OperatorTokens:
         return SimpleNamespace(tokens=[*await self._list()])
 
 
-def _require_admin(who: Principal) -> None:
-    if who.role is not Role.ADMIN:
+def _require_admin(principal: Principal) -> None:
+    if principal.role is not Role.ADMIN:
         raise Forbidden("these credentials do not have the role admin: use others")
-    if who.namespaces is not None or who.users is not None or who.agents is not None:
+    if principal.namespaces is not None or principal.users is not None or principal.agents is not None:
         raise Forbidden("credentials that are limited to certain namespaces, users or agents cannot manage API keys: use others")
 
 

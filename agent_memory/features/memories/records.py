@@ -179,7 +179,7 @@ def memory_fields(tenant: str, record: MemoryRecord, terms: str) -> Fields:
 
 def _named_days(record: MemoryRecord) -> Sequence[str]:
     """Return the tags of the days that a statement without an event date may mean."""
-    if record.event_date is not None or record.metadata.get(QUESTION) or not said_by_person(record):
+    if record.event_date is not None or record.metadata.get(QUESTION) or not is_from_person(record):
         return ()
     return tags_of_times(record.text, (stated_date(record.metadata) or record.created_at).date())
 

@@ -219,11 +219,11 @@ async def _insert_former(batch: _Batch, record: MemoryRecord, current: StoredMem
     for _ in range(_MOST_FORMER):
         # A caller may have written any ids into `supersedes`.
         memories = await batch.find(former)
-        known = [memory for memory in memories if memory is not None and owner_name(memory.record) == owner_name(record)]
-        before = [memory for memory in known if memory.record.id != record.id]
-        if len(before) < len(known):
+        own_memories = [memory for memory in memories if memory is not None and owner_name(memory.record) == owner_name(record)]
+        before = [memory for memory in own_memories if memory.record.id != record.id]
+        if len(before) < len(own_memories):
             # An edited fact does not supersede itself: replace it with the facts that it superseded.
-            earlier = next(memory.record.supersedes or [] for memory in known if memory.record.id == record.id)
+            earlier = next(memory.record.supersedes or [] for memory in own_memories if memory.record.id == record.id)
             former = [*(memory.record.id for memory in before), *(name for name in earlier if name != record.id)]
             continue
         later = [memory for memory in before if begins_at(memory.record) > begins]

@@ -178,7 +178,7 @@ class SessionStore:
             extraction_due=self._keys.due(DueKind.EXTRACTION),
             wake=self._keys.wake,
             user_waiting=self._user_waiting(k, scope.tenant, ref.user_id),
-            set_aside=k.set_aside,
+            dead_batches=k.dead_batches,
             outboxes=self._outboxes if change.replaces else (),
             root=self._keys.root,
             guard=self._guard(scope, ref, change.agent_id),

@@ -167,7 +167,7 @@ class ImportService:
         arrived_lines: list[Mapping[str, Any]] = []
         for number, mark in run.marks.items():
             if mark in arrived:
-                known.append(line := parse_line(lines[number - first]))
+                arrived_lines.append(line := parse_line(lines[number - first]))
                 # Do not note the line again: the import may be undone in the meantime.
                 kind = str(line.get("kind"))
                 run.report.present[kind] = run.report.present.get(kind, 0) + 1

@@ -13,7 +13,7 @@ from agent_memory.foundation.llm.context_refusals import ContextOverflow
 
 Source = Literal["set", "told", "learned", "assumed"]
 # After this time, ask again and discard the learned size: a restarted server may have a different context size.
-KNOWN_SECONDS = 3600.0
+LEARNED_SECONDS = 3600.0
 # Ask sooner if the server did not answer, or had not loaded its model.
 RETRY_SECONDS = 60.0
 # A smaller limit must have been misread.

@@ -93,9 +93,9 @@ async def _approve(page: Page, caller: Principal, request: _ConsentRequest, form
         users = frozenset({_USER.validate_python(user)}) if user else None
     except ValidationError as error:
         raise BadInput(first_problem(error)[1], field="user") from None
-    can_write = form.get("role") == Role.WRITE.value and SCOPES[1] in asked.wish.scopes and caller.role is not Role.READ
-    wish = Wish(asked.wish.client_id, asked.wish.redirect_uri, asked.wish.challenge, SCOPES if can_write else SCOPES[:1])
-    description = f"{asked.name} ({asked.host})"
+    can_write = form.get("role") == Role.WRITE.value and SCOPES[1] in request.wish.scopes and caller.role is not Role.READ
+    wish = Wish(request.wish.client_id, request.wish.redirect_uri, request.wish.challenge, SCOPES if can_write else SCOPES[:1])
+    description = f"{request.name} ({request.host})"
     role = Role.WRITE if can_write else Role.READ
     code, key_id = await page.runtime[Connections].approve(caller, wish, description, role, users)
     if page.settings.server.audit_log:

@@ -143,7 +143,7 @@ def test_asked_time_uses_the_users_time_zone() -> None:
     ],
 )
 def test_before_and_after_are_read_as_half_open_intervals(question: str, before: str, within: str, after: str) -> None:
-    span = asked_time(question, NOW, zone_of("Asia/Tokyo"))
+    span = question_time(question, NOW, zone_of("Asia/Tokyo"))
     assert span is not None
     noon = {day: datetime.fromisoformat(f"{day}T12:00+09:00") for day in f"{before} {within} {after}".split()}
     assert {day for day, moment in noon.items() if span.start <= moment < span.end} == set(within.split())

@@ -1,7 +1,7 @@
 #!lua
 -- Sets aside a batch that extraction gave up on, from `cursor` to `cursor_end`, with up to `context` messages before it.
 -- The batch becomes a separate dead journal; the session's extraction continues after it.
--- KEYS: journal, journal_list, batch_journal, batch_list, set_aside, due, tries, reasons, dead, wake
+-- KEYS: journal, journal_list, batch_journal, batch_list, dead_batches, due, tries, reasons, dead, wake
 -- ARGV: sid, epoch, cursor, cursor_end, context: number, reason?, never_ended
 -- -> 1 if done, 0 if the session changed
 local clock = require("storage/clock")

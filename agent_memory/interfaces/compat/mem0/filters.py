@@ -111,7 +111,7 @@ def _field(name: str, value: object) -> dict[str, Any] | None:
         return _metadata({name.removeprefix(METADATA_KEY): value})
     reader = _FIELDS.get(name)
     if reader is None:
-        if name not in _NOT_DONE_HERE:
+        if name not in _UNSUPPORTED_FIELDS:
             raise BadInput("is not a field of Mem0's filters: correct or remove it", field=f"filters.{name[:64]}")
         raise NotSupported(f"filters.{name}")
     return reader(value)
