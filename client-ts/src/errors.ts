@@ -141,8 +141,8 @@ function jsonObject(text: string): Record<string, unknown> {
 }
 
 function messageOf(body: Record<string, unknown>, problems: Problem[]): string {
-  const said = body["detail"] ?? body["message"];
-  if (typeof said === "string") return said;
+  const detail = body["detail"] ?? body["message"];
+  if (typeof detail === "string") return detail;
   return problems.map(({ field, message }) => (!field || message.startsWith(field) ? message : `${field}: ${message}`)).join("; ");
 }
 

@@ -195,9 +195,9 @@ function isRepeatable({ error, neverSent, brokenOff }: Failure, idempotent: bool
  */
 function waitBefore(attempt: number, error: MemoryClientError): number | undefined {
   const asksToWait = error instanceof MemoryServerError && !(error instanceof MemoryRequestUnderWayError);
-  const asked = asksToWait ? (error.retryAfter ?? 0) * 1000 : 0;
-  if (asked > MAX_WAIT_MS) return undefined;
-  return Math.max(asked, Math.min(MAX_WAIT_MS, FIRST_WAIT_MS * 2 ** (attempt - 1)) * (0.5 + Math.random() / 2));
+  const requestedWait = asksToWait ? (error.retryAfter ?? 0) * 1000 : 0;
+  if (requestedWait > MAX_WAIT_MS) return undefined;
+  return Math.max(requestedWait, Math.min(MAX_WAIT_MS, FIRST_WAIT_MS * 2 ** (attempt - 1)) * (0.5 + Math.random() / 2));
 }
 
 function sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {

@@ -72,15 +72,15 @@ def twins(package: Path) -> dict[Path, str]:
 
 def write_twins(package: Path) -> list[Path]:
     """Write missing and changed files, and remove files without a source. Return the paths of all these files."""
-    wanted = twins(package)
-    changed = [path for path, text in wanted.items() if not path.exists() or path.read_text("utf-8") != text]
+    expected_files = twins(package)
+    changed = [path for path, text in expected_files.items() if not path.exists() or path.read_text("utf-8") != text]
     for path in changed:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(wanted[path], "utf-8")
-    gone = sorted(set((package / "_sync").rglob("*.py")) - wanted.keys())
-    for path in gone:
+        path.write_text(expected_files[path], "utf-8")
+    stale_files = sorted(set((package / "_sync").rglob("*.py")) - expected_files.keys())
+    for path in stale_files:
         path.unlink()
-    return [*changed, *gone]
+    return [*changed, *stale_files]
 
 
 if __name__ == "__main__":

@@ -42,6 +42,16 @@ OTHER_PRODUCTS = {
     "terminationGracePeriodSeconds",  # Kubernetes
 }
 
+PACKAGES = ("agent_memory", "worker", "client", "client-ts/src")
+# A name such as `found` does not say what it contains: `matches`, `existing_file`, `owner`, `deleted_ids` do.
+VAGUE_NAME = re.compile(
+    r"\b_*(?:said|found|kept|known|asked|wanted|held|told|meant|aside|whose|who|here|there|theirs|stands|mine|gone|seen|spared|taken|went)\b",
+    re.IGNORECASE,
+)
+# Fields of public models, exports and models' answers.
+WIRE_NAMES = {"BlockChange.said", "PictureDescription.seen", "TimelineEvent.who", "_ResultLine.said"}
+_DECLARED_IN_TYPESCRIPT = re.compile(r"\b(?:const|let|var|function|class) +(\w+)")
+
 
 def files(*tops: str) -> Iterator[Path]:
     for top in tops:
@@ -98,3 +108,34 @@ def test_prose_names_only_what_exists() -> None:
 def test_other_products_names_are_still_needed() -> None:
     text = "\n".join(text for _, text in names_and_prose()[1])
     assert not {name for name in OTHER_PRODUCTS if f"`{name}" not in text and f".{name}" not in text}
+
+
+def _declared_names(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Return the line and name of each variable, argument, attribute, function, class and alias; fields as `Class.field`."""
+    classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    fields = {field.target: owner.name for owner in classes for field in owner.body if isinstance(field, ast.AnnAssign)}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=name, ctx=ast.Store()):
+                yield node.lineno, f"{fields[node]}.{name}" if node in fields else name
+            case ast.Attribute(attr=name, ctx=ast.Store()) | ast.arg(arg=name):
+                yield node.lineno, name
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                yield node.lineno, name
+            case ast.alias(asname=str(name)) | ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)):
+                yield node.lineno, name
+            case _:
+                pass
+
+
+def test_names_in_the_packages_say_what_they_contain() -> None:
+    vague: dict[str, str] = {}
+    for path in (path for path in files(*PACKAGES) if path.suffix in (".py", ".ts")):
+        names, text = [(1, path.stem)], path.read_text("utf-8")
+        if path.suffix == ".ts":
+            names += [(number, name) for number, line in enumerate(text.splitlines(), 1) for name in _DECLARED_IN_TYPESCRIPT.findall(line)]
+        elif VAGUE_NAME.search(text):
+            names += _declared_names(ast.parse(text))
+        vague |= {f"{path.relative_to(ROOT)}:{line}": name for line, name in names if VAGUE_NAME.fullmatch(name.rpartition(".")[2])}
+    assert set(vague.values()) >= WIRE_NAMES
+    assert not {place: name for place, name in vague.items() if name not in WIRE_NAMES}

@@ -56,13 +56,13 @@ async def test_repeated_request_does_not_restart_a_running_erasure(make_rig: Mak
     async with make_rig() as rig:
         await fills(rig, "old")
         mark = await rig.rt[ErasureOrders].order_erasure(SCOPE, _ANN)
-        stands = rig.rt[ErasureStore].stands
+        is_open = rig.rt[ErasureStore].is_open
 
         async def asked_again(order: ErasureOrder) -> bool:
             await rig.rt[ErasureOrders].order_erasure(SCOPE, _ANN)
-            return await stands(order)
+            return await is_open(order)
 
-        monkeypatch.setattr(rig.rt[ErasureStore], "stands", asked_again)
+        monkeypatch.setattr(rig.rt[ErasureStore], "is_open", asked_again)
         await erase(rig.rt, mark.member)
         assert (await there(rig), await rig.rt[ErasureStore].load(mark.member)) == ([], None)
 
@@ -76,18 +76,18 @@ async def test_stalled_worker_deletes_nothing_written_after_the_erasure(
         await fills(rig, "old")
         mark = await rig.rt[ErasureOrders].order_erasure(SCOPE, _ANN)
         stopped, woken = asyncio.Event(), asyncio.Event()
-        seen, stands = 0, rig.rt[ErasureStore].stands
+        seen, is_open = 0, rig.rt[ErasureStore].is_open
 
         async def slow(order: object) -> bool:
             nonlocal seen
             seen += 1
-            answer = await stands(order)  # type: ignore[arg-type]
+            answer = await is_open(order)  # type: ignore[arg-type]
             if seen == looks:
                 stopped.set()
                 await woken.wait()
             return answer
 
-        monkeypatch.setattr(rig.rt[ErasureStore], "stands", slow)
+        monkeypatch.setattr(rig.rt[ErasureStore], "is_open", slow)
         zombie = asyncio.create_task(erase(rig.rt, mark.member))
         await stopped.wait()
         await erase(other.rt, mark.member)

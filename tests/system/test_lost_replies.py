@@ -127,7 +127,7 @@ async def test_idempotency_key_prevents_duplicates_whichever_reply_is_lost(make_
 # Read-only scripts.
 _NO_STORY = ("sessions/recent_messages", "sessions/session_window")
 # No lifecycle contains pictures: the ids of their descriptions differ between stores.
-_NEVER_RUN = ("sessions/session_data", "sessions/session_pictures", "sessions/session_set_aside", "storage/due_fail")
+_NEVER_RUN = ("sessions/session_data", "sessions/session_pictures", "sessions/session_dead_batch", "storage/due_fail")
 # The store's marker is written before any data could be lost.
 BACKGROUND = [name for name in SCRIPTS if name.startswith(("sessions/", "storage/due_")) and name not in _NO_STORY]
 

@@ -50,17 +50,17 @@ async def _step(bucket: Runtime, worker: str) -> float:
     state = await store.load_state()
     if state is None or state.phase == "paused" or bucket.switch is None or not await store.take_turn(worker):
         return _IDLE_SECONDS
-    kept, other = (bucket.switch.find(choice, bucket.keys.bucket) for choice in (state.active, state.other))
-    if kept is None:
+    active, other = (bucket.switch.find(choice, bucket.keys.bucket) for choice in (state.active, state.other))
+    if active is None:
         return _IDLE_SECONDS
     if state.phase == "ending":
-        return await _end(store, state, kept)
+        return await _end(store, state, active)
     if other is None:
         return _IDLE_SECONDS
     if state.phase == "filling" and not state.total:
         await store.note_missing(other.spec)
     began = monotonic()
-    count = await _fill(store, state, [kept, other])
+    count = await _fill(store, state, [active, other])
     seconds = max(0.0, count / state.rate - (monotonic() - began)) if state.rate else 0.0
     # Writes never stop. If less than a batch was filled in, only memories written since the last step lacked a vector.
     if state.phase == "filling" and count < _limit(state):
@@ -104,30 +104,30 @@ async def _fill_names(store: ReembedStore, target: Runtime, names: Sequence[str]
     except ModelAnswerInvalid as error:
         # The model refuses one of the texts, so embed them one by one, and store no vectors for refused texts.
         await store.note_error(f"{target.spec.model}: {error.message}")
-        await store.set_aside(await embed_singly(target.embedder, names, lambda name: fill_vectors(target, [name])))
+        await store.mark_refused(await embed_singly(target.embedder, names, lambda name: fill_vectors(target, [name])))
         await asyncio.sleep(_IDLE_SECONDS)
 
 
 async def fill_vectors(runtime: Runtime, names: Sequence[str]) -> int:
     """Add vectors from the runtime's model, and keep other models' vectors. Raises ModelUnavailable and ModelAnswerInvalid."""
-    jobs, gone = await runtime[MemoryStore].index_jobs(names)
-    return await runtime[ReembedStore].store_vectors(await embed_jobs(runtime.embedder, jobs), gone, runtime.spec)
+    jobs, missing_names = await runtime[MemoryStore].index_jobs(names)
+    return await runtime[ReembedStore].store_vectors(await embed_jobs(runtime.embedder, jobs), missing_names, runtime.spec)
 
 
-async def _end(store: ReembedStore, state: ReembedState, kept: Runtime) -> float:
+async def _end(store: ReembedStore, state: ReembedState, active: Runtime) -> float:
     """Delete the vectors and indexes of the model that searches do not use."""
     # A process that missed the switch may have written vectors from the other model only.
-    if await _fill(store, state, [kept]) >= _limit(state):
+    if await _fill(store, state, [active]) >= _limit(state):
         return 0.0
     # After a rollback, a process may not have recorded yet that it uses the other model.
     is_early = state.active == state.first and state.now - state.since < _SETTLE_SECONDS
     if is_early or await store.count_behind(state, _SETTLE_SECONDS):
         return _IDLE_SECONDS
-    await store.refuse_others(kept.spec)
-    for name in await former_indexes(kept.client, kept.keys, kept.schemas.values()):
-        await drop_index(kept.client, name)
-    if await store.drop_others(kept.schemas, kept.spec):
+    await store.refuse_others(active.spec)
+    for name in await former_indexes(active.client, active.keys, active.schemas.values()):
+        await drop_index(active.client, name)
+    if await store.drop_others(active.schemas, active.spec):
         return 0.0
-    await store.end(state.active, state.other, kept.spec)
-    log.warning("change of the embedding model is over", model=kept.spec.model)
+    await store.end(state.active, state.other, active.spec)
+    log.warning("change of the embedding model is over", model=active.spec.model)
     return _IDLE_SECONDS

@@ -25,8 +25,8 @@ from agent_memory.foundation.core.scope import Work, carrying_out
 from agent_memory.foundation.core.task_kinds import DueKind, TaskName
 from agent_memory.foundation.storage.outbox import Claim
 from agent_memory.runtime import Runtime
+from agent_memory_worker.extraction.dead_batches import move_failed_batch
 from agent_memory_worker.extraction.extract import extract_facts
-from agent_memory_worker.extraction.set_aside import set_aside_failed
 from agent_memory_worker.memories.indexing import index_memories
 from agent_memory_worker.memories.long_texts import LongText, LongTexts
 from agent_memory_worker.order_runner import carry_out
@@ -111,7 +111,7 @@ class Tasks:
     async def extract_facts(self, member: str, lease: int, attempt: int, timeout: Timeout = _TIMEOUT) -> None:
         async with self._begun_in_place(DueKind.EXTRACTION, Claim(member, lease, attempt)) as claims:
             for claim in claims:
-                if claim.attempt <= self._runtime.settings.worker.max_attempts or not await set_aside_failed(self._runtime, member):
+                if claim.attempt <= self._runtime.settings.worker.max_attempts or not await move_failed_batch(self._runtime, member):
                     await self._extract(member)
                 await _settle(self._runtime, member)
 

@@ -29,29 +29,29 @@ from agent_memory_client.models.features import archive as wire
 TOOLS = ToolSet()
 
 
-class _Whose(BaseModel):
+class _OwnerArguments(BaseModel):
     user_id: Annotated[OptionalIdentifier, Field(description="The user that owns the memory.")] = None
     agent_id: Annotated[OptionalIdentifier, Field(description="The agent. Without a user, the memory is the agent's own.")] = None
     namespace: Annotated[OptionalIdentifier, Field(description="The namespace.")] = None
 
 
-class InsertIntoArchive(wire.ArchiveInsertArguments, _Whose):
+class InsertIntoArchive(wire.ArchiveInsertArguments, _OwnerArguments):
     """Arguments of archival_memory_insert."""
 
     tags: Annotated[wire.Tags | None, Field(description="Short tags to find the memory by.")] = None
 
 
-class SearchArchive(wire.ArchiveSearchArguments, _Whose):
+class SearchArchive(wire.ArchiveSearchArguments, _OwnerArguments):
     """Arguments of archival_memory_search."""
 
     tags: Annotated[wire.Tags | None, Field(description="Only entries with one of these tags.")] = None
 
 
-class SearchConversations(wire.ConversationSearchArguments, _Whose):
+class SearchConversations(wire.ConversationSearchArguments, _OwnerArguments):
     """Arguments of conversation_search."""
 
 
-class SearchConversationDays(wire.ConversationDateArguments, _Whose):
+class SearchConversationDays(wire.ConversationDateArguments, _OwnerArguments):
     """Arguments of conversation_search_date."""
 
 
@@ -87,14 +87,14 @@ async def archival_memory_search(services: Services, caller: Caller, arguments: 
 @TOOLS.tool(SearchConversations, wire.ArchivePage, offered="agent")
 async def conversation_search(services: Services, caller: Caller, arguments: SearchConversations) -> BaseModel:
     """Searches the messages of all conversations, by meaning and by words."""
-    filters = {"memory_type": wire.SAID_TYPES, **wire.said_to(_place(caller, arguments)[0], arguments.agent_id)}
+    filters = {"memory_type": wire.MESSAGE_TYPES, **wire.conversation_of(_place(caller, arguments)[0], arguments.agent_id)}
     return await _search(services, caller, arguments, arguments.query, filters)
 
 
 @TOOLS.tool(SearchConversationDays, wire.ArchivePage, offered="agent")
 async def conversation_search_date(services: Services, caller: Caller, arguments: SearchConversationDays) -> BaseModel:
     """Lists the messages from a range of days."""
-    filters = {"memory_type": wire.SAID_TYPES, **wire.said_to(_place(caller, arguments)[0], arguments.agent_id)}
+    filters = {"memory_type": wire.MESSAGE_TYPES, **wire.conversation_of(_place(caller, arguments)[0], arguments.agent_id)}
     filters["created_at"] = wire.in_days(arguments.start_date, arguments.end_date)
     return await _search(services, caller, arguments, "", filters)
 
@@ -117,6 +117,6 @@ async def _search(
     return wire.ArchivePage(memories=memories, total=results.total, page=arguments.page, has_more=results.next_offset is not None)
 
 
-def _place(caller: Caller, arguments: _Whose) -> tuple[str | None, str | None]:
+def _place(caller: Caller, arguments: _OwnerArguments) -> tuple[str | None, str | None]:
     """Return the user and namespace from the arguments. If either is missing, use the caller's."""
     return arguments.user_id or caller.user_id, arguments.namespace or caller.namespace

@@ -15,8 +15,8 @@ from agent_memory.foundation.api.dependencies import (
     ScopeDep,
     ServicesDep,
     WriteScopeDep,
+    required_version,
     version_of,
-    version_wanted,
 )
 from agent_memory.foundation.api.operation import operations
 from agent_memory.foundation.api.principals import permit_agent, place_of
@@ -66,7 +66,7 @@ async def put_block(
     if_none_match: IfNoneMatch = None,
 ) -> Response:
     """Creates a block for exactly the given owner, or changes the given fields of an existing block."""
-    edit = await services[BlockService].put(scope, named_owner(names), label, body, version_wanted(if_match, if_none_match))
+    edit = await services[BlockService].put(scope, named_owner(names), label, body, required_version(if_match, if_none_match))
     return ModelResponse(edit, etag(edit.block.version))
 
 

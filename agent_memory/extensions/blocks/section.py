@@ -24,7 +24,7 @@ from agent_memory.foundation.storage.search.results import parse_hits
 from agent_memory.foundation.storage.search.syntax import all_of
 from agent_memory.foundation.text.prompt_marks import escape_headings, part_heading
 from agent_memory_client.models import SearchRequest
-from agent_memory_client.models.features.archive import ARCHIVED_TYPES, SAID_TYPES, archive_of, said_to
+from agent_memory_client.models.features.archive import ARCHIVED_TYPES, MESSAGE_TYPES, archive_of, conversation_of
 
 _HEAD = part_heading("blocks") + "Always keep these in mind. Each label shows how full its block is."
 _COUNTS = (
@@ -58,11 +58,11 @@ def _counted(ask: PromptAsk) -> Sequence[str]:
         return ()
     namespace = {} if reader.namespace is None else {"namespace": {"eq": reader.namespace}}
     current = filters.in_time(None, None, history=False, now=datetime.now(UTC))[0]
-    whose = (
+    filters_by_kind = (
         {"memory_type": ARCHIVED_TYPES, **archive_of(reader.user_id, reader.agent_id)},
-        {"memory_type": SAID_TYPES, **said_to(reader.user_id, reader.agent_id)},
+        {"memory_type": MESSAGE_TYPES, **conversation_of(reader.user_id, reader.agent_id)},
     )
-    return [all_of(filters.where(ask.scope, SearchRequest.model_validate(each | namespace)), current) for each in whose]
+    return [all_of(filters.where(ask.scope, SearchRequest.model_validate(each | namespace)), current) for each in filters_by_kind]
 
 
 @dataclass(slots=True)

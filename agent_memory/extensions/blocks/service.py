@@ -129,4 +129,4 @@ class BlockService:
         return block.model(await self._count(block.value))
 
     async def _count(self, text: str | None) -> int:
-        return await self._counter.count_aside(text) if text else 0
+        return await self._counter.count_in_thread(text) if text else 0

@@ -235,13 +235,13 @@ class BlockStore:
         reply = (await read(self._client, lambda pipe: self.queue_shown(pipe, scope, reader, None)))[0]
         return self.parse_shown(scope, reader, reply)
 
-    async def owners_of(self, scope: Scope, whose: Owner | AgentOwner) -> list[BlockOwner]:
+    async def owners_of(self, scope: Scope, member: Owner | AgentOwner) -> list[BlockOwner]:
         """Return the readable owners that include this user or agent and have at least one block, owned or attached."""
-        is_user = isinstance(whose, Owner)
-        key = self._keys.of_user(scope.tenant, whose.user_id) if is_user else self._keys.of_agent(scope.tenant, whose.agent_id)
+        is_user = isinstance(member, Owner)
+        key = self._keys.of_user(scope.tenant, member.user_id) if is_user else self._keys.of_agent(scope.tenant, member.agent_id)
         stored = (await read(self._client, lambda pipe: pipe.hvals(key)))[0]
         owners = sorted(map(decode_owner, stored), key=str)
-        return [owner for owner in owners if whose.namespace in (None, owner.namespace) and may_read(scope, owner)]
+        return [owner for owner in owners if member.namespace in (None, owner.namespace) and may_read(scope, owner)]
 
     async def erase(self, scope: Scope, owner: BlockOwner) -> int:
         """Delete all of an owner's blocks and attachments. Return the number of deleted blocks."""

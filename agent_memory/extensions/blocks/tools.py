@@ -18,7 +18,7 @@ from agent_memory_client.models.features.blocks import MAX_BLOCK_CHARS, BlockEdi
 TOOLS = ToolSet()
 
 
-class _Whose(BaseModel):
+class _OwnerArguments(BaseModel):
     """A block's label, and the owner whose prompts show the block."""
 
     label: BlockLabel = Field(description="The block's label, as the prompt shows it.", validation_alias=AliasChoices("label", "section"))
@@ -27,20 +27,20 @@ class _Whose(BaseModel):
     namespace: OptionalIdentifier = Field(None, description="The namespace of the prompt.")
 
 
-class AppendToBlock(_Whose):
+class AppendToBlock(_OwnerArguments):
     """Arguments of core_memory_append."""
 
     content: BlockText = Field(description="The line to add at the end.")
 
 
-class ReplaceInBlock(_Whose):
+class ReplaceInBlock(_OwnerArguments):
     """Arguments of core_memory_replace."""
 
     old_content: BlockText = Field(description="The exact text to replace. It must occur once in the block.")
     new_content: BlockText = Field(description="The replacement; an empty text removes the old one.")
 
 
-class InsertIntoBlock(_Whose):
+class InsertIntoBlock(_OwnerArguments):
     """Arguments of memory_insert."""
 
     new_str: BlockText = Field(description="The text to insert, without line numbers.")
@@ -49,14 +49,14 @@ class InsertIntoBlock(_Whose):
     )
 
 
-class ReplaceString(_Whose):
+class ReplaceString(_OwnerArguments):
     """Arguments of memory_replace."""
 
     old_str: BlockText = Field(description="The exact text to replace. It must occur once in the block.")
     new_str: BlockText = Field("", description="The replacement; an empty text removes the old one.")
 
 
-class RethinkBlock(_Whose):
+class RethinkBlock(_OwnerArguments):
     """Arguments of memory_rethink."""
 
     new_memory: BlockText = Field(description="The whole new text: whatever is still true in the old text, and the new information.")
@@ -126,7 +126,7 @@ async def blocks_resource(services: Services, caller: Caller, user_id: str, para
     return await services[BlockService].list_shown(caller.scope, reader)
 
 
-async def _edit(services: Services, caller: Caller, arguments: _Whose, values: Mapping[str, object]) -> BlockEdit:
+async def _edit(services: Services, caller: Caller, arguments: _OwnerArguments, values: Mapping[str, object]) -> BlockEdit:
     """Edit the block that the prompt for these arguments shows under the given label. Raises the same errors as `edit_shown`."""
     permit_agent(caller.scope, arguments.agent_id)
     place = place_of(caller.scope, arguments.namespace or caller.namespace, arguments.user_id or caller.user_id)

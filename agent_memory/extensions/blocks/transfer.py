@@ -57,17 +57,17 @@ class BlockTransfer:
 
     async def export_lines(self, scope: Scope, owner: Owner | AgentOwner) -> AsyncIterator[ExportLine]:
         """Yield one line per block, with its history. Omit attachments to other users."""
-        for whose in await self._store.owners_of(scope, owner):
-            for block in await self._store.load_all(scope, whose):
-                _, changes = await self._store.load_changes(scope, whose, block.label)
-                targets = [target for target in block.attached_to if target.user_id in (None, whose.user_id)]
-                tokens = await self._counter.count_aside(block.value)
+        for block_owner in await self._store.owners_of(scope, owner):
+            for block in await self._store.load_all(scope, block_owner):
+                _, changes = await self._store.load_changes(scope, block_owner, block.label)
+                targets = [target for target in block.attached_to if target.user_id in (None, block_owner.user_id)]
+                tokens = await self._counter.count_in_thread(block.value)
                 model = block.model(tokens).model_copy(update={"attached_to": [], "attached_count": 0})
                 yield {
                     "kind": "block",
-                    "namespace": whose.namespace,
-                    "user_id": whose.user_id,
-                    "agent_id": whose.agent_id,
+                    "namespace": block_owner.namespace,
+                    "user_id": block_owner.user_id,
+                    "agent_id": block_owner.agent_id,
                     "label": block.label,
                     "block": model.model_dump(mode="json", exclude={"namespace", "user_id", "agent_id", "label"}) | {"label": block.label},
                     "base": block.base,
@@ -88,12 +88,12 @@ class BlockTransfer:
         namespace, user = place_of(scope, target.namespace(read.namespace), target.user(read.user_id))
         owner = BlockOwner(namespace, user, target.agent(read.agent_id))
         block = replace(_block_of(read, owner), imported=tag(target.source))
-        reply = await self._store.restore(scope, block, read.changes, await self._counter.count_aside(block.value))
+        reply = await self._store.restore(scope, block, read.changes, await self._counter.count_in_thread(block.value))
         if reply.state == "many":
             raise BadInput(f"the limit of {MAX_BLOCKS} blocks an owner is reached: delete some first", field="label")
         if reply.state == "here":
-            here = reply.block
-            return "same" if here is not None and (here.value, here.description) == (block.value, block.description) else "other"
+            current = reply.block
+            return "same" if current is not None and (current.value, current.description) == (block.value, block.description) else "other"
         for shown_to in read.attached_to:
             where = target.namespace(shown_to.namespace) if shown_to.namespace else None
             # Only the exported agent may get a new id; other agents keep their ids.
@@ -109,15 +109,19 @@ class BlockTransfer:
     async def undo_import(self, scope: Scope, owner: Owner | AgentOwner, source: str, *, dry_run: bool) -> Counter[str]:
         """Delete the owner's blocks that the import stored and that nobody has changed since."""
         counts: Counter[str] = Counter()
-        for whose in await self._store.owners_of(scope, owner):
-            for block in await self._store.load_all(scope, whose):
+        for block_owner in await self._store.owners_of(scope, owner):
+            for block in await self._store.load_all(scope, block_owner):
                 if block.imported == tag(source):
-                    counts["blocks"] += dry_run or (await self._store.delete(scope, whose, block.label, str(block.version))).state == "ok"
+                    counts["blocks"] += (
+                        dry_run or (await self._store.delete(scope, block_owner, block.label, str(block.version))).state == "ok"
+                    )
         return counts
 
     async def erase_owner(self, scope: Scope, owner: Owner | AgentOwner) -> Counter[str]:
         """Delete the owner's blocks and attachments. Return the number of deleted blocks."""
-        return Counter(blocks=sum([await self._store.erase(scope, whose) for whose in await self._store.owners_of(scope, owner)]))
+        return Counter(
+            blocks=sum([await self._store.erase(scope, block_owner) for block_owner in await self._store.owners_of(scope, owner)])
+        )
 
     erase_agent = erase_owner
 

@@ -87,8 +87,8 @@ class FileService:
 
     async def _same(self, scope: Scope, new: StoredFile) -> StoredFile | None:
         files = await self._store.list_files(scope, new.user_id)
-        whose = (new.digest, new.namespace, new.agent_id)
-        same = [file for file in files if (file.digest, file.namespace, file.agent_id) == whose]
+        identity = (new.digest, new.namespace, new.agent_id)
+        same = [file for file in files if (file.digest, file.namespace, file.agent_id) == identity]
         # A file that lost all its passages to a request to forget is read again.
         return next((file for file in same if file.state == "queued" or (file.state == "ready" and file.passages)), None)
 
@@ -123,11 +123,11 @@ class FileService:
             row = await self.load_file(writing(scope), ref)
             assert row.file is not None
             # From now on, the worker does not store the file. Delete the record last, so that a repeated call can finish.
-            gone = row.file.model_copy(update={"state": "failed", "reason": "deleted", "operation_id": None})
-            if gone == row.file or await self._store.swap(scope, ref_of(gone), row, gone):
-                row = FileRow(raw_of(gone), gone)
-                await remove_derived(self._services, scope, ref_of(gone))
-                if await self._store.swap(scope, ref_of(gone), row, None):
+            deleted_file = row.file.model_copy(update={"state": "failed", "reason": "deleted", "operation_id": None})
+            if deleted_file == row.file or await self._store.swap(scope, ref_of(deleted_file), row, deleted_file):
+                row = FileRow(raw_of(deleted_file), deleted_file)
+                await remove_derived(self._services, scope, ref_of(deleted_file))
+                if await self._store.swap(scope, ref_of(deleted_file), row, None):
                     return
         raise Conflict("the file is constantly being changed by other requests: try again")
 

@@ -162,14 +162,14 @@ def _text_of_docx(data: bytes) -> str:
     document = Document(BytesIO(data))
 
     def lines(container: Any) -> list[str]:
-        found: list[str] = []
+        text_lines: list[str] = []
         for part in container.iter_inner_content():
             if isinstance(part, Table):
                 rows = ([" ".join(lines(cell)) for cell in row.cells] for row in part.rows)
-                found += [" | ".join(dict.fromkeys(cells)) for cells in rows]
+                text_lines += [" | ".join(dict.fromkeys(cells)) for cells in rows]
             else:
-                found.append(part.text)
-        return [line for line in found if line.strip()]
+                text_lines.append(part.text)
+        return [line for line in text_lines if line.strip()]
 
     return "\n".join(lines(document))
 

@@ -42,8 +42,8 @@ class FileTransfer:
         file = read.model_copy(update={**owner, "state": "ready", "reason": None, "operation_id": None})
         if await self._store.swap(scope, ref_of(file), FileRow(""), file, imported=tag(target.source)):
             return "new"
-        here = (await self._store.load(scope, ref_of(file))).file
-        return "same" if here is not None and here.digest == file.digest else "other"
+        existing_file = (await self._store.load(scope, ref_of(file))).file
+        return "same" if existing_file is not None and existing_file.digest == file.digest else "other"
 
     async def undo_import(self, scope: Scope, owner: Owner | AgentOwner, source: str, *, dry_run: bool) -> Counter[str]:
         """Delete the records that the import stored and that nobody has changed since."""

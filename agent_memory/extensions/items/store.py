@@ -168,10 +168,10 @@ class ItemStore:
                 pipe.hmget(self._keys.item(iid), fields)
 
         stored = await self._decoded(await read(self._client, build)) if iids else []
-        mine = [_entry(name, item.item.path, item.item.key) if item is not None else "" for item in stored]
+        own_entries = [_entry(name, item.item.path, item.item.key) if item is not None else "" for item in stored]
         return [
             None if item is None or entry[-32:] != iid else replace(item, entry=entry)
-            for item, entry, iid in zip(stored, mine, iids, strict=True)
+            for item, entry, iid in zip(stored, own_entries, iids, strict=True)
         ]
 
     async def list_items(self, scope: Scope, owner: ItemOwner, prefix: Sequence[str], offset: int, limit: int) -> list[StoredItem]:

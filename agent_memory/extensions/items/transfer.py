@@ -55,9 +55,9 @@ class ItemTransfer:
         """
         read = validated(_ItemLine, {name: value for name, value in line.items() if name != "op"})
         owner = owner_of(scope, ItemOwner(target.namespace(read.namespace), target.user_id))
-        here = await self._store.load_item(scope, owner, read.path, read.key)
-        if here is not None:
-            return "same" if here.item.value == read.value else "other"
+        existing_item = await self._store.load_item(scope, owner, read.path, read.key)
+        if existing_item is not None:
+            return "same" if existing_item.item.value == read.value else "other"
         updated = min(read.updated_at, datetime.now(UTC))  # an item's time cannot be in the future
         times = ItemTimes(min(read.created_at, updated), updated, read.ends_at, tag(target.source))
         await self._store.write_items(scope, owner, [read], times)

@@ -62,7 +62,7 @@ class ProcedureService:
         self, scope: Scope, owner: wire.ProcedureOwner, *, state: wire.ProcedureState | None, offset: int, limit: int
     ) -> wire.ProcedureListResponse:
         """Return a page of procedures, newest first. Each name that `owner` specifies must match. Raises Forbidden."""
-        clause = owned_by(procedures_of(scope, state=state), wanted_owner(scope, owner))
+        clause = owned_by(procedures_of(scope, state=state), resolve_owner(scope, owner))
         total, procedures = await self._store.list_page(clause, offset, limit)
         return wire.ProcedureListResponse(procedures=procedures, total=total)
 
@@ -132,7 +132,7 @@ class ProcedureService:
 
     async def search(self, scope: Scope, body: wire.ProcedureSearchRequest) -> wire.ProcedureSearchResponse:
         """Return the active procedures that fit a situation, best first. Raises Forbidden."""
-        clause = owned_by(procedures_of(scope, result=body.result), wanted_owner(scope, body))
+        clause = owned_by(procedures_of(scope, result=body.result), resolve_owner(scope, body))
         situation = await self._search.situation_of(scope.tenant, body.situation)
         replies = await self._read(lambda pipe: self._search.queue_matches(pipe, clause, situation))
         matches = self._search.rank_matches(replies, situation)[: body.limit]
@@ -149,7 +149,7 @@ class ProcedureService:
         self, scope: Scope, owner: wire.ProcedureOwner, tool: str | None, *, offset: int, limit: int
     ) -> wire.ToolMemoryListResponse:
         """Return a page of tool statistics, newest first. Each name that `owner` specifies must match. Raises Forbidden."""
-        total, tools = await self._tools.list_page(owned_by(tools_of(scope, tool), wanted_owner(scope, owner)), offset, limit)
+        total, tools = await self._tools.list_page(owned_by(tools_of(scope, tool), resolve_owner(scope, owner)), offset, limit)
         return wire.ToolMemoryListResponse(tools=tools, total=total)
 
     async def _get(self, scope: Scope, procedure_id: str) -> StoredProcedure:
@@ -188,7 +188,7 @@ def owner_of(scope: Scope, requested: wire.ProcedureOwner) -> wire.ProcedureOwne
     return wire.ProcedureOwner(namespace=namespace, user_id=user_id, agent_id=resolve_name("agent_id", scope.agents, requested.agent_id))
 
 
-def wanted_owner(scope: Scope, requested: wire.ProcedureOwner) -> wire.ProcedureOwner:
+def resolve_owner(scope: Scope, requested: wire.ProcedureOwner) -> wire.ProcedureOwner:
     """Return the owner for a read. Missing names stay None and match any value. Raises Forbidden."""
     namespace, user_id = list_place_of(scope, requested.namespace, requested.user_id)
     permit_agent(scope, requested.agent_id or None)

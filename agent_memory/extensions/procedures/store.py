@@ -240,8 +240,8 @@ class ProcedureStore:
         arguments["fields"] += [str(part) for item in counts.items() for part in item]
         change = change_record("create", content, "import")
         if await self._write(**arguments, guard=self._guard(scope, content), expected=0, change=change) is None:
-            here = await self.load(scope, procedure.id)
-            return "same" if here is not None and here.content == content else "other"
+            existing_procedure = await self.load(scope, procedure.id)
+            return "same" if existing_procedure is not None and existing_procedure.content == content else "other"
         pid = pid_of(scope.tenant, procedure.id)
         feedback = [compact({"id": made_id(), **entry.model_dump(mode="json")}) for entry in history.feedback]
         changes = [entry.model_dump_json() for entry in history.changes]

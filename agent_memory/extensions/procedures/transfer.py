@@ -52,8 +52,8 @@ class ProcedureTransfer:
         self._tools = tools
 
     async def export_lines(self, scope: Scope, owner: Owner | AgentOwner) -> AsyncIterator[ExportLine]:
-        whose = ProcedureOwner(**owner._asdict())
-        async for page in self._store.walk_pids(owned_by(procedures_of(scope, state=None), whose)):
+        procedure_owner = ProcedureOwner(**owner._asdict())
+        async for page in self._store.walk_pids(owned_by(procedures_of(scope, state=None), procedure_owner)):
             for stored in await self._store.load_pids(scope, page):
                 if stored is not None:
                     history = await self._store.load_history(stored.pid)
@@ -63,7 +63,7 @@ class ProcedureTransfer:
                         "history": history.model_dump(mode="json"),
                         "marks": await self._store.export_marks(stored.pid),
                     }
-        async for _, fields in self._tools.walk_fields(owned_by(tools_of(scope), whose)):
+        async for _, fields in self._tools.walk_fields(owned_by(tools_of(scope), procedure_owner)):
             tool_memory = self._tools.check_fields(fields)
             names = tool_memory.model_dump(include=set(ProcedureOwner.model_fields))
             yield {"kind": "tool_memory", "tool": tool_memory.tool, **names, "fields": fields}
@@ -87,9 +87,9 @@ class ProcedureTransfer:
             procedure = procedure.model_copy(
                 update={"id": digest("moved", procedure.id, target.user_id or procedure.agent_id, procedure.namespace)}
             )
-        whose = owner | {"id": procedure.id}
+        restored_fields = owner | {"id": procedure.id}
         changes = [
-            change.model_copy(update={"before": change.before and change.before.model_copy(update=whose)})
+            change.model_copy(update={"before": change.before and change.before.model_copy(update=restored_fields)})
             for change in read.history.changes
         ]
         if procedure.state == "active" and screened(self._settings, procedure).state != "active":
@@ -108,17 +108,17 @@ class ProcedureTransfer:
     async def undo_import(self, scope: Scope, owner: Owner | AgentOwner, source: str, *, dry_run: bool) -> Counter[str]:
         """Delete the owner's procedures and tool statistics that the import stored and that nobody has changed since."""
         counts: Counter[str] = Counter()
-        whose = ProcedureOwner(**owner._asdict())
+        procedure_owner = ProcedureOwner(**owner._asdict())
         for name, clause in (("procedures", procedures_of(scope, state=None)), ("tools", tools_of(scope))):
-            pages = [page async for page in self._store.walk_pids(owned_by(clause, whose))]
+            pages = [page async for page in self._store.walk_pids(owned_by(clause, procedure_owner))]
             counts[name] += sum([await self._store.undo_import(page, tag(source), dry_run=dry_run) for page in pages])
         return counts
 
     async def erase_owner(self, scope: Scope, owner: Owner | AgentOwner) -> Counter[str]:
         counts: Counter[str] = Counter()
-        whose = ProcedureOwner(**owner._asdict())
+        procedure_owner = ProcedureOwner(**owner._asdict())
         for name, clause in (("procedures", procedures_of(scope, state=None)), ("tools", tools_of(scope))):
-            pages = [page async for page in self._store.walk_pids(owned_by(clause, whose))]
+            pages = [page async for page in self._store.walk_pids(owned_by(clause, procedure_owner))]
             for page in pages:
                 owners = {owner_digest(scope.tenant, stored.procedure) for stored in await self._store.load_pids(scope, page) if stored}
                 counts[name] += await self._store.drop(page)

@@ -11,7 +11,7 @@ from typing import Any
 
 from agent_memory.extensions.profile.schema import is_lasting_name
 from agent_memory.extensions.profile.self_statements import SHORT_TERMS, is_lasting, recurring_terms, tells_of_speaker, term_pairs
-from agent_memory.features.memories.records import StoredEvidence, said_by_person, trust_of
+from agent_memory.features.memories.records import StoredEvidence, is_from_person, trust_of
 from agent_memory.foundation.core.clock import calendar_day, iso, stated_date
 from agent_memory.foundation.storage.keyspace import tag
 from agent_memory.foundation.text.cleaning.control_characters import cut
@@ -103,7 +103,7 @@ def entry_of(memory: FollowedMemory, zone: tzinfo = UTC, *, statements: bool = T
 
 def _tells(memory: FollowedMemory) -> bool:
     record = memory.record
-    if record.metadata.get(QUESTION) or memory.outdated or not said_by_person(record):
+    if record.metadata.get(QUESTION) or memory.outdated or not is_from_person(record):
         return False
     return bool(record.metadata.get(ABOUT_USER)) or tells_of_speaker(record.text)
 

@@ -35,7 +35,7 @@ WITHIN_DAYS = 14
 """The length, in days, of the period in which a recurring statement must be made on `TIMES` different days."""
 SILENT_DAYS = 180
 """A recurring statement is no longer stable once this many days have passed without it."""
-KEPT_SAYINGS = 400
+MOST_STATEMENTS = 400
 """Maximum number of a group's statements to consider: the latest ones."""
 SECONDS_OF_DAY = 86_400
 
@@ -70,7 +70,7 @@ def classify(entries: Sequence[ProfileEntry], at: datetime, zone: tzinfo = UTC) 
     until: dict[str, float] = {}
     for group, members in groups.items():
         tops = [entry for entry in members if entry.rank is not None or group.startswith("=")]
-        sayings = sorted(((day, entry.mid) for entry in members for day in entry.days if day <= today), reverse=True)[:KEPT_SAYINGS]
+        sayings = sorted(((day, entry.mid) for entry in members for day in entry.days if day <= today), reverse=True)[:MOST_STATEMENTS]
         seconds = stable_until([day for day, _ in sayings])
         if tops and seconds is not None:
             top = min(tops, key=lambda entry: (entry.rank or "", entry.mid)).mid
@@ -102,9 +102,9 @@ class ProfileHistory:
     async def entries_at(self, scope: Scope, owner: ProfileOwner, at: datetime, zone: tzinfo, *, statements: bool) -> list[ProfileEntry]:
         """Return the entries of memories that were true at the time `at`. Ignore later evidence."""
         clause = filters.where(scope, Selection.of(owner.namespace, owner.user_id))
-        here, past = filters.in_time(at, None, False, datetime.now(UTC))
+        current, past = filters.in_time(at, None, False, datetime.now(UTC))
 
-        memories = await self.followed_at(scope, owner, at, all_of(clause, here or ""), all_of(clause, past or ""))
+        memories = await self.followed_at(scope, owner, at, all_of(clause, current or ""), all_of(clause, past or ""))
         entries = [entry_of(_ending_later(memory, at), zone, statements=statements) for memory in memories]
         return [entry for entry in entries if entry is not None]
 

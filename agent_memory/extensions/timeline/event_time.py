@@ -29,11 +29,11 @@ class EventTime:
     """The exact moment, if the time of day is known."""
 
 
-def event_time(record: MemoryRecord, stated_at: datetime, zone: tzinfo, *, said_counts: bool = False) -> EventTime | None:
+def event_time(record: MemoryRecord, stated_at: datetime, zone: tzinfo, *, uses_stated_at: bool = False) -> EventTime | None:
     """Return the time of a memory's event: its `event_date`, else the start of its validity, else a time mentioned in its text.
 
     Relative times in the text count from `stated_at`. If the memory has none of these times, return the day of
-    `stated_at` if `said_counts` is set, else None.
+    `stated_at` if `uses_stated_at` is set, else None.
     """
     named = time_of_text(record.text, stated_at, zone)
     if record.event_date is not None:
@@ -42,7 +42,7 @@ def event_time(record: MemoryRecord, stated_at: datetime, zone: tzinfo, *, said_
         return EventTime(calendar_day(record.valid_from, zone), _end(record, zone), "day", "event", _moment(record.valid_from, zone))
     if named is not None:
         return named
-    return EventTime(calendar_day(stated_at, zone), calendar_day(stated_at, zone), "day", "said") if said_counts else None
+    return EventTime(calendar_day(stated_at, zone), calendar_day(stated_at, zone), "day", "said") if uses_stated_at else None
 
 
 def time_of_text(text: str, stated_at: datetime, zone: tzinfo) -> EventTime | None:

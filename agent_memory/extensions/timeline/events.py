@@ -12,7 +12,7 @@ from agent_memory.extensions.profile.entries import MOST_SHOWN_CHARS, FollowedMe
 from agent_memory.extensions.profile.self_statements import MOST_READ, tells_of_speaker
 from agent_memory.extensions.timeline.event_time import EventTime, event_time, time_of_text
 from agent_memory.extensions.timeline.periods import day_number, periods_of_event
-from agent_memory.features.memories.records import said_by_person
+from agent_memory.features.memories.records import is_from_person
 from agent_memory.foundation.core.clock import stated_date
 from agent_memory.foundation.storage.keyspace import tag
 from agent_memory.foundation.text.cleaning.control_characters import cut
@@ -86,7 +86,7 @@ def events_of(memory: FollowedMemory, zone: tzinfo = UTC, *, statements: bool = 
     episodic = record.memory_type is MemoryTypeEnum.EPISODIC
     time = None
     if episodic or (record.event_date is not None and record.memory_type is not MemoryTypeEnum.PROCEDURAL):
-        time = event_time(record, stated_at, zone, said_counts=episodic)
+        time = event_time(record, stated_at, zone, uses_stated_at=episodic)
     elif statements and record.memory_type is not MemoryTypeEnum.PROCEDURAL:
         # No model decided that this memory is an event, so its text must name the time.
         time = time_of_text(record.text, stated_at, zone)
@@ -102,7 +102,7 @@ def _ended_by_itself(record: MemoryRecord) -> bool:
 def _message_entries(memory: FollowedMemory, stated_at: datetime, zone: tzinfo) -> list[TimelineEntry]:
     """Return an event for each sentence about the speaker that mentions a time, if a person wrote the message."""
     record = memory.record
-    if not said_by_person(record) or record.metadata.get(QUESTION) or memory.outdated:
+    if not is_from_person(record) or record.metadata.get(QUESTION) or memory.outdated:
         return []
     entries: list[TimelineEntry] = []
     for sentence in split_sentences(record.text[:MOST_READ]):
@@ -128,7 +128,7 @@ def _entry(memory: FollowedMemory, number: int, text: str, time: EventTime) -> T
         "precision": time.precision,
         "dated_by": time.dated_by,
         "at": None if time.at is None else time.at.isoformat(),
-        "who": _who(record),
+        "who": _speaker_of(record),
         "topics": topics,
         "entities": entities,
         "times_said": memory.times,
@@ -138,7 +138,7 @@ def _entry(memory: FollowedMemory, number: int, text: str, time: EventTime) -> T
     return TimelineEntry(f"{order:012d}.{memory.mid}.{number}", time, tuple(dict.fromkeys(facets)), payload, _until(record))
 
 
-def _who(record: MemoryRecord) -> str | None:
+def _speaker_of(record: MemoryRecord) -> str | None:
     """Return the speaker's name from the message or its evidence, or the user's id if there is no name."""
     name = record.metadata.get("name")
     if isinstance(name, str) and name:

@@ -44,8 +44,8 @@ class TimelineHistory:
         if known_at is not None:
             clause = all_of(clause, filters.in_time(None, known_at, True, known_at)[0])
         memories = await self._profiles.followed_at(scope, owner, at, clause, clause)
-        held = [memory for memory in memories if _holds(memory.record, at, known_at)]
-        return [entry for memory in held for entry in events_of(memory, zone, statements=statements)]
+        valid_memories = [memory for memory in memories if _holds(memory.record, at, known_at)]
+        return [entry for memory in valid_memories for entry in events_of(memory, zone, statements=statements)]
 
     async def walk_over(self, scope: Scope, owner: TimelineOwner) -> AsyncIterator[list[str]]:
         """Yield the mids of an owner's ended memories, page by page, without former versions."""

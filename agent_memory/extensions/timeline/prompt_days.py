@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from agent_memory.extensions.timeline.event_time import PRECISIONS
 from agent_memory.extensions.timeline.periods import Period, day_number, day_of, period_key, period_of, period_of_key
 from agent_memory.extensions.timeline.summaries.digest import event_line, weightiest
-from agent_memory.foundation.text.dates.asked_time import Span
+from agent_memory.foundation.text.dates.question_time import Span
 from agent_memory_client.models.features.timeline import Granularity
 
 # Each event is shown for a range of at most this many days; a longer range shows summaries of periods.

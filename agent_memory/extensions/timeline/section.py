@@ -24,7 +24,7 @@ from agent_memory.extensions.timeline.store import TimelineOwner, TimelineStore,
 from agent_memory.foundation.core.prompt_sections import FittedText, PromptAsk, SectionKind, SessionMessages, fit_lines
 from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory.foundation.storage.connection import Pipe
-from agent_memory.foundation.text.dates.asked_time import asked_time
+from agent_memory.foundation.text.dates.question_time import question_time
 from agent_memory.foundation.text.prompt_marks import DATA_NOTE, part_heading
 from agent_memory_client.models import SearchRequest
 
@@ -41,7 +41,7 @@ class _Question(NamedTuple):
 
     def days(self, zone: tzinfo) -> NamedDays | None:
         """Return the days in `zone` that the query asks about, or None if the query does not mention a time."""
-        span = asked_time(self.text, self.now, zone)
+        span = question_time(self.text, self.now, zone)
         return None if span is None else days_of_span(span, zone)
 
 

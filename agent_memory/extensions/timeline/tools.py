@@ -19,5 +19,5 @@ async def get_timeline(services: Services, caller: Caller, arguments: TimelineDa
     Use it for questions about a time ("What happened in March?", "When did I last see the dentist?"). `topic` and
     `entity` narrow the result.
     """
-    whose = {"user_id": arguments.user_id or caller.user_id, "namespace": arguments.namespace or caller.namespace}
-    return await services[TimelineService].read(caller.scope, TimelineQuery.model_validate({**dict(arguments), **whose}))
+    owner = {"user_id": arguments.user_id or caller.user_id, "namespace": arguments.namespace or caller.namespace}
+    return await services[TimelineService].read(caller.scope, TimelineQuery.model_validate({**dict(arguments), **owner}))

@@ -122,9 +122,9 @@ class ViewSummarizer:
             room -= self._counter.count(text) + _SHOWN_TOKENS
             if prompt_messages and room < 0:
                 break
-            said_by = record.metadata.get("role") if record.memory_type is MemoryTypeEnum.MESSAGE else None
+            message_role = record.metadata.get("role") if record.memory_type is MemoryTypeEnum.MESSAGE else None
             # Memories come newest first. The number keeps their order where times are equal.
-            role = said_by if isinstance(said_by, str) else record.memory_type.value
+            role = message_role if isinstance(message_role, str) else record.memory_type.value
             prompt_messages.append(PromptMessage(len(memories) - number, role, text, record.event_date or record.created_at))
         return prompt_messages
 

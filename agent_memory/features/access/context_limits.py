@@ -8,7 +8,7 @@ from time import monotonic
 from redis.asyncio import Redis
 
 from agent_memory.foundation.llm.base import ChatModel
-from agent_memory.foundation.llm.model_context import KNOWN_SECONDS, ModelContext
+from agent_memory.foundation.llm.model_context import LEARNED_SECONDS, ModelContext
 from agent_memory.foundation.storage.cluster import bucket_clients
 from agent_memory.foundation.storage.connection import read, write
 from agent_memory.foundation.storage.keyspace import Keys
@@ -41,8 +41,8 @@ class ContextLimits:
 
     async def take_over_stored(self, context: ModelContext) -> None:
         """Update a context with the limits that are stored for its model. Raises RedisUnavailable."""
-        for asked, take_over in ((False, context.take_over), (True, context.take_over_asked)):
-            key = self._keys.context_limit(context.where, context.model, asked=asked)
+        for is_request_limit, take_over in ((False, context.take_over), (True, context.take_over_request_limit)):
+            key = self._keys.context_limit(context.where, context.model, is_request_limit=is_request_limit)
             tokens, left = await read(self._client, lambda pipe, key=key: (pipe.get(key), pipe.pttl(key)))
             if tokens is not None and left > 0:
                 take_over(int(tokens), left / 1000)
@@ -50,10 +50,10 @@ class ContextLimits:
     async def save_learned(self, chat: ChatModel) -> None:
         """Store the limits that a refusal or a timeout revealed. Raises RedisUnavailable."""
         limit = chat.context.limit
-        for asked, tokens in ((False, limit.tokens if limit.source == "learned" else None), (True, chat.context.most_asked)):
+        for is_request_limit, tokens in ((False, limit.tokens if limit.source == "learned" else None), (True, chat.context.request_limit)):
             if tokens is not None:
-                key = self._keys.context_limit(chat.context.where, chat.context.model, asked=asked)
-                await write(self._client, lambda pipe, key=key, tokens=tokens: pipe.set(key, str(tokens), ex=int(KNOWN_SECONDS)))
+                key = self._keys.context_limit(chat.context.where, chat.context.model, is_request_limit=is_request_limit)
+                await write(self._client, lambda pipe, key=key, tokens=tokens: pipe.set(key, str(tokens), ex=int(LEARNED_SECONDS)))
 
     async def save_blind(self, chat: ChatModel) -> None:
         """Remember that a model refuses pictures. Raises RedisUnavailable."""

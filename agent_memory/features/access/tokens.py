@@ -111,9 +111,9 @@ class TokenService:
         self._store = store
         self._gate = gate
 
-    async def create(self, who: Principal, body: CreateTokenRequest) -> CreatedToken:
+    async def create(self, principal: Principal, body: CreateTokenRequest) -> CreatedToken:
         """Create a key. Raises Forbidden and BadInput, and Conflict if another key already has the secret in the request."""
-        tenant = self._tenant(who, body.tenant)
+        tenant = self._tenant(principal, body.tenant)
         secret = body.token or PREFIX + token_urlsafe(32)
         expires = body.expires_at
         if body.expires_days is not None:
@@ -136,40 +136,40 @@ class TokenService:
         )
         if await self._store.add_token(token, max(int(life.total_seconds() * 1000), 1) if expires else 0) is None:
             raise Conflict("another API key has this secret: send a different one, or omit it to let the server create one")
-        return CreatedToken(token=secret, **(await self.show(who, token.id)).model_dump())
+        return CreatedToken(token=secret, **(await self.show(principal, token.id)).model_dump())
 
-    async def list(self, who: Principal) -> Sequence[TokenInfo]:
+    async def list(self, principal: Principal) -> Sequence[TokenInfo]:
         """Return the keys of the caller's tenant, oldest first. An operator gets all tenants' keys. Raises Forbidden."""
-        return [token_info(token) for token in await self._mine(who)]
+        return [token_info(token) for token in await self._visible_tokens(principal)]
 
-    async def show(self, who: Principal, name: str) -> TokenInfo:
+    async def show(self, principal: Principal, name: str) -> TokenInfo:
         """Return a key by its id, its hash, or a prefix of the hash that has at least four characters.
 
         Raises Forbidden, NotFound, and Conflict if the prefix is ambiguous.
         """
-        return token_info(await self._token(who, name))
+        return token_info(await self._token(principal, name))
 
-    async def remove(self, who: Principal, name: str) -> None:
+    async def remove(self, principal: Principal, name: str) -> None:
         """Revoke a key. When this method returns, no process accepts the key any longer.
 
         Raises Conflict if the key changed in the meantime, and anything that `show` raises.
         """
-        if not await self._store.remove_token(await self._token(who, name)):
+        if not await self._store.remove_token(await self._token(principal, name)):
             raise Conflict("this key was rotated or revoked in the meantime: read it again")
         await self._settled()
 
-    async def rotate(self, who: Principal, name: str, grace_seconds: float) -> CreatedToken:
+    async def rotate(self, principal: Principal, name: str, grace_seconds: float) -> CreatedToken:
         """Replace a key's secret. The old secret remains valid for `grace_seconds`.
 
         Raises Conflict if the key changed in the meantime, and anything that `show` raises.
         """
-        token = await self._token(who, name)
+        token = await self._token(principal, name)
         secret = PREFIX + token_urlsafe(32)
         if not await self._store.replace_secret(token, await self._gate.digest(secret), int(grace_seconds * 1000)):
             raise Conflict("this key was rotated or revoked in the meantime: read it again")
         if grace_seconds < LEASE_SECONDS:
             await self._settled()
-        return CreatedToken(token=secret, **(await self.show(who, token.id)).model_dump())
+        return CreatedToken(token=secret, **(await self.show(principal, token.id)).model_dump())
 
     async def forget_user(self, tenant: str, user_id: str) -> int:
         """Revoke keys restricted to this user alone, and remove the user from keys that also allow other users.
@@ -201,24 +201,24 @@ class TokenService:
         self._gate.forget()
         await asyncio.sleep(LEASE_SECONDS)
 
-    def _tenant(self, who: Principal, tenant: str | None) -> str:
-        _require_admin(who)
-        if tenant is None or tenant == who.tenant:
-            return who.tenant
-        if not who.operator:
+    def _tenant(self, principal: Principal, tenant: str | None) -> str:
+        _require_admin(principal)
+        if tenant is None or tenant == principal.tenant:
+            return principal.tenant
+        if not principal.operator:
             raise Forbidden("these credentials can create keys only for their own tenant: use AUTH_ADMIN_TOKEN", field="tenant")
         return tenant
 
-    async def _mine(self, who: Principal) -> list[Token]:
-        _require_admin(who)
-        return [token for token in await self._store.all_tokens() if who.operator or token.tenant == who.tenant]
+    async def _visible_tokens(self, principal: Principal) -> list[Token]:
+        _require_admin(principal)
+        return [token for token in await self._store.all_tokens() if principal.operator or token.tenant == principal.tenant]
 
-    async def _token(self, who: Principal, name: str) -> Token:
-        _require_admin(who)
+    async def _token(self, principal: Principal, name: str) -> Token:
+        _require_admin(principal)
         exact = await self._store.find_token(name)
-        if exact is not None and (who.operator or exact.tenant == who.tenant):
+        if exact is not None and (principal.operator or exact.tenant == principal.tenant):
             return exact
-        matches = [token for token in await self._mine(who) if len(name) >= 4 and token.digest.startswith(name)]
+        matches = [token for token in await self._visible_tokens(principal) if len(name) >= 4 and token.digest.startswith(name)]
         if not matches:
             raise NotFound("there is no such API key", field="token_id", hint="GET /v1/auth/tokens lists all")
         if len(matches) > 1:
@@ -254,10 +254,10 @@ class OperatorTokens:
         return SimpleNamespace(tokens=[*await self._list()])
 
 
-def _require_admin(who: Principal) -> None:
-    if who.role is not Role.ADMIN:
+def _require_admin(principal: Principal) -> None:
+    if principal.role is not Role.ADMIN:
         raise Forbidden("these credentials do not have the role admin: use others")
-    if who.namespaces is not None or who.users is not None or who.agents is not None:
+    if principal.namespaces is not None or principal.users is not None or principal.agents is not None:
         raise Forbidden("credentials that are limited to certain namespaces, users or agents cannot manage API keys: use others")
 
 

@@ -69,7 +69,7 @@ class ExtractionMessage:
         return self.stored.message.role
 
     @property
-    def said_at(self) -> datetime:
+    def stated_at(self) -> datetime:
         return self.stored.message.created_at
 
     @property
@@ -96,7 +96,7 @@ class Grounds:
         self._first = len(before)
         self._translated = translated
         self._wordings = [
-            Wording("\n".join((message.text, *message.pictures)), message.said_at, message.role) for message in self._messages
+            Wording("\n".join((message.text, *message.pictures)), message.stated_at, message.role) for message in self._messages
         ]
         self._says = [message.states for message in self._messages]
         self._usable = [index for index in range(self._first, len(self._messages)) if self._says[index] and self._tells(index)]
@@ -128,21 +128,21 @@ class Grounds:
     def needs_pictures(self, text: str, entities: Sequence[str]) -> bool:
         """True if a fact has a word that occurs only in a picture's description."""
         claim = Claim.of(text, entities)
-        said, seen = (
-            Wording("\n".join(texts), self._messages[-1].said_at)
+        text_wording, picture_wording = (
+            Wording("\n".join(texts), self._messages[-1].stated_at)
             for texts in zip(*((message.text, "\n".join(message.pictures)) for message in self._messages), strict=True)
         )
-        return any(seen.holds_word(word) and not said.holds_word(word) for word in claim.words | claim.names)
+        return any(picture_wording.holds_word(word) and not text_wording.holds_word(word) for word in claim.words | claim.names)
 
     def supported(self, text: str) -> str:
         """Return a fact's text without the sentences that no message supports."""
         sentences = split_sentences(text)
         if len(sentences) < 2 or self._translated:
             return text
-        said = [wording for wording, says in zip(self._wordings, self._says, strict=True) if says]
-        whole = joined(said) if said else None
-        kept = [sentence for sentence in sentences if whole is not None and self._has_some(Claim.of(sentence), whole)]
-        return text if len(kept) == len(sentences) else " ".join(kept)
+        stating_wordings = [wording for wording, says in zip(self._wordings, self._says, strict=True) if says]
+        whole = joined(stating_wordings) if stating_wordings else None
+        supported_sentences = [sentence for sentence in sentences if whole is not None and self._has_some(Claim.of(sentence), whole)]
+        return text if len(supported_sentences) == len(sentences) else " ".join(supported_sentences)
 
     def _tells(self, index: int) -> bool:
         """True if a message can hold a fact.
@@ -163,9 +163,9 @@ class Grounds:
         return bool(claim.numbers or claim.names) or any(map(wording.holds_word, claim.words))
 
     def _nearest(self, claim: Claim) -> list[int]:
-        ranked = sorted(self._usable, key=lambda index: (self._count_held(claim, self._wordings[index]), index), reverse=True)
+        ranked = sorted(self._usable, key=lambda index: (self._count_matches(claim, self._wordings[index]), index), reverse=True)
         for index in [index for index in ranked if self._is_witness(index)][:_MOST_TRIED]:
-            if self._count_held(claim, self._wordings[index]) and self._holds(claim, [index]):
+            if self._count_matches(claim, self._wordings[index]) and self._holds(claim, [index]):
                 return [index]
         answers = [index for index in reversed(self._usable) if self._is_witness(index) and self._is_short(index)][:_MOST_TRIED]
         for index in answers:
@@ -175,7 +175,8 @@ class Grounds:
         best = 0
         for _ in range(_MOST_TOGETHER):
             gains = [
-                (self._count_held(claim, joined([self._wordings[i] for i in [*together, index]])), index) for index in ranked[:_MOST_TRIED]
+                (self._count_matches(claim, joined([self._wordings[i] for i in [*together, index]])), index)
+                for index in ranked[:_MOST_TRIED]
             ]
             count, index = max(gains, key=lambda gain: (gain[0], self._is_witness(gain[1]), gain[1]), default=(0, -1))
             if count <= best:
@@ -223,7 +224,7 @@ class Grounds:
             return not is_filler(self._messages[index].text) or not _ASSENT_WORDS.isdisjoint(answer_words)
         return not _ASSENT_WORDS.isdisjoint(answer_words[:2])
 
-    def _count_held(self, claim: Claim, wording: Wording) -> int:
+    def _count_matches(self, claim: Claim, wording: Wording) -> int:
         return sum(map(wording.holds_word, claim.words | claim.names)) + sum(map(wording.holds_number, claim.numbers))
 
     def _witnesses(self, claim: Claim, chosen: Sequence[int]) -> list[int]:
@@ -231,7 +232,7 @@ class Grounds:
         people = [index for index in chosen if self._is_witness(index)]
         if len(people) in (0, len(chosen)):
             return list(chosen)
-        if any(self._count_held(claim, self._wordings[index]) or self._answers(index, claim) for index in people):
+        if any(self._count_matches(claim, self._wordings[index]) or self._answers(index, claim) for index in people):
             return list(chosen)
         return [index for index in chosen if not self._is_witness(index)]
 

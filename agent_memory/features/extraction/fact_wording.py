@@ -102,7 +102,7 @@ class Wording:
     """The words of one or more messages."""
 
     text: str
-    said_at: datetime
+    stated_at: datetime
     role: str = "user"
 
     @cached_property
@@ -165,7 +165,7 @@ class Wording:
             return True
         kinds = {other.kind for other in self.numbers}
         if number.kind == "year":
-            difference = str(abs(int(number.value) - self.said_at.year))
+            difference = str(abs(int(number.value) - self.stated_at.year))
             return int(difference) <= _YEARS_AROUND or difference in self._values
         if number.kind == "date":
             return number.value in self._months or "date" not in kinds
@@ -183,7 +183,9 @@ class Wording:
 
 def joined(wordings: Sequence[Wording]) -> Wording:
     """Combine several messages' wordings into one, with the latest message's time."""
-    return Wording("\n".join(w.text for w in wordings), max(w.said_at for w in wordings), " ".join(dict.fromkeys(w.role for w in wordings)))
+    return Wording(
+        "\n".join(w.text for w in wordings), max(w.stated_at for w in wordings), " ".join(dict.fromkeys(w.role for w in wordings))
+    )
 
 
 def says_same(text: str, other: str) -> bool:

@@ -65,7 +65,7 @@ def candidates(
         cited = [] if repeats_instructions(text) else [messages[place] for place in grounds.find(text, fact.entities, places)]
         candidate = _candidate(ref, rules, fact, cited, model, clean) if cited else None
         if candidate is not None and has_pictures and grounds.needs_pictures(text, fact.entities):
-            candidate = _seen_candidate(candidate)
+            candidate = _picture_candidate(candidate)
         if candidate is None:
             continue
         words = normal_text(candidate.record.text), candidate.record.event_date
@@ -75,7 +75,7 @@ def candidates(
     return sorted(by_words.values(), key=lambda candidate: candidate.record.created_at)
 
 
-def _seen_candidate(candidate: Candidate) -> Candidate:
+def _picture_candidate(candidate: Candidate) -> Candidate:
     """Return a fact that is based on a picture, with its trust limited to that of the model's description of the picture."""
     record, least = candidate.record, TRUST["inference"]
     record.trust = least if record.trust is None else min(record.trust, least)
@@ -96,7 +96,7 @@ def _merged_candidate(first: Candidate, second: Candidate) -> Candidate:
 def _candidate(
     ref: SessionRef, rules: Rules, fact: ExtractedFact, cited: Sequence[ExtractionMessage], model: str, clean: Callable[[str], str]
 ) -> Candidate | None:
-    said_at = max(message.said_at for message in cited)
+    stated_at = max(message.stated_at for message in cited)
     text = clean(clean_text(fact.text))
     tags = [tag for tag in map(clean_text, (*fact.topics, *fact.entities)) if tag]
     if not text or own_words(text) != text or rules.blocklist.holds(text, *tags):
@@ -105,13 +105,13 @@ def _candidate(
     kind = "semantic" if rules.strategy == "preferences" else fact.type
     event = instant(fact.event_date, zone)
     try:
-        text = with_absolute_times(text, said_at.astimezone(zone).date())
+        text = with_absolute_times(text, stated_at.astimezone(zone).date())
         if kind == "episodic":
-            event = event_day(event, [message.text for message in cited], said_at, zone, now=datetime.now(UTC))
+            event = event_day(event, [message.text for message in cited], stated_at, zone, now=datetime.now(UTC))
     except OverflowError:
         pass  # The message is dated at the end of the calendar, so there is no next or previous day.
     begins, ends, over = (instant(value, zone) for value in (fact.valid_from, fact.valid_to, fact.expires))
-    if ends is not None and ends <= (begins or said_at):
+    if ends is not None and ends <= (begins or stated_at):
         begins, ends = (begins, None) if begins is None or ends <= begins else (begins, ends)
     users = [message for message in cited if message.source == "user"]
     sources = {message.source for message in cited}
@@ -119,7 +119,7 @@ def _candidate(
     role = _speaker(fact.speaker, (users or cited)[0].role)
     ids = [message.id for message in cited]
     quote = "\n".join(message.text for message in cited)[:_QUOTE_CHARS]
-    evidence = Evidence(session_id=ref.session_id, message_ids=ids, role=role, quote=quote, source=source, at=said_at)
+    evidence = Evidence(session_id=ref.session_id, message_ids=ids, role=role, quote=quote, source=source, at=stated_at)
     record = MemoryRecord.model_validate(
         {
             "id": fact_memory_id(ref, text, ids),
@@ -135,9 +135,9 @@ def _candidate(
             "event_date": event,
             "valid_from": begins,
             "valid_to": ends,
-            "expires_at": over if over is not None and over > said_at else None,
-            "created_at": said_at,
-            "last_accessed": said_at,
+            "expires_at": over if over is not None and over > stated_at else None,
+            "created_at": stated_at,
+            "last_accessed": stated_at,
             "persisted_at": datetime.now(UTC),
             "extracted_from": ids,
             "extraction_strategy": rules.strategy,

@@ -95,11 +95,11 @@ class RuleStore:
         """
         restored = validated(_RulesLine, line)
         namespace, user = shared_place_of(scope, "extraction rules", target.namespace(restored.namespace), target.user_id)
-        here = (await self.load(scope, [(namespace, user)]))[0]
-        if here is None:
+        existing_rules = (await self.load(scope, [(namespace, user)]))[0]
+        if existing_rules is None:
             await self.save(scope, namespace, user, restored.rules, tag(target.source))
             return "new"
-        return "same" if here == restored.rules else "other"
+        return "same" if existing_rules == restored.rules else "other"
 
     async def undo_import(self, scope: Scope, owner: Owner | AgentOwner, source: str, *, dry_run: bool) -> Counter[str]:
         """Delete the user's rules that the import stored and that nobody has changed since."""
@@ -108,8 +108,8 @@ class RuleStore:
         stored = (await read(self._client, lambda pipe: pipe.hgetall(key)))[0] if isinstance(owner, Owner) else {}
         for name, raw in stored.items():
             namespace, user_id = json.loads(name)
-            is_theirs = user_id == getattr(owner, "user_id", None) and owner.namespace in (None, namespace)
-            if is_theirs and scope.reaches(namespace, user_id) and json.loads(raw).get(_IMPORT_FIELD) == tag(source):
+            is_owners = user_id == getattr(owner, "user_id", None) and owner.namespace in (None, namespace)
+            if is_owners and scope.reaches(namespace, user_id) and json.loads(raw).get(_IMPORT_FIELD) == tag(source):
                 counts["rules"] += int(dry_run or await self._delete(rules=key, field=name, expected=raw))
         return counts
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-LAST_ASKED = "xa"
+LAST_BATCH = "xa"
 """The number of messages in the last batch, and the time in milliseconds that the model took to process it."""
 REFUSED = "xf"
 """The number of unusable facts."""
@@ -14,16 +14,16 @@ LAST_REFUSED = "xw"
 _MOST_REASON = 200
 
 
-def asked_report(messages: int, seconds: float, refused: Sequence[str]) -> dict[str, Any]:
+def batch_report(messages: int, seconds: float, refused: Sequence[str]) -> dict[str, Any]:
     """Return the journal fields to set and to increment, as expected by the script that moves the session's cursor."""
-    fields = {LAST_ASKED: f"{messages} {max(round(seconds * 1000), 1)}"}
+    fields = {LAST_BATCH: f"{messages} {max(round(seconds * 1000), 1)}"}
     if refused:
         fields[LAST_REFUSED] = refused[-1][:_MOST_REASON]
     return {"fields": [part for item in fields.items() for part in item], "grows": [REFUSED, len(refused)] if refused else []}
 
 
 def read_report(journal: Mapping[bytes, bytes]) -> dict[str, Any]:
-    messages, _, milliseconds = journal.get(LAST_ASKED.encode(), b"").decode().partition(" ")
+    messages, _, milliseconds = journal.get(LAST_BATCH.encode(), b"").decode().partition(" ")
     refused = int(journal.get(REFUSED.encode(), 0))
     why = journal.get(LAST_REFUSED.encode(), b"").decode("utf-8", "replace")
     notices = [f"{refused} facts of the model's answers could not be used and were left out; the last: {why}"] if refused else []

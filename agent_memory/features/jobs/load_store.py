@@ -101,8 +101,8 @@ def _point(begin: int, row: Mapping[bytes, bytes]) -> LoadPoint:
 def _quantile(share: float, buckets: Sequence[float]) -> float | None:
     """Return the time (ms) within which the given share of the requests finished, interpolated within its bucket."""
     sums = [0.0, *accumulate(buckets)]
-    wanted = share * sums[-1]
+    target_count = share * sums[-1]
     for (below, above), (lower, upper) in zip(pairwise(sums), pairwise((*_BOUNDS, _BOUNDS[-1])), strict=True):
-        if above >= wanted and above > below:
-            return round(1000 * (lower + (upper - lower) * (wanted - below) / (above - below)), 2)
+        if above >= target_count and above > below:
+            return round(1000 * (lower + (upper - lower) * (target_count - below) / (above - below)), 2)
     return None

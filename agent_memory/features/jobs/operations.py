@@ -55,9 +55,7 @@ class OperationService:
         """
         if state is OperationState.DONE:
             return await self._list_receipts(scope, kind, offset, limit)
-        kinds = [
-            DueKind(wanted_kind.value) for wanted_kind in (OperationKind if kind is None else [kind]) if wanted_kind.value in OUTBOX_KINDS
-        ]
+        kinds = [DueKind(each.value) for each in (OperationKind if kind is None else [kind]) if each.value in OUTBOX_KINDS]
         operations: list[OperationRecord] = []
         # The offset is a position among the marks of all kinds, not a number of operations.
         position = 0
@@ -81,8 +79,8 @@ class OperationService:
         if scope.limited or kind not in (None, OperationKind.DELETION):
             return OperationListResponse(operations=[], next_offset=None)
         marks = await self._store.list_receipts(scope, offset, limit + 1)
-        found = await self._store.load_operations(scope, marks[:limit])
-        operations = [each for each in found if each is not None and each.state is OperationState.DONE]
+        loaded = await self._store.load_operations(scope, marks[:limit])
+        operations = [each for each in loaded if each is not None and each.state is OperationState.DONE]
         return OperationListResponse(operations=operations, next_offset=offset + limit if len(marks) > limit else None)
 
     async def replay_operation(self, scope: Scope, operation_id: str) -> OperationRecord:

@@ -92,21 +92,21 @@ def evidence_of(record: MemoryRecord) -> list[Evidence]:
             session_id=record.session_id,
             message_ids=record.extracted_from or [],
             role=role,
-            source=record.source_class or ("client" if role is None else "user" if said_by_person(record) else "assistant"),
+            source=record.source_class or ("client" if role is None else "user" if is_from_person(record) else "assistant"),
             memory_id=record.id,
             at=record.created_at,
         )
     ]
 
 
-def standing(tenant: str, record: MemoryRecord) -> Standing:
+def standing_of(tenant: str, record: MemoryRecord) -> Standing:
     """Return a memory's `Standing` within its namespace, user and agent. Messages have no slot."""
     scope = _scope_of_words(tenant, record.namespace, record.user_id, record.agent_id)
     normal = normal_text(record.text)
     words = text_digest(normal)
     if is_turn(record):
         near = restatement(record.text)
-        kind, again = (TURN, RESTATED_TURN) if said_by_person(record) else (REPLY, RESTATED_REPLY)
+        kind, again = (TURN, RESTATED_TURN) if is_from_person(record) else (REPLY, RESTATED_REPLY)
         return Standing(scope, "", "", kind + words, again + text_digest(near) if near else "")
     slot = ""
     if record.slot is not None:
@@ -116,8 +116,8 @@ def standing(tenant: str, record: MemoryRecord) -> Standing:
 
 
 @lru_cache(maxsize=8192)
-def _scope_of_words(tenant: str, *whose: str | None) -> str:
-    return digest("by", tenant, *whose)
+def _scope_of_words(tenant: str, *owner_names: str | None) -> str:
+    return digest("by", tenant, *owner_names)
 
 
 def text_digest(text: str) -> str:
@@ -125,7 +125,7 @@ def text_digest(text: str) -> str:
     return blake2b(text.encode("utf-8", "replace"), digest_size=12).hexdigest()
 
 
-def said_by_person(turn: MemoryRecord) -> bool:
+def is_from_person(turn: MemoryRecord) -> bool:
     """True if the message is from a person, not from a program, a tool or the assistant."""
     role = str(turn.metadata.get("role", "user"))
     return role != "assistant" and role not in PROGRAM_ROLES and role not in TOOL_ROLES
@@ -172,14 +172,14 @@ def memory_fields(tenant: str, record: MemoryRecord, terms: str) -> Fields:
         own |= {"q": tag(record.quarantine), "tr": -1.0}
     elif (trust := trust_of(record)) < 1.0:
         own["tr"] = trust
-    whose = (record.namespace, record.user_id, record.agent_id)
-    alike = _alike(tenant, record.memory_type._value_, record.extraction_strategy, source_of(record), record.category, *whose)
+    owner = (record.namespace, record.user_id, record.agent_id)
+    alike = _alike(tenant, record.memory_type._value_, record.extraction_strategy, source_of(record), record.category, *owner)
     return Fields(own, alike, memory_digest(record))
 
 
 def _named_days(record: MemoryRecord) -> Sequence[str]:
     """Return the tags of the days that a statement without an event date may mean."""
-    if record.event_date is not None or record.metadata.get(QUESTION) or not said_by_person(record):
+    if record.event_date is not None or record.metadata.get(QUESTION) or not is_from_person(record):
         return ()
     return tags_of_times(record.text, (stated_date(record.metadata) or record.created_at).date())
 

@@ -264,9 +264,9 @@ async def forget(
     again.
     """
     policy, selection = parse_policy(body.policy), Selection.of(namespace, user_id, session_id)
-    spared = frozenset(body.pinned_ids or ())
+    excluded_ids = frozenset(body.pinned_ids or ())
     forget_by_policy = services[RetentionService].forget_by_policy
-    return ModelResponse(await forget_by_policy(scope, policy, selection, spared=spared, limit=limit, dry_run=dry_run))
+    return ModelResponse(await forget_by_policy(scope, policy, selection, excluded_ids=excluded_ids, limit=limit, dry_run=dry_run))
 
 
 @router.post(

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from redis.asyncio import Redis
 
-from agent_memory.features.memories.records import StoredMemory, standing
+from agent_memory.features.memories.records import StoredMemory, standing_of
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.memories.upkeep.scan import Selection
 from agent_memory.foundation.core.scope import Scope
@@ -62,8 +62,8 @@ class SimilarMemoryStore:
 
         def build(pipe: Pipe) -> None:
             for record, vector in zip(records, vectors, strict=True):
-                whose = Selection.of(record.namespace, record.user_id)
-                clause = where(scope, whose.model_copy(update={"memory_type": MemoryType(ne=MemoryTypeEnum.MESSAGE)}))
+                selection = Selection.of(record.namespace, record.user_id)
+                clause = where(scope, selection.model_copy(update={"memory_type": MemoryType(ne=MemoryTypeEnum.MESSAGE)}))
                 self._memories.queue_nearest(pipe, clause, vector, _BY_VECTOR)
                 # A text with only stop words has no terms. The term none0 never occurs, so nothing matches.
                 self._memories.queue_words(pipe, clause, query_terms(record.text, _TERMS) or ["none0"], _BY_WORDS)
@@ -81,21 +81,23 @@ class SimilarMemoryStore:
             near = [
                 (memories[mid], value)
                 for mid, value in similar.items()
-                if mid in memories and _whose(memories[mid].record) == _whose(record)
+                if mid in memories and _owner_of(memories[mid].record) == _owner_of(record)
             ]
             result.append(replace(exact, near=near))
         return result
 
     async def load_existing(self, scope: Scope, records: Sequence[MemoryRecord]) -> list[ExistingMemories]:
-        standings = [standing(scope.tenant, record) for record in records]
-        names = [(self._keys.by(stands.scope), [stands.kin or "-", stands.words or "-", stands.slot or "-"]) for stands in standings]
+        standings = [standing_of(scope.tenant, record) for record in records]
+        names = [
+            (self._keys.by(standing.scope), [standing.kin or "-", standing.words or "-", standing.slot or "-"]) for standing in standings
+        ]
         replies: list[list[bytes | None]] = await read(self._client, lambda pipe: [pipe.hmget(*each) for each in names])
         named = [[None if mid is None else mid.decode() for mid in (kin or words, slot)] for kin, words, slot in replies]
         memories = await self._load(scope, {mid for pair in named for mid in pair if mid})
         with_ids = await self._memories.find(scope, [record.id for record in records])
         pairs = zip(records, with_ids, strict=True)
         # Ignore another owner's memory under this id: the write will be refused.
-        same_ids = [memory if memory is not None and _whose(memory.record) == _whose(record) else None for record, memory in pairs]
+        same_ids = [memory if memory is not None and _owner_of(memory.record) == _owner_of(record) else None for record, memory in pairs]
         return [
             ExistingMemories(same_id, memories.get(twin or ""), memories.get(holder or ""))
             for same_id, (twin, holder) in zip(same_ids, named, strict=True)
@@ -127,5 +129,5 @@ def _comparable(record: MemoryRecord, around: ExistingMemories) -> list[StoredMe
     return [memory for _, memory in ordered[:_MOST_COMPARED]]
 
 
-def _whose(record: MemoryRecord) -> tuple[str | None, str | None, str | None]:
+def _owner_of(record: MemoryRecord) -> tuple[str | None, str | None, str | None]:
     return record.namespace, record.user_id, record.agent_id

@@ -16,12 +16,12 @@ from agent_memory.features.memories.records import (
     Standing,
     StoredEvidence,
     StoredMemory,
+    is_from_person,
     memory_digest,
     memory_fields,
     message_memory_id,
     owner_name,
-    said_by_person,
-    standing,
+    standing_of,
 )
 from agent_memory.foundation.core.clock import iso
 from agent_memory.foundation.core.scope import SessionRef
@@ -183,18 +183,18 @@ class StepGroups:
         If a message has the same words as a current memory, the message becomes evidence for that memory, and its id
         becomes an alias. In the same way, a new fact absorbs existing messages with the same words.
         """
-        stands = standing(self._tenant, record)
+        standing = standing_of(self._tenant, record)
         fields = memory_fields(self._tenant, record, unit_terms(record, before, after))
         step: Step = {
             "op": "put",
             "mid": self.mid(record.id),
-            "standing": str(stands),
+            "standing": str(standing),
             "field_names": self._add_once(tuple(fields.own)),
             "field_values": self._add(list(fields.own.values())),
             "field_count": len(fields.own),
             "shared": self._add_once(fields.alike),
             "shared_count": len(fields.alike),
-            **self._put_conditions(record, stands, options),
+            **self._put_conditions(record, standing, options),
         }
         if options.alone:
             step["first_digest"] = fields.digest
@@ -205,16 +205,16 @@ class StepGroups:
         if options.expect is not None:
             step["expect"] = options.expect
         if record.quarantine is None and not options.alone:
-            step |= self._cited(record, stands)
+            step |= self._cited(record, standing)
         return step
 
-    def _put_conditions(self, record: MemoryRecord, stands: Standing, options: PutOptions) -> dict[str, Any]:
+    def _put_conditions(self, record: MemoryRecord, standing: Standing, options: PutOptions) -> dict[str, Any]:
         # A quarantined record does not repeat or supersede another memory, and is not evidence.
         quarantined = record.quarantine is not None
         conditions: dict[str, Any] = {
             "ends": quarantined or record.valid_to is not None or record.expires_at is not None,
-            "unique": options.unique if stands.kin and not quarantined else None,
-            "slot": bool(stands.slot) and not (quarantined or options.slot_settled),
+            "unique": options.unique if standing.kin and not quarantined else None,
+            "slot": bool(standing.slot) and not (quarantined or options.slot_settled),
             "except": list(options.superseded),
             "deleted_since": "1" if options.deleted_since is True else options.deleted_since,
             "same_text": options.same_text,
@@ -233,9 +233,9 @@ class StepGroups:
         ref = SessionRef(record.session_id, record.namespace, record.user_id)
         return " ".join(self.mid(message_memory_id(ref, message)) for message in record.extracted_from or ())
 
-    def _cited(self, record: MemoryRecord, stands: Standing) -> dict[str, Any]:
+    def _cited(self, record: MemoryRecord, standing: Standing) -> dict[str, Any]:
         """Return fields that describe a message as evidence, or the digest of a statement's words."""
-        words = stands.words[1:]
+        words = standing.words[1:]
         if not is_turn(record):
             return {"words_digest": words}
         if not is_plain(record):
@@ -243,12 +243,12 @@ class StepGroups:
         role, at = str(record.metadata.get("role")), record.created_at
         within = same_meaning(record.text, at)
         piece = Evidence(session_id=record.session_id, message_ids=record.extracted_from or [], role=role, at=at)
-        piece.source = "user" if said_by_person(record) else "assistant"
+        piece.source = "user" if is_from_person(record) else "assistant"
         # The memory's words may change later; the quote does not.
         piece.quote = record.text if len(record.text) <= _MOST_QUOTED else None
         message = {
-            "field": stands.words,
-            "by_person": said_by_person(record) or None,
+            "field": standing.words,
+            "by_person": is_from_person(record) or None,
             "statement_field": WORDS + words,
             "session": record.session_id,
             "same_from": None if within is None else within[0].timestamp(),
@@ -280,8 +280,8 @@ class StepGroups:
         """Return the step that makes messages evidence for a statement with the same words. Return None for other memories."""
         if is_turn(record) or record.quarantine is not None:
             return None
-        stands, order = standing(self._tenant, record), order_of(self._keys, self._tenant, record)
-        step: Step = {"op": "absorb", "mid": self.mid(record.id), "scope": stands.scope, **self._cited(record, stands)}
+        standing, order = standing_of(self._tenant, record), order_of(self._keys, self._tenant, record)
+        step: Step = {"op": "absorb", "mid": self.mid(record.id), "scope": standing.scope, **self._cited(record, standing)}
         return step | ({"order": order} if order else {})
 
     def add_alias(self, memory: StoredMemory, memory_id: str, dig: str) -> Step:

@@ -19,7 +19,7 @@ from agent_memory.features.memories.commit import (
     end_and_begin,
     expected_version,
 )
-from agent_memory.features.memories.records import IN_BATCH, StoredMemory, evidence_of, owner_name, standing
+from agent_memory.features.memories.records import IN_BATCH, StoredMemory, evidence_of, owner_name, standing_of
 from agent_memory.features.memories.similar_memories import ExistingMemories, SimilarMemoryStore
 from agent_memory.features.memories.store import WRITE_BATCH, MemoryStore
 from agent_memory.foundation.core.errors import Conflict, IdTaken
@@ -49,11 +49,11 @@ class _Batch:
         ends = ends_at(record)
         if record.quarantine is not None or is_turn(record) or (ends is not None and ends <= datetime.now(UTC)):
             return
-        stands = standing(self._scope.tenant, record)
+        standing = standing_of(self._scope.tenant, record)
         if takes_words:
-            self._mids[f"{stands.scope} {stands.words}"] = mid
-        if stands.slot:
-            self._mids[f"{stands.scope} {stands.slot}"] = mid
+            self._mids[f"{standing.scope} {standing.words}"] = mid
+        if standing.slot:
+            self._mids[f"{standing.scope} {standing.slot}"] = mid
 
     def apply(self, decision: Decision, stored: ExistingMemories) -> None:
         match decision:
@@ -71,10 +71,10 @@ class _Batch:
 
     def current(self, record: MemoryRecord, stored: ExistingMemories) -> ExistingMemories:
         """Apply the earlier decisions to `stored`, and return the result."""
-        stands = standing(self._scope.tenant, record)
+        standing = standing_of(self._scope.tenant, record)
         same_id = None if stored.same_id is None else self._memories.get(stored.same_id.mid, stored.same_id)
-        twin = self._holder(f"{stands.scope} {stands.words}", stored.twin)
-        holder = self._holder(f"{stands.scope} {stands.slot}", stored.holder) if stands.slot else None
+        twin = self._holder(f"{standing.scope} {standing.words}", stored.twin)
+        holder = self._holder(f"{standing.scope} {standing.slot}", stored.holder) if standing.slot else None
         return ExistingMemories(same_id, twin, holder)
 
     async def find(self, ids: Sequence[str]) -> list[StoredMemory | None]:
@@ -139,8 +139,8 @@ def independent(scope: Scope, records: Sequence[MemoryRecord]) -> list[MemoryRec
         if record.quarantine is not None:
             chosen.append(record)
             continue
-        stands = standing(scope.tenant, record)
-        names = {record.id, *(f"{stands.scope} {name}" for name in (stands.words, stands.slot) if name)}
+        standing = standing_of(scope.tenant, record)
+        names = {record.id, *(f"{standing.scope} {name}" for name in (standing.words, standing.slot) if name)}
         if taken_names.isdisjoint(names):
             chosen.append(record)
         taken_names |= names
@@ -219,11 +219,11 @@ async def _insert_former(batch: _Batch, record: MemoryRecord, current: StoredMem
     for _ in range(_MOST_FORMER):
         # A caller may have written any ids into `supersedes`.
         memories = await batch.find(former)
-        known = [memory for memory in memories if memory is not None and owner_name(memory.record) == owner_name(record)]
-        before = [memory for memory in known if memory.record.id != record.id]
-        if len(before) < len(known):
+        own_memories = [memory for memory in memories if memory is not None and owner_name(memory.record) == owner_name(record)]
+        before = [memory for memory in own_memories if memory.record.id != record.id]
+        if len(before) < len(own_memories):
             # An edited fact does not supersede itself: replace it with the facts that it superseded.
-            earlier = next(memory.record.supersedes or [] for memory in known if memory.record.id == record.id)
+            earlier = next(memory.record.supersedes or [] for memory in own_memories if memory.record.id == record.id)
             former = [*(memory.record.id for memory in before), *(name for name in earlier if name != record.id)]
             continue
         later = [memory for memory in before if begins_at(memory.record) > begins]
@@ -290,9 +290,9 @@ def add_details(old: MemoryRecord, record: MemoryRecord) -> MemoryRecord:
     if kinds[0] is not kinds[1] and MemoryTypeEnum.MESSAGE is not kinds[1] and (MemoryTypeEnum.MESSAGE is kinds[0] or named):
         update["memory_type"] = record.memory_type
     for name in ("topics", "entities"):
-        mine, theirs = getattr(old, name) or [], getattr(record, name) or []
-        if set(theirs) - set(mine):
-            update[name] = list(dict.fromkeys([*mine, *theirs]))[:64]
+        old_values, new_values = getattr(old, name) or [], getattr(record, name) or []
+        if set(new_values) - set(old_values):
+            update[name] = list(dict.fromkeys([*old_values, *new_values]))[:64]
     if set(record.metadata) - set(old.metadata):
         update["metadata"] = {**record.metadata, **old.metadata}
     return old.model_copy(update=update) if update else old

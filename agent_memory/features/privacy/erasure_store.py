@@ -62,7 +62,7 @@ class ErasureStore:
             return None
         return ErasureOrder(name, Erasure(body["tn"], body["ns"], body["us"], body["sid"], body.get("ag")), raw)
 
-    async def stands(self, order: ErasureOrder) -> bool:
+    async def is_open(self, order: ErasureOrder) -> bool:
         """True if an order is still open. Check this after reading the memories that the order covers."""
         return (await read(self._client, lambda pipe: pipe.get(self._keys.erasure(order.name))))[0] == order.raw
 
@@ -98,7 +98,7 @@ class ErasureStore:
             hits = await search(self._client, index, name_query(clause, offset, _PAGE))
             names = [hit.mid.removeprefix(PAST) for hit in hits.hits]
             rows = await read(self._client, lambda pipe, names=names: [pipe.hmget(key_of(name), OWNER_FIELDS) for name in names])
-            matching = await decode_rows(lambda names=names, rows=rows: _meant_rows(scope, erasure, names, rows), rows)
+            matching = await decode_rows(lambda names=names, rows=rows: _covered_rows(scope, erasure, names, rows), rows)
             offset += _PAGE
             if matching or offset >= hits.total:
                 return matching
@@ -107,13 +107,13 @@ class ErasureStore:
 OWNER_FIELDS = ("t", "j", "n", "ns", "u", "s", "ag")
 
 
-def _meant_rows(scope: Scope, erasure: Erasure, names: Sequence[str], rows: Sequence[Sequence[bytes | None]]) -> list[ErasedMemory]:
+def _covered_rows(scope: Scope, erasure: Erasure, names: Sequence[str], rows: Sequence[Sequence[bytes | None]]) -> list[ErasedMemory]:
     """Return the memories or versions that an order covers, according to the `OWNER_FIELDS` in their hashes."""
-    mine = tag(scope.tenant).encode()
+    tenant_tag = tag(scope.tenant).encode()
     matching: list[ErasedMemory] = []
     for name, (owner, raw, version, *tags) in zip(names, rows, strict=True):
         record = _readable(raw)
-        if owner == mine and (_has_tags(erasure, tags) if record is None else is_meant(erasure, record)):
+        if owner == tenant_tag and (_has_tags(erasure, tags) if record is None else is_covered(erasure, record)):
             matching.append(ErasedMemory(name, record, int(version or 0)))
     return matching
 
@@ -126,7 +126,7 @@ def _readable(raw: bytes | None) -> MemoryRecord | None:
 
 
 def _has_tags(erasure: Erasure, tags: Sequence[bytes | None]) -> bool:
-    """True if an order covers a memory with these tags. See `is_meant`."""
+    """True if an order covers a memory with these tags. See `is_covered`."""
     namespace, user, sessions, agent = ("" if value is None else value.decode() for value in tags)
     namespace_tag = "" if erasure.namespace is None else tag(erasure.namespace)
     if erasure.agent_id is not None:
@@ -142,7 +142,7 @@ def erased_where(scope: Scope, erasure: Erasure) -> str:
     return all_of(filters.where(scope), *(filters.is_value(field, value) for field, value in values if value is not None))
 
 
-def is_meant(erasure: Erasure, record: MemoryRecord) -> bool:
+def is_covered(erasure: Erasure, record: MemoryRecord) -> bool:
     """True if an order covers a memory. For a session, the namespace and the user must also match."""
     if erasure.agent_id is not None:
         return record.agent_id == erasure.agent_id and erasure.namespace in (None, record.namespace)

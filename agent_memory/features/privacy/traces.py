@@ -101,10 +101,10 @@ class TraceStore:
                 pipe.exists(self._keys.memory(mid))
                 pipe.exists(self._keys.history(mid))
 
-        there = await read(self._client, build)
+        exists_flags = await read(self._client, build)
         whole = [
             version
-            for version, now, ended in zip(versions, there[::2], there[1::2], strict=True)
+            for version, now, ended in zip(versions, exists_flags[::2], exists_flags[1::2], strict=True)
             # If the memory exists in a later version, it now belongs to another owner: delete only these versions.
             if not now and (not ended or "." not in version.name)
         ]

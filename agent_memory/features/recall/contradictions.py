@@ -79,7 +79,7 @@ def corrections_of(statements: Sequence[ShownMemory]) -> Mapping[str, str]:
 
 def _share_subject(shared: frozenset[str], text: str) -> bool:
     """True if the shared words include more than times, assent and function words: "OK, 4 May" and "OK, 11 May" have no subject."""
-    return any(worth_asking(word) for word in (shared - _said_often()) & _part_of(without_times(text))[0])
+    return any(worth_asking(word) for word in (shared - _frequent_words()) & _part_of(without_times(text))[0])
 
 
 @lru_cache(maxsize=1)
@@ -89,7 +89,7 @@ def _changes() -> frozenset[str]:
 
 def _is_moved(shared: frozenset[str], text: str, earlier: str) -> bool:
     """True if a text gives a new time for a plan in the earlier text: "They moved the dentist to the 15th"."""
-    things = shared - _changes() - _said_often()
+    things = shared - _changes() - _frequent_words()
     if not things or not (_tells_time(text) and _tells_time(earlier)):
         return False
     folded = fold(text)
@@ -97,7 +97,7 @@ def _is_moved(shared: frozenset[str], text: str, earlier: str) -> bool:
 
 
 @lru_cache(maxsize=1)
-def _said_often() -> frozenset[str]:
+def _frequent_words() -> frozenset[str]:
     return frozenset(fold(word) for code in CODES for word in function_words(code)) | STOP_WORDS
 
 

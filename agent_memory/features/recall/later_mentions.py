@@ -23,7 +23,7 @@ from agent_memory.foundation.text.terms import fold, words
 
 # Limits per prompt: things to look for, newest statements about each thing, statements added for a shared name.
 _MOST_THINGS = 4
-_MOST_SAID = 2
+_MOST_STATEMENTS = 2
 _MOST_BY_NAME = 4
 # A capitalized word inside a sentence. The first word does not count, because it always has a capital.
 _NAME = re.compile(r"(?<![.!?:…] )(?<=\s)(?!I\b)[A-ZÀ-ÖØ-Þ][\w’'-]{1,40}")
@@ -47,15 +47,15 @@ class NamedThing:
     def mentions(self, statements: Iterable[ShownMemory]) -> list[ShownMemory]:
         """Return later statements by the same speaker about this thing: at most two, newest first."""
         memory = self.memory
-        whose = (memory.user_id, memory.namespace, memory.agent_id, speaker_name(memory))
+        writer = (memory.user_id, memory.namespace, memory.agent_id, speaker_name(memory))
         later = [
             each
             for each in statements
             if each.created_at > self.since
-            and (each.user_id, each.namespace, each.agent_id, speaker_name(each)) == whose
+            and (each.user_id, each.namespace, each.agent_id, speaker_name(each)) == writer
             and self.referent.is_named_in(each.text)
         ]
-        return sorted(later, key=lambda each: each.created_at, reverse=True)[:_MOST_SAID]
+        return sorted(later, key=lambda each: each.created_at, reverse=True)[:_MOST_STATEMENTS]
 
 
 def named_things(page: Sequence[ShownMemory]) -> Sequence[NamedThing]:
@@ -69,11 +69,11 @@ def with_mentions(
     page: Sequence[ShownMemory], statements_by_thing: Iterable[tuple[NamedThing, Iterable[ShownMemory]]]
 ) -> list[ShownMemory]:
     """Return the page with each later statement about a thing inserted after the memory that mentions the thing."""
-    there, behind = {memory.mid for memory in page}, dict[str, list[ShownMemory]]()
+    shown_mids, behind = {memory.mid for memory in page}, dict[str, list[ShownMemory]]()
     for thing, statements in statements_by_thing:
         for memory in thing.mentions(statements):
-            if memory.mid not in there:
-                there.add(memory.mid)
+            if memory.mid not in shown_mids:
+                shown_mids.add(memory.mid)
                 memory.beside = thing.memory.mid
                 behind.setdefault(thing.memory.mid, []).append(memory)
     return [each for memory in page for each in (memory, *behind.get(memory.mid, ()))]
@@ -83,11 +83,11 @@ def with_what_names_the_same(page: Sequence[ShownMemory], further: Sequence[Show
     """Return the page, plus the statements from `further` that share a name with an earlier statement by the same person."""
     if not further:
         return page
-    there = {memory.mid for memory in page}
+    shown_mids = {memory.mid for memory in page}
     since: _Names = {}
     for memory in page:
         _note_names(memory, since)
-    left = [memory for memory in further if memory.mid not in there and _tells_of_a_name(memory)]
+    left = [memory for memory in further if memory.mid not in shown_mids and _tells_of_a_name(memory)]
     added: list[ShownMemory] = []
     while len(added) < _MOST_BY_NAME:
         following, beside = next(((memory, mid) for memory in left if (mid := _named_by(memory, since)) is not None), (None, None))
@@ -125,7 +125,7 @@ def _named_by(memory: ShownMemory, since: _Names) -> str | None:
 
 def with_corrections(page: Sequence[ShownMemory], further: Sequence[ShownMemory]) -> Sequence[ShownMemory]:
     """Return the page, plus the statements from `further` that correct a statement on the page."""
-    there, candidates = {memory.mid for memory in page}, [memory for memory in further if not only_asks(memory)]
+    shown_mids, candidates = {memory.mid for memory in page}, [memory for memory in further if not only_asks(memory)]
     if not candidates:
         return page
     stated = [memory for memory in page if memory.is_message and not only_asks(memory)]
@@ -134,7 +134,7 @@ def with_corrections(page: Sequence[ShownMemory], further: Sequence[ShownMemory]
     added: dict[str, ShownMemory] = {}
     for memory in stated:
         correction = by_id.get(last.get(memory.id, ""))
-        if correction is not None and correction.mid not in there and correction.id not in added:
+        if correction is not None and correction.mid not in shown_mids and correction.id not in added:
             correction.beside = memory.mid
             added[correction.id] = correction
     return [*page, *added.values()] if added else page

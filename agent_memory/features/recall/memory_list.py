@@ -120,7 +120,7 @@ class MemorySelection:
     cut: list[Cut] = field(default_factory=list[Cut])
     passages: dict[str, str] = field(default_factory=dict[str, str])
     _left: int = 0
-    _tokens_wanted: int = 0
+    _tokens_needed: int = 0
     _repeats: DuplicateFilter = field(default_factory=DuplicateFilter)
 
     def select(self, memories: Sequence[ShownMemory]) -> MemoryList:
@@ -148,13 +148,13 @@ class MemorySelection:
             more, beyond = self._fit(beyond, self.limit - len(fitted_facts) - len(fitted_statements), counted=counted)
             fitted_facts += more
         if beside:
-            there = {memory.mid for memory in fitted_statements}
-            fitted_statements += self._fit([memory for memory in beside if memory.beside in there], len(beside), counted=True)[0]
+            fitted_mids = {memory.mid for memory in fitted_statements}
+            fitted_statements += self._fit([memory for memory in beside if memory.beside in fitted_mids], len(beside), counted=True)[0]
         for memory in (*beyond, *over):
-            self._tokens_wanted += (cost := self._cost(memory))
+            self._tokens_needed += (cost := self._cost(memory))
             if cost > self._left:
                 self.cut.append(
-                    Cut(memory_id=memory.id, reason="over_budget", tokens_needed=self._tokens_wanted, tokens_available=self.budget)
+                    Cut(memory_id=memory.id, reason="over_budget", tokens_needed=self._tokens_needed, tokens_available=self.budget)
                 )
         return MemoryList(fitted_facts, fitted_statements, question_ids, self.passages)
 
@@ -173,7 +173,7 @@ class MemorySelection:
             elif self.distinct and (by := self._repeats.add_memory(memory)) is not None:
                 self.cut.append(Cut(memory_id=memory.id, reason="collapsed", by=by))
             else:
-                self._tokens_wanted += cost
+                self._tokens_needed += cost
                 self._left -= cost
                 fitted.append(memory)
                 if passage is not None:

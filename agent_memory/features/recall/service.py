@@ -207,7 +207,7 @@ class RecallService:
         if body.max_tokens is None:
             return None
         headings = 0 if body.format is None else FORMAT_TOKENS
-        return max(body.max_tokens - await self.counter.count_aside(body.query) - PER_MESSAGE - headings, 0)
+        return max(body.max_tokens - await self.counter.count_in_thread(body.query) - PER_MESSAGE - headings, 0)
 
 
 def _ask_of(scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool, explain: bool) -> PromptAsk:

@@ -50,7 +50,7 @@ class ReembedService:
             await asyncio.to_thread(_check_local, request.model)
         if request.dry_run:
             texts, sample = await self._store.sample_texts()
-            tokens = [await self._counter.count_aside(text) for text in sample]
+            tokens = [await self._counter.count_in_thread(text) for text in sample]
             total = round(sum(tokens) / max(1, len(tokens)) * texts)
             seconds = texts / request.rate if request.rate else None
             model, rate = self._current.model, request.rate

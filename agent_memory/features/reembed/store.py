@@ -132,8 +132,10 @@ class ReembedStore:
     async def count_behind(self, state: ReembedState, seconds: float = 0) -> int:
         """Return how many live processes use another model, or have switched to the active one less than `seconds` ago."""
         (raw,) = await read(self._client, lambda pipe: pipe.hvals(self._processes))
-        told = [(EmbeddingChoice(*model), since) for model, since, at in map(json.loads, raw) if at >= state.now - _LIVE_SECONDS]
-        return sum(model != state.active or since > state.now - seconds for model, since in told)
+        announced_models = [
+            (EmbeddingChoice(*model), since) for model, since, at in map(json.loads, raw) if at >= state.now - _LIVE_SECONDS
+        ]
+        return sum(model != state.active or since > state.now - seconds for model, since in announced_models)
 
     async def pick(self, limit: int, specs: Sequence[VectorSpec]) -> tuple[int, list[list[str]]]:
         """Take up to `limit` queued names. Return the number taken, and for each model, the names that lack its vector."""
@@ -153,7 +155,7 @@ class ReembedStore:
         rows = await read(self._client, lambda pipe: [pipe.hget(self._keys.memory(name.decode()), "j") for name in names])
         return count, [decode_memory(raw).text for raw in rows if raw is not None]
 
-    async def set_aside(self, names: Sequence[str]) -> None:
+    async def mark_refused(self, names: Sequence[str]) -> None:
         """Do without vectors for texts that a model refuses, so that they do not keep the change from ending."""
         if names:
 
@@ -183,7 +185,7 @@ class ReembedStore:
         return (await self._sift_all(sorted(prefixes), spec, drop=True))[1]
 
     async def _sift_all(self, prefixes: Sequence[str], spec: VectorSpec, *, drop: bool) -> tuple[int, int]:
-        seen = lacking = 0
+        document_count = lacking = 0
         starts = {prefix.encode() for prefix in prefixes}
         keys = self._keys
         queues = {"todo": self._todo, "refused": self._refused, "due": keys.due(DueKind.MEMORY)}
@@ -192,17 +194,17 @@ class ReembedStore:
         while cursor:
             # One pass for all prefixes, because each pass reads all of the store's keys.
             with redis_errors():
-                cursor, found = await self._client.scan(max(cursor, 0), match=f"{keys.root}*", count=_SCAN)
+                cursor, scanned_keys = await self._client.scan(max(cursor, 0), match=f"{keys.root}*", count=_SCAN)
             # Below a document, there may be keys that are not documents (`pr:<pid>:c`).
-            documents = [key for key in cast("list[bytes]", found) if key.rpartition(b":")[0] + b":" in starts]
+            documents = [key for key in cast("list[bytes]", scanned_keys) if key.rpartition(b":")[0] + b":" in starts]
             if documents:
                 lacking += await self._sift(**names, documents=documents, drop=drop)
-                seen += len(documents)
-        return seen, lacking
+                document_count += len(documents)
+        return document_count, lacking
 
-    async def store_vectors(self, items: Sequence[IndexEntry], gone: Sequence[str], spec: VectorSpec) -> int:
+    async def store_vectors(self, items: Sequence[IndexEntry], missing_names: Sequence[str], spec: VectorSpec) -> int:
         """Store the second model's vectors for unchanged memories. Return how many memories left the queue."""
-        args: list[Arg] = [part for name in gone for part in (name, "", 0, "", "", 0)]
+        args: list[Arg] = [part for name in missing_names for part in (name, "", 0, "", "", 0)]
         done = vectors = 0
         for item in items:
             args += [item.mid, item.version, int(item.past), spec.field, spec.blob(item.vector), len(item.passages)]
@@ -224,12 +226,12 @@ class ReembedStore:
         """Refuse vectors from other models from now on, until another change of model begins."""
         await write(self._client, lambda pipe: pipe.hset(self._keys.config, "only", spec.field))
 
-    async def end(self, kept: EmbeddingChoice, dropped: EmbeddingChoice, spec: VectorSpec) -> None:
+    async def end(self, active: EmbeddingChoice, dropped: EmbeddingChoice, spec: VectorSpec) -> None:
         """Delete the change's state. From now on, processes configured with the dropped model use the kept model."""
         keys = self._keys
         (raw,) = await read(self._client, lambda pipe: pipe.hget(keys.config, "choice"))
         replaced = {EmbeddingChoice(*each) for each in json.loads(raw)["replaces"]} if raw else set[EmbeddingChoice]()
-        choice = json.dumps({"choice": kept, "replaces": list((replaced | {dropped}) - {kept})})
+        choice = json.dumps({"choice": active, "replaces": list((replaced | {dropped}) - {active})})
 
         def build(pipe: Pipe) -> None:
             pipe.hset(keys.config, mapping={"vectors": spec.digest, "model": spec.model, "choice": choice})

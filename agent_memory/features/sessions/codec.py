@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
 from agent_memory.features.memories.annotations import REMEMBER_AS
-from agent_memory.foundation.core.clock import from_micros, iso, said_at
+from agent_memory.foundation.core.clock import from_micros, iso, statement_time
 from agent_memory.foundation.core.scope import Rights, Scope, SessionRef
 from agent_memory.foundation.text.chat_messages import ToolCallLinks, links_of
 from agent_memory.foundation.text.pictures import words_of_files
@@ -90,7 +90,7 @@ def encode_message(message: MemoryMessage, writer: str | None = None) -> str:
     """Return a message's text and metadata as an entry's JSON. The writer comes last, because scripts replace the end."""
     body: dict[str, Any] = {"i": message.id, "r": message.role, "c": message.content, "t": iso(message.created_at)}
     if (metadata := message.own_fields.get("metadata")) is not None:
-        body["d"] = iso(said_at(metadata, message.created_at))
+        body["d"] = iso(statement_time(metadata, message.created_at))
     if isinstance(name := message.own_fields.get("name"), str):
         body["s"] = name
     if isinstance(remember_as := message.own_fields.get(REMEMBER_AS), dict):

@@ -39,8 +39,8 @@ class PictureMemories:
 
     async def described(self, scope: Scope, memory_ids: Sequence[str]) -> set[str]:
         """Return the subset of `memory_ids` for which a description is stored."""
-        found = await self._memories.find(scope, memory_ids)
-        return {memory_id for memory_id, memory in zip(memory_ids, found, strict=True) if memory is not None}
+        memories = await self._memories.find(scope, memory_ids)
+        return {memory_id for memory_id, memory in zip(memory_ids, memories, strict=True) if memory is not None}
 
     async def descriptions(self, scope: Scope, ref: SessionRef, messages: Sequence[MemoryMessage]) -> dict[str, list[str]]:
         """Return a model's descriptions of the messages' pictures, by message id. Omit quarantined descriptions."""
@@ -50,8 +50,8 @@ class PictureMemories:
             if (addresses := pictures_of(message.content_parts))
         }
         names = list(dict.fromkeys(memory_id for each in ids.values() for memory_id in each))
-        found = zip(names, await self._memories.find(scope, names), strict=True) if names else ()
-        texts = {name: memory.record.text for name, memory in found if memory is not None and memory.record.quarantine is None}
+        memories_by_name = zip(names, await self._memories.find(scope, names), strict=True) if names else ()
+        texts = {name: memory.record.text for name, memory in memories_by_name if memory is not None and memory.record.quarantine is None}
         return {message_id: shown for message_id, each in ids.items() if (shown := [texts[name] for name in each if name in texts])}
 
     async def mark(self, scope: Scope, session: WorkingMemoryResponse) -> None:
@@ -62,11 +62,11 @@ class PictureMemories:
             for position, message in enumerate(session.messages)
             if (addresses := pictures_of(message.content_parts))
         }
-        known = await self.described(scope, [memory_id for each in ids.values() for memory_id in each]) if ids else set[str]()
+        described_ids = await self.described(scope, [memory_id for each in ids.values() for memory_id in each]) if ids else set[str]()
         for position, each in ids.items():
             message = session.messages[position]
             session.messages[position] = message.model_copy(
-                update={"content_pictures": "described" if known.issuperset(each) else "words only"}
+                update={"content_pictures": "described" if described_ids.issuperset(each) else "words only"}
             )
 
 

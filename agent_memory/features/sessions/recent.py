@@ -85,10 +85,10 @@ class RecentMessages:
         pipe.execute_command(*command)
         return 1
 
-    def find_recent(self, query: RecentQuery, reply: Any, here: SessionRef | None) -> list[ShownMemory]:
+    def find_recent(self, query: RecentQuery, reply: Any, own_session: SessionRef | None) -> list[ShownMemory]:
         """Return the messages that share enough words with the query, best first, as the memories that they will become.
 
-        Leave out messages from the prompt's own session, `here`.
+        Leave out messages from the prompt's own session, `own_session`.
         """
         if not reply:
             return []
@@ -96,7 +96,7 @@ class RecentMessages:
         namespace = None if query.request.namespace is None else query.request.namespace.eq
         hits: list[tuple[float, MemoryRecord]] = []
         for ref, stored in _parse_recent(query, reply):
-            if ref == here or (namespace is not None and ref.namespace != namespace):
+            if ref == own_session or (namespace is not None and ref.namespace != namespace):
                 continue
             text = memorable(self._context.outside(stored.message.content), stored.message.role)
             if text is None:

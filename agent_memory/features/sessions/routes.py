@@ -25,8 +25,8 @@ from agent_memory.foundation.api.dependencies import (
     WaitQuery,
     WindowQuery,
     WriteScopeDep,
+    required_version,
     version_of,
-    version_wanted,
 )
 from agent_memory.foundation.api.operation import operations
 from agent_memory.foundation.api.principals import place_of, session_of
@@ -194,7 +194,7 @@ async def put_working_memory(
         namespace=namespace,
         model_name=model_name,
         context_window_max=context_window_max or None,
-        if_match=version_wanted(if_match, if_none_match),
+        if_match=required_version(if_match, if_none_match),
         shown_as_semantic=not shows,
     )
     await mark_pictures(services, scope, answer.session)

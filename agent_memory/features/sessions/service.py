@@ -118,7 +118,7 @@ class SessionService:
         timed, identified, distinct, memories = await run_in_thread(prepare, work)
         messages = await self._new(distinct, scope.actor)
         if shown_as_semantic and any(record.memory_type is MemoryTypeEnum.SEMANTIC for record in memories):
-            memories = _with_kept_types(memories, await self._store.procedural_memories(scope, ref))
+            memories = _with_stored_types(memories, await self._store.procedural_memories(scope, ref))
         waiting = (
             [position for position, record in enumerate(memories) if record.persisted_at is None] if self._settings.longterm.enabled else []
         )
@@ -130,7 +130,7 @@ class SessionService:
             messages=messages,
             distinct_ids=True,
             context=body.context or None,
-            context_tokens=await self._counter.count_aside(body.context) if body.context else 0,
+            context_tokens=await self._counter.count_in_thread(body.context) if body.context else 0,
             data=body.data,
             memories=memories,
             waiting=waiting,
@@ -147,7 +147,7 @@ class SessionService:
         )
         written = await self._store.write(scope, ref, change)
         stored = stored_messages(identified, messages)
-        for position, beside in written.kept_beside:
+        for position, beside in written.restored_content:
             stored[position] = with_beside(stored[position], from_json(beside))
         session = {
             **body.__dict__,
@@ -156,7 +156,7 @@ class SessionService:
             "session_id": session_id,
             "messages": stored,
             "memories": memories,
-            "created_at": datetime.fromisoformat(written.said_created) if written.said_created else from_micros(written.created),
+            "created_at": datetime.fromisoformat(written.caller_created_at) if written.caller_created_at else from_micros(written.created),
             "updated_at": datetime.now(UTC),
             **self._percentages(written.tokens, bool(stored), model_name, context_window_max),
             "new_session": None,
@@ -487,7 +487,7 @@ def with_made_ids(messages: Sequence[MemoryMessage]) -> Sequence[MemoryMessage]:
     return [message if "id" in message.model_fields_set else message.model_copy(update={"id": made_id()}) for message in messages]
 
 
-def _with_kept_types(memories: Sequence[MemoryRecord], procedural: Collection[str]) -> list[MemoryRecord]:
+def _with_stored_types(memories: Sequence[MemoryRecord], procedural: Collection[str]) -> list[MemoryRecord]:
     """Return the memories, restoring the procedural type of memories that the session stores as procedural."""
     return [
         record.model_copy(update={"memory_type": MemoryTypeEnum.PROCEDURAL})

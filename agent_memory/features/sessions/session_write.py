@@ -100,8 +100,8 @@ class SessionWrite:
 class SessionStamp:
     """A session's state after a write. `epoch` identifies the session from creation to deletion. `created` is in µs.
 
-    `said_created` is the creation time given by the caller (ISO 8601). If a message was sent without its stored
-    non-text content, the write keeps that content. `kept_beside` contains the positions of such messages and the
+    `caller_created_at` is the creation time given by the caller (ISO 8601). If a message was sent without its stored
+    non-text content, the write keeps that content. `restored_content` contains the positions of such messages and the
     content.
     """
 
@@ -111,8 +111,8 @@ class SessionStamp:
     added: int
     epoch: str
     created: int
-    said_created: str | None = None
-    kept_beside: Sequence[tuple[int, bytes]] = ()
+    caller_created_at: str | None = None
+    restored_content: Sequence[tuple[int, bytes]] = ()
 
 
 class MessageIdsReused(Exception):
@@ -205,10 +205,17 @@ def read_stamp(reply: Any, promoted: Sequence[int]) -> SessionStamp:
     if reply[0] == b"empty":
         field = f"messages.{int(reply[1])}.content"
         raise BadInput("must not be blank: give at least one character that is not white space", field=field)
-    _, version, tokens, count, added, epoch, created, said_created, restored = reply
-    kept_beside = list(zip(map(int, restored[::2]), restored[1::2], strict=True))
+    _, version, tokens, count, added, epoch, created, caller_created_at, restored = reply
+    restored_content = list(zip(map(int, restored[::2]), restored[1::2], strict=True))
     return SessionStamp(
-        int(version), int(tokens), int(count), int(added), epoch.decode(), int(created), said_created.decode() or None, kept_beside
+        int(version),
+        int(tokens),
+        int(count),
+        int(added),
+        epoch.decode(),
+        int(created),
+        caller_created_at.decode() or None,
+        restored_content,
     )
 
 

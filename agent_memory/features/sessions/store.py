@@ -126,7 +126,7 @@ class SessionStore:
         self._data_script = Script(client, "sessions/session_data", fsync=fsync)
         self._delete_script = Script(client, "sessions/session_delete", fsync=fsync)
         self._settle_script = Script(client, "sessions/session_settle")
-        self._set_aside_script = Script(client, "sessions/session_set_aside")
+        self._dead_batch_script = Script(client, "sessions/session_dead_batch")
         self._journal_script = Script(client, "sessions/session_journal")
         self._summary_script = Script(client, "sessions/session_summary")
         self._pictures_script = Script(client, "sessions/session_pictures")
@@ -178,7 +178,7 @@ class SessionStore:
             extraction_due=self._keys.due(DueKind.EXTRACTION),
             wake=self._keys.wake,
             user_waiting=self._user_waiting(k, scope.tenant, ref.user_id),
-            set_aside=k.set_aside,
+            dead_batches=k.dead_batches,
             outboxes=self._outboxes if change.replaces else (),
             root=self._keys.root,
             guard=self._guard(scope, ref, change.agent_id),
@@ -304,7 +304,7 @@ class SessionStore:
     async def _delete(self, scope: Scope, sid: str, user_id: str | None, epoch: str | None, *, only_work: bool = False) -> bool:
         k = self._keys.session(sid)
         user_waiting = self._user_waiting(k, scope.tenant, user_id)
-        more = {"set_aside": k.set_aside, "user_waiting": user_waiting, "outboxes": self._outboxes}
+        more = {"dead_batches": k.dead_batches, "user_waiting": user_waiting, "outboxes": self._outboxes}
         return bool(await self._delete_script(k, **more, epoch=epoch, only_work=only_work))
 
     def sid(self, scope: Scope, ref: SessionRef) -> str:
@@ -323,7 +323,7 @@ class SessionStore:
             for sid in sids:
                 pipe.hmget(self._keys.session(sid).meta, names)
                 pipe.hmget(self._keys.session(sid).journal, names)
-                pipe.smembers(self._keys.session(sid).set_aside)
+                pipe.smembers(self._keys.session(sid).dead_batches)
 
         rows = await read(self._client, build) if sids else []
         epochs: list[SessionEpoch] = []
@@ -372,19 +372,19 @@ class SessionStore:
         k = self._keys.session(sid)
         user_waiting = self._user_waiting(k, tenant, user_id)
         outbox = outbox_keys(self._keys, DueKind.EXTRACTION)
-        await self._settle_script(k, set_aside=k.set_aside, user_waiting=user_waiting, **outbox, batch=cursor)
+        await self._settle_script(k, dead_batches=k.dead_batches, user_waiting=user_waiting, **outbox, batch=cursor)
 
-    async def set_aside(self, sid: str, journal: Journal, count: int, reason: str = "") -> bool:
+    async def move_to_dead_batch(self, sid: str, journal: Journal, count: int, reason: str = "") -> bool:
         """Set the first `count` waiting messages aside as a dead batch. Return False if the session changed.
 
         If `reason` is empty, the batch keeps the last attempt's reason.
         """
         k, own = self._keys.session(sid), self._keys.session(f"{sid}.{journal.start}")
-        reply = await self._set_aside_script(
+        reply = await self._dead_batch_script(
             k,
             batch_journal=own.journal,
             batch_list=own.journal_list,
-            set_aside=k.set_aside,
+            dead_batches=k.dead_batches,
             **outbox_keys(self._keys, DueKind.EXTRACTION),
             wake=self._keys.wake,
             epoch=journal.epoch,

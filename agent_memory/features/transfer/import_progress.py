@@ -61,8 +61,8 @@ class ImportProgress:
         if not marks:
             return set()
         key, members = self._arrived(self._owner_id(scope, owner)), self._members(scope, source, owner, marks)
-        known = (await read(self._client, lambda pipe: pipe.smismember(key, members)))[0]
-        return {mark for mark, is_known in zip(marks, known, strict=True) if is_known}
+        flags = (await read(self._client, lambda pipe: pipe.smismember(key, members)))[0]
+        return {mark for mark, has_arrived in zip(marks, flags, strict=True) if has_arrived}
 
     async def note(self, scope: Scope, source: str, owner: ImportOwner, marks: Sequence[str]) -> None:
         """Record that lines have arrived, and again their owner, whom an undo may have forgotten. Raises ErasureUnderWay."""

@@ -164,16 +164,16 @@ class ImportService:
         lines = list(islice(rows, MAX_LINES + 1))
         run.marks = {number: self.progress.mark_of(run.owner, raw) for number, raw in enumerate(lines, start=first)}
         arrived = await self.progress.arrived(run.scope, run.source, run.owner, list(run.marks.values()))
-        known: list[Mapping[str, Any]] = []
+        arrived_lines: list[Mapping[str, Any]] = []
         for number, mark in run.marks.items():
             if mark in arrived:
-                known.append(line := parse_line(lines[number - first]))
+                arrived_lines.append(line := parse_line(lines[number - first]))
                 # Do not note the line again: the import may be undone in the meantime.
                 kind = str(line.get("kind"))
                 run.report.present[kind] = run.report.present.get(kind, 0) + 1
                 lines[number - first] = b""
         if run.whole:
-            await self._count_deleted(run, known)
+            await self._count_deleted(run, arrived_lines)
         return lines
 
     async def _count_deleted(self, run: _Run, lines: Sequence[Mapping[str, Any]]) -> None:
@@ -193,8 +193,8 @@ class ImportService:
         def screen(record: MemoryRecord) -> MemoryRecord:
             # Administrators may import memories that were approved. Quarantined memories stay quarantined.
             judged = screen_record(self.settings, record) if scope.may_administer else screen_caller_record(self.settings, record)
-            kept = judged if record.quarantine is None else record
-            return kept.model_copy(update={"written_by": _writer(scope, record.written_by)})
+            screened = judged if record.quarantine is None else record
+            return screened.model_copy(update={"written_by": _writer(scope, record.written_by)})
 
         return ImportPlacement(header, user_id or "", namespace, now, self.restorer.vector, clean, screen, self.ids, source, agent_id)
 
@@ -301,9 +301,9 @@ class ImportService:
         ended = line.kind == "waiting"
         memories = [run.placing.record(record) for record in line.memories]
         stored = await self.memories.get(run.scope, [record.id for record in memories]) if run.whole else []
-        known = {record.id for record in stored if record is not None}
+        existing_ids = {record.id for record in stored if record is not None}
         own = enumerate(memories) if self.settings.longterm.enabled else ()
-        waiting = [position for position, record in own if record.persisted_at is None and record.id not in known]
+        waiting = [position for position, record in own if record.persisted_at is None and record.id not in existing_ids]
         debounce = self.settings.longterm.extraction_debounce_seconds
         change = SessionWrite(
             mode="put",
@@ -340,14 +340,14 @@ class ImportService:
         try:
             await self.sessions.write(run.scope, ref, change)
         except VersionMismatch:
-            here = await self.sessions.get(run.scope, ref)
-            if here is None or (run.placing.agent_id is not None and here.agent_id != agent_id):
+            existing = await self.sessions.get(run.scope, ref)
+            if existing is None or (run.placing.agent_id is not None and existing.agent_id != agent_id):
                 return "other"
-            there = {message_identity(stored.message) for stored in here.messages}
-            has_all = {message_identity(entry.message()) for entry in line.messages} <= there
-            if here.created_at != created and not has_all:
+            stored_identities = {message_identity(stored.message) for stored in existing.messages}
+            has_all = {message_identity(entry.message()) for entry in line.messages} <= stored_identities
+            if existing.created_at != created and not has_all:
                 return "other"
-            state = "new" if await self._continue(run, ref, here.version, change) else "same" if has_all or not run.whole else "both"
+            state = "new" if await self._continue(run, ref, existing.version, change) else "same" if has_all or not run.whole else "both"
         await self._resume(run, ref, line)
         if run.skips_arrived:
             run.arrived.append(mark)

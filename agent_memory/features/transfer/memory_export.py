@@ -12,7 +12,7 @@ from agent_memory.features.jobs.erasure_orders import Erasure
 from agent_memory.features.memories.records import StoredEvidence, decode_memory, message_memory_id
 from agent_memory.features.memories.steps import order_of
 from agent_memory.features.memories.usage.store import queue_usage, with_usage
-from agent_memory.features.privacy.erasure_store import erased_where, is_meant
+from agent_memory.features.privacy.erasure_store import erased_where, is_covered
 from agent_memory.foundation.core.permissions import within
 from agent_memory.foundation.core.scope import Scope, SessionRef
 from agent_memory.foundation.storage.connection import Pipe, read
@@ -210,7 +210,7 @@ class MemoryExportReader:
         if row.get(b"t") != tag(scope.tenant).encode() or b"j" not in row or b"n" not in row:
             return None
         record = decode_memory(row[b"j"])
-        if not (is_meant(erasure, record) and within(scope, record)):
+        if not (is_covered(erasure, record) and within(scope, record)):
             return None
         marks = {name: row[name.encode()].decode() for name in MARKS if name.encode() in row}
         position = row[b"os"].decode() if b"os" in row else None
@@ -222,7 +222,7 @@ class MemoryExportReader:
         mids = list(dict.fromkeys(mids))
         if not mids:
             return {}
-        mine = tag(scope.tenant).encode()
+        tenant_tag = tag(scope.tenant).encode()
 
         def build(pipe: Pipe) -> None:
             for mid in mids:
@@ -235,7 +235,7 @@ class MemoryExportReader:
         former: list[tuple[str, str]] = []
         for position, mid in enumerate(mids):
             for owner, raw in rows[3 * position : 3 * position + 2]:
-                if owner == mine and raw is not None:
+                if owner == tenant_tag and raw is not None:
                     ids[mid] = decode_memory(raw).id
             if mid not in ids:
                 former += [(mid, name.decode()) for name in rows[3 * position + 2] if name.isdigit()][:1]
@@ -243,7 +243,7 @@ class MemoryExportReader:
             self._client, lambda pipe: [pipe.hmget(self._keys.history(f"{mid}.{version}"), ["t", "j"]) for mid, version in former]
         )
         for (mid, _), (owner, raw) in zip(former, rows, strict=True):
-            if owner == mine and raw is not None:
+            if owner == tenant_tag and raw is not None:
                 ids[mid] = decode_memory(raw).id
         return ids
 

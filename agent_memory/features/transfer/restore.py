@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from redis.asyncio import Redis
 
-from agent_memory.features.memories.records import WORDS, StoredMemory, evidence_of, memory_digest, memory_fields, owner_name, standing
+from agent_memory.features.memories.records import WORDS, StoredMemory, evidence_of, memory_digest, memory_fields, owner_name, standing_of
 from agent_memory.features.memories.steps import MemoryScripts, StepGroups, evidence_field, order_of
 from agent_memory.features.transfer.memory_export import MemoryExport, Version
 from agent_memory.foundation.core.permissions import permit_writing
@@ -104,16 +104,16 @@ class Restorer:
         item: dict[str, Any] = {"mid": self.mid(scope, memory.id), "owner": owner_name(memory.any), "state": memory.state}
         if memory.now is not None:
             record = memory.now.record
-            stands = standing(scope.tenant, record)
+            standing = standing_of(scope.tenant, record)
             digest = memory.now.marks.get("h") or memory_digest(record)
             item |= {
                 "version": memory.now.marks["n"],
                 "digest": digest,
-                "scope": stands.scope,
-                **({"slot": stands.slot} if stands.slot else {}),
+                "scope": standing.scope,
+                **({"slot": standing.slot} if standing.slot else {}),
             }
             if dedupe and record.quarantine is None:
-                item["words"] = list(dict.fromkeys([WORDS + stands.words[1:], stands.words]))
+                item["words"] = list(dict.fromkeys([WORDS + standing.words[1:], standing.words]))
             vector = memory.now.vector
             item |= self._fields(scope, memory.now, values, source, vector if memory.state == "over" else None)
             if memory.state == "current" and vector is not None:
@@ -139,7 +139,7 @@ class Restorer:
     def _fields(self, scope: Scope, version: Version, values: list[Arg], source: str, vector: bytes | None) -> dict[str, int]:
         record = version.record
         fields = memory_fields(scope.tenant, record, version.terms or unit_terms(record))
-        flat: list[Arg] = [*fields.flat(), "bk", str(standing(scope.tenant, record))]
+        flat: list[Arg] = [*fields.flat(), "bk", str(standing_of(scope.tenant, record))]
         flat += [part for name, value in version.marks.items() for part in (name, value)]
         flat += ["im", source]
         if "h" not in version.marks:

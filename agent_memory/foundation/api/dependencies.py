@@ -94,7 +94,7 @@ def version_of(if_match: str | None) -> str | None:
     return str(int(tag))
 
 
-def version_wanted(if_match: str | None, if_none_match: str | None) -> str | None:
+def required_version(if_match: str | None, if_none_match: str | None) -> str | None:
     """Return "absent" for `If-None-Match: *`. Otherwise, return the version that `version_of` reads from `If-Match`.
 
     Raises UnsupportedRequest if `If-None-Match` has any other value or if both headers are present. Also raises
@@ -107,7 +107,7 @@ def version_wanted(if_match: str | None, if_none_match: str | None) -> str | Non
     return "absent"
 
 
-def is_known(request: Request) -> bool:
+def is_authenticated(request: Request) -> bool:
     """True if the caller sent valid credentials, or if the server requires none."""
     try:
         caller_of(request)
@@ -162,7 +162,7 @@ ServicesDep = Annotated[Services, Depends(services_of)]
 ScopeDep = Annotated[Scope, Depends(scope_of)]
 WriteScopeDep = Annotated[Scope, Depends(writing_scope_of)]
 AdminScopeDep = Annotated[Scope, Depends(admin_scope_of)]
-KnownDep = Annotated[bool, Depends(is_known)]
+AuthenticatedDep = Annotated[bool, Depends(is_authenticated)]
 StoppingDep = Annotated[bool, Depends(is_stopping)]
 CallerDep = Annotated[Principal, Depends(caller_of)]
 

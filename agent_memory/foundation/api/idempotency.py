@@ -29,8 +29,8 @@ MAX_KEY_CHARS = 255
 LEASE_SECONDS = 6.0
 """How long a key stays locked if the process that runs the request dies."""
 _RENEWALS = 3
-_KEPT_SECONDS = 24 * 3600
-_KEPT_HEADERS = (b"content-type", b"etag", b"x-operation-id")
+_TTL_SECONDS = 24 * 3600
+_STORED_HEADERS = (b"content-type", b"etag", b"x-operation-id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class IdempotencyService:
         if not 1 <= len(key) <= MAX_KEY_CHARS or not key.isascii() or not key.isprintable():
             raise BadInput(f"must be 1 to {MAX_KEY_CHARS} printable ASCII characters", field="Idempotency-Key", where="header")
         name, holder = self._name(scope, key), str(ULID())
-        claim = {"lease_ms": self._lease_ms, "ttl_seconds": _KEPT_SECONDS, "seed": str(ULID()), "holder": holder}
+        claim = {"lease_ms": self._lease_ms, "ttl_seconds": _TTL_SECONDS, "seed": str(ULID()), "holder": holder}
         state, *reply = await self._claim(answer=name, request=request, **claim)
         if state == b"done":
             return StoredAnswer(int(reply[0]), reply[1], reply[2]) if keeps else await answer()
@@ -77,9 +77,9 @@ class IdempotencyService:
         if state == b"other":
             raise BadInput("was used for another request: use a new key", field="Idempotency-Key", where="header")
         response = await self._run(name, holder, reply[0].decode(), answer)
-        kept = [name + b": " + value for name, value in response.raw_headers if keeps and name in _KEPT_HEADERS]
+        stored_headers = [name + b": " + value for name, value in response.raw_headers if keeps and name in _STORED_HEADERS]
         body = bytes(response.body) if keeps else b""
-        stored = {"status": response.status_code, "body": body, "headers": b"\n".join(kept), "ttl_seconds": _KEPT_SECONDS}
+        stored = {"status": response.status_code, "body": body, "headers": b"\n".join(stored_headers), "ttl_seconds": _TTL_SECONDS}
         await self._keep(answer=name, request=request, **stored)
         return response
 

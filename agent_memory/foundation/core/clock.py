@@ -120,7 +120,7 @@ def _read_number(value: Any) -> datetime:
     return datetime.fromtimestamp(value / 1000 if abs(value) >= _MILLISECONDS else value, UTC)
 
 
-def said_at(metadata: Any, created_at: datetime) -> datetime:
+def statement_time(metadata: Any, created_at: datetime) -> datetime:
     """Return a message's time: the `date` in its metadata, or `created_at` if there is no valid `date`.
 
     Also returns `created_at` if the `date` is in the future or on the same UTC day as `created_at`.

@@ -193,11 +193,11 @@ async def _settle_predecessor(folder: Path, locks: _Locks) -> str:
     password, port = _read_conf(folder / "redis.conf")
     loop = asyncio.get_running_loop()
     deadline = loop.time() + _ORPHAN_SECONDS
-    asked_to_end = False
+    shutdown_requested = False
     while not locks.take_redis():
-        if not asked_to_end and password and port:
+        if not shutdown_requested and password and port:
             log.warning("redis-server of an earlier run still uses the folder; waiting until it exits", folder=folder)
-            asked_to_end = await _ask_to_end(port, password)
+            shutdown_requested = await _ask_to_end(port, password)
         if loop.time() > deadline:
             raise StartupError(f"the redis-server of an earlier run still uses the data directory {folder}: stop it and start again")
         await asyncio.sleep(0.05)

@@ -13,13 +13,13 @@ from agent_memory.foundation.llm.context_refusals import ContextOverflow
 
 Source = Literal["set", "told", "learned", "assumed"]
 # After this time, ask again and discard the learned size: a restarted server may have a different context size.
-KNOWN_SECONDS = 3600.0
+LEARNED_SECONDS = 3600.0
 # Ask sooner if the server did not answer, or had not loaded its model.
-ASKED_AGAIN_SECONDS = 60.0
+RETRY_SECONDS = 60.0
 # A smaller limit must have been misread.
 LEAST_TOKENS = 128
 # Smaller requests would not be faster, since the instructions have several times as many tokens.
-LEAST_ASKED = 128
+LEAST_REQUEST_LIMIT = 128
 _MOST_REFUSED = 256
 # After this many answers in time, requests to a slow model grow by half. This number doubles after each timeout.
 _ANSWERS_BEFORE_MORE = 2
@@ -61,8 +61,8 @@ class ModelContext:
         self._ask_at = 0.0
         self._learned: int | None = None
         self._learned_until = 0.0
-        self._most_asked = 0
-        self._most_asked_until = 0.0
+        self._request_limit = 0
+        self._request_limit_until = 0.0
         self._answered = 0
         self._answers_before_more = _ANSWERS_BEFORE_MORE
         self._rate = 1.0
@@ -99,16 +99,16 @@ class ModelContext:
         """Store the limit that the server reported, or None. With `guess`, the number is only an estimate of the limit."""
         usable = tokens if tokens is not None and tokens >= LEAST_TOKENS else None
         self._reported, self._guessed = (None, usable) if guess else (usable, None)
-        self._ask_at = self._clock() + (KNOWN_SECONDS if self._reported is not None else ASKED_AGAIN_SECONDS)
+        self._ask_at = self._clock() + (LEARNED_SECONDS if self._reported is not None else RETRY_SECONDS)
 
     def postpone_asking(self) -> None:
-        """Wait `KNOWN_SECONDS` before asking again. Call this for a server that never reports its context size."""
-        self._ask_at = self._clock() + KNOWN_SECONDS
+        """Wait `LEARNED_SECONDS` before asking again. Call this for a server that never reports its context size."""
+        self._ask_at = self._clock() + LEARNED_SECONDS
 
     @property
-    def most_asked(self) -> int | None:
+    def request_limit(self) -> int | None:
         """The maximum number of new-message tokens in a request, as limited after a timeout, or None without a limit."""
-        return self._most_asked if self._clock() < self._most_asked_until else None
+        return self._request_limit if self._clock() < self._request_limit_until else None
 
     def learn_timeout(self, message_tokens: int) -> None:
         """Halve the size of requests after a timeout.
@@ -116,7 +116,7 @@ class ModelContext:
         The request contained `message_tokens` tokens of messages, and the model did not begin to answer in time.
         """
         self._answered, self._answers_before_more = 0, min(2 * self._answers_before_more, _MOST_ANSWERS_BEFORE_MORE)
-        self.take_over_asked(max(message_tokens // 2, LEAST_ASKED), KNOWN_SECONDS)
+        self.take_over_request_limit(max(message_tokens // 2, LEAST_REQUEST_LIMIT), LEARNED_SECONDS)
 
     def learn_answer(self, message_tokens: int) -> bool:
         """Note that the model gave a timely answer to a request with `message_tokens` tokens of messages.
@@ -124,20 +124,20 @@ class ModelContext:
         Return True if requests may now be larger. Requests grow again if a model was only loading or busy. A model that
         stays slow gets larger requests less and less often.
         """
-        most_asked = self.most_asked
-        if most_asked is None or message_tokens < most_asked * 3 // 4:
+        request_limit = self.request_limit
+        if request_limit is None or message_tokens < request_limit * 3 // 4:
             return False
         self._answered += 1
         if self._answered < self._answers_before_more:
             return False
-        self._answered, self._most_asked = 0, most_asked * 3 // 2
+        self._answered, self._request_limit = 0, request_limit * 3 // 2
         return True
 
-    def take_over_asked(self, tokens: int, seconds: float) -> None:
+    def take_over_request_limit(self, tokens: int, seconds: float) -> None:
         """For `seconds`, use the request size that another process learned, unless a smaller size already applies."""
-        most_asked = self.most_asked
-        if most_asked is None or tokens < most_asked:
-            self._most_asked, self._most_asked_until = tokens, self._clock() + seconds
+        request_limit = self.request_limit
+        if request_limit is None or tokens < request_limit:
+            self._request_limit, self._request_limit_until = tokens, self._clock() + seconds
 
     def take_over(self, tokens: int, seconds: float) -> None:
         """For `seconds`, use the limit that another process learned, unless a smaller learned limit already applies."""
@@ -158,16 +158,16 @@ class ModelContext:
         elif overflow.sent is None and limit >= ours * self._rate + answer:
             # By our count it fits, so the server's tokens are shorter.
             self._rate = min(limit / max(ours, 1) * 1.1, _MOST_RATE)
-        self._learned, self._learned_until = limit, self._clock() + KNOWN_SECONDS
+        self._learned, self._learned_until = limit, self._clock() + LEARNED_SECONDS
 
-    def learn_acceptance(self, theirs: int, ours: int) -> None:
-        """Note an accepted prompt with `ours` tokens by this server's count and `theirs` tokens by the model server's count.
+    def learn_acceptance(self, model_count: int, own_count: int) -> None:
+        """Note an accepted prompt with `own_count` tokens by this server's count and `model_count` tokens by the model server's count.
 
-        `theirs` is 0 if the model server did not report its count.
+        `model_count` is 0 if the model server did not report its count.
         """
-        self._most_accepted = max(self._most_accepted, theirs or ours)
-        if theirs > 0 and ours > 0:
-            ratio = theirs / ours
+        self._most_accepted = max(self._most_accepted, model_count or own_count)
+        if model_count > 0 and own_count > 0:
+            ratio = model_count / own_count
             # The rate rises fast and falls slowly: a batch that is too small costs a call, and a batch that is too
             # large is refused.
             self._rate = min(max(ratio, 0.8 * self._rate + 0.2 * ratio, 1.0), _MOST_RATE)
@@ -183,7 +183,7 @@ class ModelContext:
     def remember_refused(self, prompt: bytes) -> None:
         if len(self._refused) >= _MOST_REFUSED:
             del self._refused[next(iter(self._refused))]
-        self._refused[prompt] = self._clock() + KNOWN_SECONDS
+        self._refused[prompt] = self._clock() + LEARNED_SECONDS
 
     def refuses(self, prompt: bytes) -> bool:
         """True if the server recently refused exactly this request. In that case, the caller must not repeat the request."""

@@ -34,7 +34,7 @@ _SPECIAL = {
 _CHUNK = 20_000  # characters; merging takes more than linear time in the length of a run of letters
 _AT_ONCE = 20_000  # characters counted in the event loop; a longer text would block it for milliseconds
 _RUN = 2_000  # characters; a longer run without a space is cut anyway
-_KNOWN_PIECE = 24  # characters; longer pieces rarely repeat, so they are not cached
+_LONGEST_CACHED_PIECE = 24  # characters; longer pieces rarely repeat, so they are not cached
 _MOST_PIECES = 32768
 _GAP_TOKENS = 2  # tokens of the " … " in a shortened text
 
@@ -62,7 +62,7 @@ class _PieceTokens(dict[str, int]):
 
     def __missing__(self, piece: str) -> int:
         tokens = len(self._encoding.encode_ordinary(piece))
-        if len(piece) <= _KNOWN_PIECE:
+        if len(piece) <= _LONGEST_CACHED_PIECE:
             if len(self) >= _MOST_PIECES:
                 self.clear()
             self[piece] = tokens
@@ -95,7 +95,7 @@ class TokenCounter:
                 break
         return tokens
 
-    async def count_aside(self, text: str) -> int:
+    async def count_in_thread(self, text: str) -> int:
         """Return the same number as `count`, but compute it in a thread if the text is long."""
         if len(text) <= _AT_ONCE:
             return self.count(text)

@@ -14,7 +14,7 @@ from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.foundation.storage.scripts import Script
 
 _PENDING_READ = 200
-_DEAD_KEPT = 1000
+_MOST_DEAD = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,6 @@ class CarrierGuard:
                     group=carrier.group,
                     message=name,
                     body=json.dumps({"id": name.decode(), "fields": body}),
-                    limit=_DEAD_KEPT,
+                    limit=_MOST_DEAD,
                 )
         return moved

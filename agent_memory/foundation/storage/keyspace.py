@@ -114,7 +114,7 @@ class SessionKeys:
     journal: str
     journal_list: str
     journal_own: str
-    set_aside: str
+    dead_batches: str
     order: str
 
 
@@ -134,7 +134,7 @@ def _session(root: str, sid: str) -> SessionKeys:
         journal=journal,
         journal_list=f"{journal}:l",
         journal_own=f"{journal}:o",
-        set_aside=f"{root}jx:{sid}",
+        dead_batches=f"{root}jx:{sid}",
         order=_order(root, sid),
     )
 
@@ -243,8 +243,8 @@ class Keys:
         """Return the key of the recorded load for the `step` seconds that start at `begin` (seconds since 1970)."""
         return f"{self.root}load:{step}:{begin}"
 
-    def context_limit(self, where: str, model: str, *, asked: bool = False) -> str:
-        return f"{self.root}ctx:{digest('asked' if asked else 'context', where, model)}"
+    def context_limit(self, where: str, model: str, *, is_request_limit: bool = False) -> str:
+        return f"{self.root}ctx:{digest('asked' if is_request_limit else 'context', where, model)}"
 
     def blind(self, where: str, model: str) -> str:
         return f"{self.root}ctx:{digest('blind', where, model)}"

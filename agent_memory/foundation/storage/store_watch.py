@@ -137,9 +137,9 @@ class StoreWatch:
 
     async def look(self, *, fresh: bool = False) -> tuple[Problem, ...]:
         """Return the current problems. They may be up to a second old unless `fresh` is true."""
-        asked_at = monotonic()
+        started_at = monotonic()
         async with self._looking:
-            if self._looked < (asked_at if fresh else asked_at - _LOOK_SECONDS):
+            if self._looked < (started_at if fresh else started_at - _LOOK_SECONDS):
                 self._problems = tuple(await self._look())
                 self._looked = monotonic()
                 self._tell(self._problems)

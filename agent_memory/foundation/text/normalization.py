@@ -67,17 +67,19 @@ def kin(record: MemoryRecord, words: str | None = None) -> Kin:
 
     `words` is the normalized text, if the caller already has it.
     """
-    who = (record.namespace, record.user_id, record.agent_id)
-    return normal_text(record.text) if words is None else words, *who, record.memory_type.value, record.event_date
+    owner = (record.namespace, record.user_id, record.agent_id)
+    return normal_text(record.text) if words is None else words, *owner, record.memory_type.value, record.event_date
 
 
 def kin_name(record: MemoryRecord, words: str) -> str:
     """Return the same string as `repr(kin(record, words))`, but faster. `words` is the record's normalized text."""
-    return f"({words!r}, {_whose(record.namespace, record.user_id, record.agent_id, record.memory_type._value_)}, {record.event_date!r})"
+    return (
+        f"({words!r}, {_names_text(record.namespace, record.user_id, record.agent_id, record.memory_type._value_)}, {record.event_date!r})"
+    )
 
 
 @lru_cache(maxsize=8192)
-def _whose(*names: str | None) -> str:
+def _names_text(*names: str | None) -> str:
     return repr(names)[1:-1]
 
 

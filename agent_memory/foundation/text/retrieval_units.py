@@ -22,7 +22,7 @@ REACH = 2
 # Weight of a message's own terms, against 1 for its neighbors'.
 OWN_WEIGHT = 2
 # A message with more distinct terms than this gets no terms from its neighbors.
-STANDS_ALONE = 36
+MOST_TERMS_WITH_CONTEXT = 36
 _MANY = 1000
 # With more distinct terms, the neighbors' vectors count less, in inverse proportion.
 _SAYS_ENOUGH = 9
@@ -47,7 +47,7 @@ def unit_terms(record: MemoryRecord, before: Sequence[MemoryRecord] = (), after:
     """
     index_terms = [*speaker_terms(record.text), _terms_of_day((record.event_date or record.created_at).date())]
     own_terms = terms(record.text)
-    if len(set(own_terms)) <= STANDS_ALONE:
+    if len(set(own_terms)) <= MOST_TERMS_WITH_CONTEXT:
         for near in (*before, *after):
             index_terms += terms(beginning(near.text))
     if len(own_terms) > _MANY:

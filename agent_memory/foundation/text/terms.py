@@ -40,10 +40,10 @@ _RUNS = re.compile(f"[{_BLANKLESS}]+|[^{_BLANKLESS}]+")
 _MAX_TERM = 48
 _MAX_TERMS = 4096
 # Longer chunks, such as a line of Chinese, rarely repeat, so they are not cached.
-_KNOWN_CHUNK = 24
+_LONGEST_CACHED_CHUNK = 24
 _MOST_CHUNKS = 32768
 # Longer texts are not memories and would fill the cache.
-_KNOWN_TEXT = 65536
+_LONGEST_CACHED_TEXT = 65536
 
 _WORDS = read_table("text/data/words/common.toml")
 STOP_WORDS = frozenset(_WORDS["stop"].split())
@@ -63,11 +63,11 @@ def fold(text: str) -> str:
 
 def chunks(text: str) -> Sequence[str]:
     """Return the chunks of a folded text, split at spaces. The result is cached, because storing a memory needs it repeatedly."""
-    return _known_chunks(text) if len(text) <= _KNOWN_TEXT else fold(text).split()
+    return _cached_chunks(text) if len(text) <= _LONGEST_CACHED_TEXT else fold(text).split()
 
 
 @lru_cache(maxsize=64)
-def _known_chunks(text: str) -> Sequence[str]:
+def _cached_chunks(text: str) -> Sequence[str]:
     return fold(text).split()
 
 
@@ -140,7 +140,7 @@ class _Chunks(dict[str, tuple[tuple[str, ...], str | None]]):
 
     def __missing__(self, chunk: str) -> tuple[tuple[str, ...], str | None]:
         chunk_terms = _chunk_terms(chunk)
-        if len(chunk) <= _KNOWN_CHUNK:
+        if len(chunk) <= _LONGEST_CACHED_CHUNK:
             if len(self) >= _MOST_CHUNKS:
                 self.clear()
             self[chunk] = chunk_terms
@@ -197,10 +197,10 @@ def beginnings(text: str, limit: int = 32) -> Sequence[Sequence[bytes]]:
 
 
 # Queries repeat: their embeddings are cached too.
-_KNOWN_QUERIES = 512
+_MOST_CACHED_QUERIES = 512
 
 
-@lru_cache(maxsize=_KNOWN_QUERIES)
+@lru_cache(maxsize=_MOST_CACHED_QUERIES)
 def _query_terms(text: str) -> Sequence[str]:
     """Return a query's distinct terms. If its language is not English, omit that language's frequent words.
 

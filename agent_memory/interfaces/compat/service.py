@@ -71,9 +71,9 @@ def bad_input(error: ValidationError, field: str | None = None) -> BadInput:
     return BadInput(problem["msg"], field=field or ".".join(names) or "body")
 
 
-def refuse_unknown(names: Iterable[object], known: Iterable[object], prefix: str) -> None:
-    """Raise NotSupported if a name is not in `known`. The error contains `prefix` and the name."""
-    if unknown := set(names).difference(known):
+def refuse_unknown(names: Iterable[object], allowed_names: Iterable[object], prefix: str) -> None:
+    """Raise NotSupported if a name is not in `allowed_names`. The error contains `prefix` and the name."""
+    if unknown := set(names).difference(allowed_names):
         raise NotSupported(prefix + min(map(str, unknown)))
 
 

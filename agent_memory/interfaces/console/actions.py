@@ -253,8 +253,8 @@ async def _save_rules(page: Page, form: Fields) -> None:
         "do_not_record": _split(form.get("do_not_record", "").splitlines()),
         "review": "review" in form,
     }
-    whose: dict[str, Any] = {name: form.get(name) or None for name in ("namespace", "user_id")}
-    await page.rest("PUT", "/v1/extraction-rules", body, **whose)
+    owner: dict[str, Any] = {name: form.get(name) or None for name in ("namespace", "user_id")}
+    await page.rest("PUT", "/v1/extraction-rules", body, **owner)
 
 
 def _split(parts: list[str]) -> list[str]:

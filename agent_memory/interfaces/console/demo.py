@@ -8,7 +8,7 @@ from agent_memory_client.models import new_id
 
 DEMO_USER, DEMO_SESSION = "console-demo", "console-demo"
 
-_SAID = (
+_MESSAGES = (
     ("user", "Hi! I am Mara. I just moved from Hamburg to Porto for a job at a small robotics company."),
     ("assistant", "Welcome to Porto, Mara! How are you settling in?"),
     ("user", "Slowly. My daughter Lia starts school in September, and she is allergic to peanuts."),
@@ -32,7 +32,7 @@ def demo_messages() -> list[dict[str, str]]:
 
     If a removed demo's ids were reused, the server would not create memories from the messages again.
     """
-    return [{"role": role, "content": text, "id": new_id()} for role, text in _SAID]
+    return [{"role": role, "content": text, "id": new_id()} for role, text in _MESSAGES]
 
 
 def demo_memories(messages: list[dict[str, str]]) -> list[dict[str, Any]]:

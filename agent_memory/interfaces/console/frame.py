@@ -155,8 +155,8 @@ class Page:
     async def name_keys(self) -> None:
         """Load the names of API keys, which only administrators may read."""
         if self.settings.auth.required and self.principal is not None and self.principal.role is Role.ADMIN:
-            found = await self.read_if_allowed("/v1/auth/tokens") or {"tokens": []}
-            self.key_names = {f"token:{key['id']}": key["description"] for key in found["tokens"] if key["description"]}
+            token_list = await self.read_if_allowed("/v1/auth/tokens") or {"tokens": []}
+            self.key_names = {f"token:{key['id']}": key["description"] for key in token_list["tokens"] if key["description"]}
 
     def writer_name(self, name: str) -> str:
         """Return a writer's name for display. If the caller may not know a key's name, show only the end of its id."""
@@ -197,7 +197,7 @@ class Page:
         given = {name: value for name, value in query.items() if value not in (None, "")}
         return f"{self._root}{BASE}{quote(path)}" + (f"?{urlencode(given)}" if given else "")
 
-    def here(self, **query: Any) -> str:
+    def page_url(self, **query: Any) -> str:
         """Return this page's URL with changes to its query."""
         return self.url(self.path.removeprefix(BASE), **{**self.query, "done": None, "undo": None, "changed": None, **query})
 
@@ -231,7 +231,7 @@ class Page:
             can_write=self.principal is not None and self.principal.role is not Role.READ,
             csrf=self.csrf,
             decisions=self.decisions,
-            here=self.here,
+            page_url=self.page_url,
             host=self.host,
             is_open=not self.settings.auth.required,
             language=self.words["language"],
@@ -282,7 +282,7 @@ def page_endpoint(
         page = Page(request, settings, rest_app)
         try:
             if not await page.identify() and not public:
-                return page.redirect(page.url("/login", next=page.here() if request.method == "GET" else None))
+                return page.redirect(page.url("/login", next=page.page_url() if request.method == "GET" else None))
             return await handler(page)
         except RestError as error:
             return page.render("parts/error.html", error.status, message=error.message)

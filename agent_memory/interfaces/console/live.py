@@ -110,7 +110,7 @@ class _Stream(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if DEADLINE in scope:
             scope[DEADLINE].reschedule(None)
-        ends = {asyncio.create_task(_gone(receive)), asyncio.create_task(self._streams.over.wait())}
+        ends = {asyncio.create_task(_wait_for_disconnect(receive)), asyncio.create_task(self._streams.over.wait())}
         try:
             await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
             with contextlib.suppress(AgentMemoryError):
@@ -159,6 +159,6 @@ class _Stream(Response):
             self._totals = {"memories": _number(memories["total"]), "sessions": _number(sessions["total"])}
 
 
-async def _gone(receive: Receive) -> None:
+async def _wait_for_disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass

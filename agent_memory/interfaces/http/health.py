@@ -8,7 +8,7 @@ from typing import Any
 
 from fastapi import Response
 
-from agent_memory.foundation.api.dependencies import KnownDep, StoppingDep
+from agent_memory.foundation.api.dependencies import AuthenticatedDep, StoppingDep
 from agent_memory.foundation.api.operation import operations
 from agent_memory.foundation.api.responses import JsonResponse, ModelResponse, errors
 from agent_memory.foundation.core import metrics
@@ -51,14 +51,14 @@ async def get_health() -> Response:
 
 
 @router.get("/v1/ready", operation_id="get_ready_v1_ready_get", response_model=None, responses=_READY)
-async def get_ready(runtime: HomeDep, is_known_caller: KnownDep, stopping: StoppingDep) -> Response:
+async def get_ready(runtime: HomeDep, is_authenticated: AuthenticatedDep, stopping: StoppingDep) -> Response:
     """Return 200 if requests can be served, else 503. Callers known to the server also get the state of each component."""
     readiness = await runtime.ready()
-    body: dict[str, Any] = {"ready": readiness.ok, "checks": readiness.checks if is_known_caller else {}}
+    body: dict[str, Any] = {"ready": readiness.ok, "checks": readiness.checks if is_authenticated else {}}
     if readiness.ok and not stopping:
         return JsonResponse(body)
     body["ready"] = False
-    problems = ((_STOPPING,) if stopping else ()) + readiness.problems if is_known_caller else ()
+    problems = ((_STOPPING,) if stopping else ()) + readiness.problems if is_authenticated else ()
     body["problems"] = [{"code": problem.code, "detail": problem.message} for problem in problems]
     body["detail"] = "; ".join(["not ready", *(problem.message for problem in problems)])
     body["code"] = problems[0].code if problems else Unavailable.code

@@ -60,7 +60,7 @@ class McpHttp:
     @asynccontextmanager
     async def running(self, runtime: Runtime) -> AsyncGenerator[None]:
         """Answer calls with `runtime` while the context is open."""
-        self._server = server = build_server(self._settings, runtime, self._who)
+        self._server = server = build_server(self._settings, runtime, self._find_caller)
         # Stateless: no session can be lost, hijacked, or missing in another process.
         self._manager = StreamableHTTPSessionManager(
             server,
@@ -81,7 +81,7 @@ class McpHttp:
         for stream in self._streams:
             stream.cancel()
 
-    async def _who(self, request: Request | None) -> Caller:
+    async def _find_caller(self, request: Request | None) -> Caller:
         assert request is not None, "over HTTP each message is brought by a request"
         mcp = self._settings.mcp
         return Caller.of(scope_of(request), namespace_in(request.scope) or mcp.namespace, mcp.user_id)
@@ -151,15 +151,15 @@ class McpHttp:
 
 def _without_echo(send: Send) -> Send:
     """Return a `send` that replaces the SDK's answer to an invalid message, because the SDK's answer repeats parts of the message."""
-    held_start: Message | None = None
+    pending_start: Message | None = None
 
     async def send_discreetly(message: Message) -> None:
-        nonlocal held_start
+        nonlocal pending_start
         if message["type"] == "http.response.start" and message["status"] == 400:
-            held_start = message
+            pending_start = message
             return
-        if held_start is not None:
-            start, held_start = held_start, None
+        if pending_start is not None:
+            start, pending_start = pending_start, None
             if b"Validation error" in message.get("body", b""):
                 message = {**message, "body": _NO_MESSAGE}
                 lengths = (b"content-length", b"%d" % len(_NO_MESSAGE))

@@ -21,8 +21,8 @@ from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.core.mcp_tools import Caller, InvalidArguments
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.interfaces.mcp import app
+from agent_memory.interfaces.mcp.caller import FindCaller
 from agent_memory.interfaces.mcp.tools import RESOURCES
-from agent_memory.interfaces.mcp.who import Who
 from agent_memory.runtime import Runtime
 from agent_memory_client.models import Identifier
 
@@ -41,10 +41,10 @@ _BY_NAME = {resource.path.partition("/")[0]: resource for resource in RESOURCES}
 class ResourceHandlers:
     """An MCP server's handlers. Each raises MCPError."""
 
-    def __init__(self, settings: Settings, runtime: Runtime, who: Who) -> None:
+    def __init__(self, settings: Settings, runtime: Runtime, find_caller: FindCaller) -> None:
         self._settings = settings
         self._runtime = runtime
-        self._who = who
+        self._find_caller = find_caller
 
     async def list_resources(self, context: _Context, params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
         """List the MCP App's page and the resources of the caller's default user.
@@ -52,7 +52,7 @@ class ResourceHandlers:
         Other users' resources are available through templates.
         """
         async with self._answering():
-            caller = await self._who(context.request)
+            caller = await self._find_caller(context.request)
         if caller.user_id is None:
             return types.ListResourcesResult(resources=[app.LISTED])
         begin = f"{_SCHEME}{quote(caller.user_id, safe='')}/"
@@ -82,7 +82,7 @@ class ResourceHandlers:
         if params.uri == app.URI:
             return types.ReadResourceResult(contents=[app.page()])
         async with self._answering():
-            return types.ReadResourceResult(contents=[await self._contents(await self._who(context.request), params.uri)])
+            return types.ReadResourceResult(contents=[await self._contents(await self._find_caller(context.request), params.uri)])
 
     async def list_prompts(self, context: _Context, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
         user = types.PromptArgument(name="user_id", description="The user; by default the one of these credentials.")
@@ -94,27 +94,27 @@ class ResourceHandlers:
         async with self._answering():
             if params.name != PROMPT:
                 raise NotFound(f"there is no such prompt: use {PROMPT}")
-            caller = await self._who(context.request)
+            caller = await self._find_caller(context.request)
             user_id = (params.arguments or {}).get("user_id") or caller.user_id
-            said: list[types.TextContent | types.EmbeddedResource] = [types.TextContent(text=_QUESTION)]
+            parts: list[types.TextContent | types.EmbeddedResource] = [types.TextContent(text=_QUESTION)]
             if user_id is not None and "profile" in _BY_NAME:
-                said.append(types.EmbeddedResource(resource=await self._contents(caller, f"{_SCHEME}{quote(user_id, safe='')}/profile")))
-        return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=each) for each in said])
+                parts.append(types.EmbeddedResource(resource=await self._contents(caller, f"{_SCHEME}{quote(user_id, safe='')}/profile")))
+        return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=each) for each in parts])
 
     async def _contents(self, caller: Caller, uri: str) -> types.TextResourceContents:
         """Read a resource with the caller's rights. Raises AgentMemoryError."""
-        found = _URI.match(uri)
-        resource = _BY_NAME.get(found[2]) if found else None
-        if found is None or resource is None or ("{" in resource.path) is not (found[3] is not None):
+        match = _URI.match(uri)
+        resource = _BY_NAME.get(match[2]) if match else None
+        if match is None or resource is None or ("{" in resource.path) is not (match[3] is not None):
             raise NotFound("there is no such resource: see resources/templates/list")
         try:
-            user_id = _NAME.validate_python(unquote(found[1], errors="strict"))
-            parameter = _NAME.validate_python(unquote(found[3], errors="strict")) if found[3] else ""
+            user_id = _NAME.validate_python(unquote(match[1], errors="strict"))
+            parameter = _NAME.validate_python(unquote(match[3], errors="strict")) if match[3] else ""
         except (ValidationError, UnicodeDecodeError):
             raise BadInput("must name a user and a session", field="uri") from None
         if self._settings.server.audit_log:
             ids = {"user_id": user_id, "namespace": caller.namespace} | ({"session_id": parameter} if parameter else {})
-            scope, name = caller.scope, f"resource {found[2]}"
+            scope, name = caller.scope, f"resource {match[2]}"
             audit.record(operation=name, status=None, tenant=scope.tenant, actor=scope.actor, ids=ids, request_id=None)
         answer = await resource.read(self._runtime.of(caller.scope.tenant).services, caller, user_id, parameter)
         text = to_json(answer.model_dump(mode="json", by_alias=True)).decode()

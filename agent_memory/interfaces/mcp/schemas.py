@@ -18,7 +18,7 @@ _FORMATS = frozenset({"date-time"})
 _LARGEST_BOUND = 2**31
 """Schemas omit larger bounds, which only reflect the size of an integer type."""
 # Synonyms and fixed fields of filters, which are accepted but not listed.
-_UNSAID = frozenset({"not_eq", "in_", "not_in", "field", "enum_class", "inclusive"})
+_OMITTED_FIELDS = frozenset({"not_eq", "in_", "not_in", "field", "enum_class", "inclusive"})
 _COMMON = frozenset({"eq", "any", "gte", "lt", "lte"})
 _NULL = {"type": "null"}
 
@@ -54,7 +54,7 @@ class _Arguments:
         if len(choices) == 1:
             own = {key: value for key, value in schema.items() if key != "anyOf"}
             return self.of({**choices[0], **own}, around)
-        short: Schema = {key: schema[key] for key in _ARGUMENT_WORDS if key in schema and _is_said(key, schema[key])}
+        short: Schema = {key: schema[key] for key in _ARGUMENT_WORDS if key in schema and _is_shown(key, schema[key])}
         if choices:
             short["anyOf"] = [self.of(choice, around) for choice in choices]
         if "const" in schema:
@@ -83,10 +83,10 @@ class _Arguments:
         """Return the fields to list. For a filter, return only the useful operators."""
         if not {"eq", "ne"} <= fields.keys():
             return list(fields.items())
-        return [(name, field) for name, field in fields.items() if (name in _COMMON if self._brief else name not in _UNSAID)]
+        return [(name, field) for name, field in fields.items() if (name in _COMMON if self._brief else name not in _OMITTED_FIELDS)]
 
 
-def _is_said(key: str, value: Any) -> bool:
+def _is_shown(key: str, value: Any) -> bool:
     match key:
         case "default":
             return value is not None  # an optional argument is null if it is omitted

@@ -30,10 +30,10 @@ from agent_memory.foundation.core.notices import collecting_notices, with_notice
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.interfaces.mcp import app
+from agent_memory.interfaces.mcp.caller import FindCaller
 from agent_memory.interfaces.mcp.resources import ResourceHandlers
 from agent_memory.interfaces.mcp.schemas import input_schema, output_schema
 from agent_memory.interfaces.mcp.tools import TOOLS, chosen_tools
-from agent_memory.interfaces.mcp.who import Who
 from agent_memory.runtime import Runtime
 from agent_memory_client._wire.problems import plain_problems
 
@@ -51,7 +51,7 @@ REPAIRED = "agent_memory.repaired"
 """Key in an ASGI scope: the repaired message, if the original contained lone surrogates (`RepairedJson`)."""
 IGNORED_FIELDS = "agent-memory/ignored-fields"
 """Key in a result's `_meta`: the names of the unknown arguments, which the server ignored."""
-LISTS_KEPT_MS = 3_600_000
+LIST_TTL_MS = 3_600_000
 """Time (ms) for which clients may cache lists. Lists change only with the version and the settings."""
 _LISTS: Sequence[CacheableMethod] = ("tools/list", "prompts/list", "resources/templates/list")
 MAX_PROBLEMS = 20
@@ -60,10 +60,10 @@ MAX_TEXT_CHARS = 400
 _CHOICE = "choice"
 
 
-def build_server(settings: Settings, runtime: Runtime, who: Who) -> Server[Any]:
-    """Return a server that runs the tools of `MCP_TOOLS` for the caller that `who` returns for each call."""
+def build_server(settings: Settings, runtime: Runtime, find_caller: FindCaller) -> Server[Any]:
+    """Return a server that runs the tools of `MCP_TOOLS` for the caller that `find_caller` returns for each call."""
     seconds, strict, choice = settings.server.request_timeout_seconds, settings.server.strict_fields, settings.mcp.tools
-    listed, tools, resources = listed_tools(choice), chosen_tools(choice), ResourceHandlers(settings, runtime, who)
+    listed, tools, resources = listed_tools(choice), chosen_tools(choice), ResourceHandlers(settings, runtime, find_caller)
 
     async def list_tools(context: ServerRequestContext[Any], params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         return types.ListToolsResult(tools=listed)
@@ -77,7 +77,7 @@ def build_server(settings: Settings, runtime: Runtime, who: Who) -> Server[Any]:
             return _failure(404, f"there is no tool {params.name!r}{hidden}: use one of {', '.join(tools)}")
         try:
             async with asyncio.timeout(seconds):
-                caller = _answered(await who(context.request), context, params)
+                caller = _answered(await find_caller(context.request), context, params)
                 arguments, replaced = _arguments_of(context.request, params)
                 if not settings.server.audit_log:
                     return await _call(runtime, tool, arguments, caller, replaced, strict=strict)
@@ -113,7 +113,7 @@ def build_server(settings: Settings, runtime: Runtime, who: Who) -> Server[Any]:
         on_list_resources=resources.list_resources,
         on_list_resource_templates=resources.list_templates,
         on_read_resource=resources.read,
-        cache_hints=dict.fromkeys(_LISTS, CacheHint(LISTS_KEPT_MS, "public")),
+        cache_hints=dict.fromkeys(_LISTS, CacheHint(LIST_TTL_MS, "public")),
     )
     server.extensions = {app.EXTENSION: {}}
     return server

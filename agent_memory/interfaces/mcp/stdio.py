@@ -37,7 +37,7 @@ class StdioServer:
         self._token = settings.mcp.token
         if settings.auth.required and self._token is None:
             raise StartupError(f"AUTH_MODE={settings.auth.mode}: give the client's API key or token in MCP_TOKEN")
-        self._server: Server[Any] = build_server(settings, runtime, self.who)
+        self._server: Server[Any] = build_server(settings, runtime, self.find_caller)
         self._serving = anyio.CancelScope()
         self._answers = asyncio.Event()
 
@@ -48,7 +48,7 @@ class StdioServer:
                 self._answers.set()
                 await self._server.run(incoming, outgoing, self._server.create_initialization_options())
 
-    async def who(self, request: Request | None) -> Caller:
+    async def find_caller(self, request: Request | None) -> Caller:
         """Return the owner of MCP_TOKEN, or everybody if the server requires no credentials.
 
         Raises anything that the credential gate raises.

@@ -108,16 +108,16 @@ async def memory_prompt(services: Services, caller: Caller, arguments: takes.Pro
         values["timezone"] = arguments.timezone
     if arguments.sections is not None:
         values |= dict(arguments.sections)
-    whose = {"namespace": _equal(arguments.namespace, caller.namespace), "user_id": _equal(arguments.user_id, caller.user_id)}
+    owner = {"namespace": _equal(arguments.namespace, caller.namespace), "user_id": _equal(arguments.user_id, caller.user_id)}
     if arguments.session_id is None:
-        values |= whose
+        values |= owner
     else:
         session = {
             "session_id": _only(arguments.session_id.eq, arguments.session_id, "session_id"),
             "model_name": arguments.model_name,
             "context_window_max": arguments.context_window_max,
         }
-        values["session"] = read_values(WorkingMemoryRequest, session | whose)
+        values["session"] = read_values(WorkingMemoryRequest, session | owner)
     if arguments.include_long_term_search:
         values["long_term_search"] = _search(caller, arguments, arguments.query, but=frozenset({"session_id", "agent_id"}))
     prompt = await services[RecallService].prompt(
@@ -224,12 +224,12 @@ async def forget_memory(services: Services, caller: Caller, arguments: takes.For
     values |= {"user_id": arguments.user_id or caller.user_id, "namespace": arguments.namespace or caller.namespace}
     only_preview = arguments.dry_run and "dry_run" in arguments.model_fields_set
     if caller.can_ask and arguments.ids is None and not only_preview:
-        found = await services[ForgetService].forget(caller.scope, read_values(ForgetMemoryRequest, values | {"dry_run": True}))
-        if caller.chosen is None and found.matches:
-            return Question("Which of these should be forgotten?", {match.id: match.text for match in found.matches})
-        chosen = [match.id for match in found.matches if match.id in (caller.chosen or ())]
+        preview = await services[ForgetService].forget(caller.scope, read_values(ForgetMemoryRequest, values | {"dry_run": True}))
+        if caller.chosen is None and preview.matches:
+            return Question("Which of these should be forgotten?", {match.id: match.text for match in preview.matches})
+        chosen = [match.id for match in preview.matches if match.id in (caller.chosen or ())]
         if not chosen:
-            return found
+            return preview
         values |= {"text": None, "ids": chosen, "dry_run": False}
     return await services[ForgetService].forget(caller.scope, read_values(ForgetMemoryRequest, values))
 

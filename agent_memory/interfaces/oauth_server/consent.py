@@ -27,7 +27,7 @@ _USER: TypeAdapter[str] = TypeAdapter(Identifier)
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _ConsentRequest:
     wish: Wish
     state: str | None
     name: str
@@ -40,21 +40,23 @@ async def show_consent(page: Page) -> Response:
     Show errors on a page, because the browser must not go to the app before the person has agreed or refused.
     """
     issuer = (page.settings.server.public_url or "").rstrip("/")
-    asked = await _read(page, issuer)
+    request = await _read(page, issuer)
     caller = page.principal
     assert caller is not None, "the page requires a login"
     if page.request.method == "GET":
-        may_write = caller.role is not Role.READ and SCOPES[1] in asked.wish.scopes
-        return page.render("connect/ask.html", app=asked.name, goes_to=asked.host, users=sorted(caller.users or ()), may_write=may_write)
+        may_write = caller.role is not Role.READ and SCOPES[1] in request.wish.scopes
+        return page.render(
+            "connect/ask.html", app=request.name, goes_to=request.host, users=sorted(caller.users or ()), may_write=may_write
+        )
     form = await page.form()
     allows = form.get("answer") == "allow"
-    answer = {"code": await _approve(page, caller, asked, form)} if allows else {"error": "access_denied"}
+    answer = {"code": await _approve(page, caller, request, form)} if allows else {"error": "access_denied"}
     # A redirect would be part of the form submission, which our content policy allows only to this server.
-    target = redirect_to(asked.wish.redirect_uri, issuer, asked.state, **answer)
-    return page.render("connect/return.html", app=asked.name, target=target)
+    target = redirect_to(request.wish.redirect_uri, issuer, request.state, **answer)
+    return page.render("connect/return.html", app=request.name, target=target)
 
 
-async def _read(page: Page, issuer: str) -> _Asked:
+async def _read(page: Page, issuer: str) -> _ConsentRequest:
     """Return the app's request. Raises BadInput."""
     try:
         request = AuthorizationRequest.model_validate(page.query)
@@ -81,19 +83,19 @@ async def _read(page: Page, issuer: str) -> _Asked:
     # Names are not verified: characters that hide or reorder text could imitate another app.
     name = "".join(filter(str.isprintable, client.client_name or "")).strip()[:_MOST_NAME_CHARS] or request.client_id[:_MOST_NAME_CHARS]
     host = f"{uri.scheme}://{uri.host or ''}" if uri.scheme != "https" else uri.host or ""
-    return _Asked(Wish(request.client_id, str(uri), request.code_challenge, scopes), request.state, name, host)
+    return _ConsentRequest(Wish(request.client_id, str(uri), request.code_challenge, scopes), request.state, name, host)
 
 
-async def _approve(page: Page, caller: Principal, asked: _Asked, form: Fields) -> str:
+async def _approve(page: Page, caller: Principal, request: _ConsentRequest, form: Fields) -> str:
     """Connect the app, and return its authorization code. Raises BadInput and anything that `Connections.approve` raises."""
     user = form.get("user", "").strip()
     try:
         users = frozenset({_USER.validate_python(user)}) if user else None
     except ValidationError as error:
         raise BadInput(first_problem(error)[1], field="user") from None
-    can_write = form.get("role") == Role.WRITE.value and SCOPES[1] in asked.wish.scopes and caller.role is not Role.READ
-    wish = Wish(asked.wish.client_id, asked.wish.redirect_uri, asked.wish.challenge, SCOPES if can_write else SCOPES[:1])
-    description = f"{asked.name} ({asked.host})"
+    can_write = form.get("role") == Role.WRITE.value and SCOPES[1] in request.wish.scopes and caller.role is not Role.READ
+    wish = Wish(request.wish.client_id, request.wish.redirect_uri, request.wish.challenge, SCOPES if can_write else SCOPES[:1])
+    description = f"{request.name} ({request.host})"
     role = Role.WRITE if can_write else Role.READ
     code, key_id = await page.runtime[Connections].approve(caller, wish, description, role, users)
     if page.settings.server.audit_log:

@@ -80,8 +80,16 @@ class Provider:
             )
         client_info.token_endpoint_auth_method, client_info.scope = "none", " ".join(SCOPES)
         client_info.client_secret = client_info.client_secret_expires_at = None
-        kept = {"client_id", "client_name", "redirect_uris", "scope", "token_endpoint_auth_method", "grant_types", "client_id_issued_at"}
-        await self._connections.add_client(client_info.client_id, client_info.model_dump_json(include=kept, exclude_none=True))
+        fields = {
+            "client_id",
+            "client_name",
+            "redirect_uris",
+            "scope",
+            "token_endpoint_auth_method",
+            "grant_types",
+            "client_id_issued_at",
+        }
+        await self._connections.add_client(client_info.client_id, client_info.model_dump_json(include=fields, exclude_none=True))
 
     async def load_authorization_code(self, client: OAuthClientInformationFull, authorization_code: str) -> Code | None:
         grant = await self._connections.find_grant("code", authorization_code, client.client_id)

@@ -27,16 +27,16 @@ class UpstreamAuthorizationMiddleware:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"].startswith(PREFIX):
             headers: list[tuple[bytes, bytes]] = scope["headers"]
-            theirs = [value for name, value in headers if name == b"authorization"]
+            upstream_values = [value for name, value in headers if name == b"authorization"]
             ours = [value.strip() for name, value in headers if name == OUR_CREDENTIAL]
             if self._required and not ours:
                 refusal = Unauthenticated("send the key of this server as X-API-Key: Authorization is for the upstream")
                 await render(refusal)(scope, receive, send)
                 return
-            if any(key and key in value for key in ours for value in theirs):
+            if any(key and key in value for key in ours for value in upstream_values):
                 message = "must hold the upstream's key, not the one in X-API-Key, which the upstream must not see"
                 await render(BadInput(message, field="authorization", where="header"))(scope, receive, send)
                 return
             scope["headers"] = [pair for pair in headers if pair[0] != b"authorization"]
-            scope[UPSTREAM_AUTHORIZATION] = theirs
+            scope[UPSTREAM_AUTHORIZATION] = upstream_values
         await self._app(scope, receive, send)

@@ -82,7 +82,7 @@ class CallMemory:
             agent_id=self.options.agent_id,
             long_term_search=True,
             # A prompt's limit includes the query.
-            max_tokens=None if limit is None else min(limit + await recall.counter.count_aside(query), 1_000_000),
+            max_tokens=None if limit is None else min(limit + await recall.counter.count_in_thread(query), 1_000_000),
             format="anthropic",
             include_ids=False,
             shown_messages=self.conversation.shown_messages(self.ref.session_id),
@@ -90,7 +90,7 @@ class CallMemory:
         prompt = await recall.build_prompt(self.scope, request)
         if prompt.formatted is not None and prompt.formatted.system:
             self.context, self.status = prompt.formatted.system, "added"
-            self.tokens = await recall.counter.count_aside(self.context)
+            self.tokens = await recall.counter.count_in_thread(self.context)
             self.memory_ids = [memory.id for memory in prompt.memories]
 
     async def store(self, answer: Message | None = None) -> bool:

@@ -51,8 +51,8 @@ class Relay(Response):
         self._deadline = scope.get(DEADLINE)
         self._postpone()
         with anyio.CancelScope() as talk:
-            gone = asyncio.create_task(_gone(receive))
-            gone.add_done_callback(lambda _: talk.cancel())
+            disconnect = asyncio.create_task(_wait_for_disconnect(receive))
+            disconnect.add_done_callback(lambda _: talk.cancel())
             try:
                 await self._relay(scope, receive, send)
             except httpx2.HTTPError as error:
@@ -64,7 +64,7 @@ class Relay(Response):
                 with anyio.CancelScope(shield=True):
                     await self._store()
                     self._leave()
-                    gone.cancel()
+                    disconnect.cancel()
 
     async def _relay(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -102,14 +102,14 @@ class Relay(Response):
 
     async def _stored_events(self, pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
         """Yield the pieces. Store the complete answer before the last event; if that fails, yield `_NOT_STORED` first."""
-        is_told = self._memory is None or self._memory.stored == "failed"
+        is_reported = self._memory is None or self._memory.stored == "failed"
         async for piece in pieces:
             begins_line = self._reader.begins_line
-            if self._read(self._reader.feed, piece) and not await self._store() and begins_line and not is_told:
-                is_told = True
+            if self._read(self._reader.feed, piece) and not await self._store() and begins_line and not is_reported:
+                is_reported = True
                 yield _NOT_STORED
             yield piece
-        if not await self._store() and self._reader.begins_line and not is_told:
+        if not await self._store() and self._reader.begins_line and not is_reported:
             yield _NOT_STORED
 
     async def _stored_body(self, pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
@@ -155,6 +155,6 @@ class Relay(Response):
             self._deadline.reschedule(asyncio.get_running_loop().time() + SILENCE_SECONDS)
 
 
-async def _gone(receive: Receive) -> Any:
+async def _wait_for_disconnect(receive: Receive) -> Any:
     while (await receive())["type"] != "http.disconnect":
         pass

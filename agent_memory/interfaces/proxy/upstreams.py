@@ -73,8 +73,8 @@ class Upstreams:
                 "Not Found: this server does not forward model calls. To enable forwarding, set PROXY_UPSTREAMS=name=https://…/v1"
             )
         if name is not None and name not in self._addresses:
-            known = ", ".join(self._addresses)
-            raise BadInput(f"is not an upstream of this server: use one of {known}", field=HEADERS["upstream"], where="header")
+            upstream_names = ", ".join(self._addresses)
+            raise BadInput(f"is not an upstream of this server: use one of {upstream_names}", field=HEADERS["upstream"], where="header")
         return self._addresses[name or next(iter(self._addresses))]
 
     def enter(self, tenant: str) -> Callable[[], None]:

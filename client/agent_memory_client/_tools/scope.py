@@ -22,11 +22,11 @@ class ToolScope:
 
     def user(self, requested: str | None) -> str | None:
         """Return the user id for a call. Raises MemoryValidationError if the model requests a different user."""
-        return _own_or_wanted("user_id", self.user_id, requested)
+        return _own_or_requested("user_id", self.user_id, requested)
 
     def space(self, requested: str | None) -> str | None:
         """Return the namespace for a call. Raises MemoryValidationError if the model requests a different namespace."""
-        return _own_or_wanted("namespace", self.namespace, requested)
+        return _own_or_requested("namespace", self.namespace, requested)
 
     @property
     def binds(self) -> bool:
@@ -43,7 +43,7 @@ class ToolScope:
             raise MemoryNotFoundError(f"Memory {memory.id} not found")
 
 
-def _own_or_wanted(name: str, own: str | None, requested: str | None) -> str | None:
+def _own_or_requested(name: str, own: str | None, requested: str | None) -> str | None:
     if own is None:
         return requested or None
     if requested and requested != own:

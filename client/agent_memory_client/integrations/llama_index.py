@@ -51,10 +51,10 @@ class AgentMemoryChatStore(BaseChatStore):
         await self._access.session(key).areplace(_ours(messages))
 
     def get_messages(self, key: str) -> list[ChatMessage]:
-        return _theirs(self._access.session(key).read())
+        return _chat_messages(self._access.session(key).read())
 
     async def aget_messages(self, key: str) -> list[ChatMessage]:
-        return _theirs(await self._access.session(key).aread())
+        return _chat_messages(await self._access.session(key).aread())
 
     def add_message(self, key: str, message: ChatMessage) -> None:
         self._access.session(key).append(_ours([message]))
@@ -117,7 +117,7 @@ class AgentMemoryDBChatStore(AsyncDBChatStore):
         """Return the messages with the given status, oldest first. If `status` is None, return all messages."""
         start = offset or 0
         messages = [message for message in await self._access.session(key).aread() if _has(message, status)]
-        return _theirs(messages[start:] if limit is None else messages[start : start + limit])
+        return _chat_messages(messages[start:] if limit is None else messages[start : start + limit])
 
     async def count_messages(self, key: str, status: MessageStatus | None = MessageStatus.ACTIVE) -> int:
         return sum(_has(message, status) for message in await self._access.session(key).aread())
@@ -146,7 +146,7 @@ class AgentMemoryDBChatStore(AsyncDBChatStore):
             removed_ids = {message.id for message in _queue(messages, n)}
             return [message for message in messages if message.id not in removed_ids]
 
-        return _theirs(_queue(await self._access.session(key).achange(change), n))
+        return _chat_messages(_queue(await self._access.session(key).achange(change), n))
 
     async def archive_oldest_messages(self, key: str, n: int) -> list[ChatMessage]:
         def change(messages: list[MemoryMessage]) -> list[MemoryMessage]:
@@ -154,7 +154,7 @@ class AgentMemoryDBChatStore(AsyncDBChatStore):
             archived = {STATUS: MessageStatus.ARCHIVED.value}
             return [message.model_copy(update=archived) if message.id in leaving else message for message in messages]
 
-        return _theirs(_queue(await self._access.session(key).achange(change), n))
+        return _chat_messages(_queue(await self._access.session(key).achange(change), n))
 
     async def get_keys(self) -> list[str]:
         return await self._access.akeys()
@@ -211,11 +211,11 @@ def _our(message: ChatMessage, status: MessageStatus) -> MemoryMessage:
     return our_message(message.role.value, message.content or "", (MESSAGE, message.model_dump(mode="json")), **more)
 
 
-def _theirs(messages: Sequence[MemoryMessage]) -> list[ChatMessage]:
-    return [_their(message) for message in messages]
+def _chat_messages(messages: Sequence[MemoryMessage]) -> list[ChatMessage]:
+    return [_chat_message(message) for message in messages]
 
 
-def _their(message: MemoryMessage) -> ChatMessage:
+def _chat_message(message: MemoryMessage) -> ChatMessage:
     raw = raw_of(message, MESSAGE)
     if raw is not None:
         return ChatMessage.model_validate(raw)
@@ -232,7 +232,7 @@ def _queue(messages: Sequence[MemoryMessage], count: int) -> list[MemoryMessage]
 
 
 def _at(messages: Sequence[MemoryMessage], position: int) -> ChatMessage | None:
-    return _their(messages[position]) if -len(messages) <= position < len(messages) else None
+    return _chat_message(messages[position]) if -len(messages) <= position < len(messages) else None
 
 
 def _without(messages: list[MemoryMessage], position: int) -> list[MemoryMessage]:

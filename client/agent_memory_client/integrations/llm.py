@@ -153,8 +153,11 @@ class _Call:
         if self._body_of_answer is not None:
             self._reader.read_body(b"".join(self._body_of_answer))
         answer = self._reader.message()
-        said: list[tuple[Message, str]] = [*self._conversation.new, *([] if answer is None else [(answer, self._conversation.answer_id)])]
-        return [stored_message(message, name) for message, name in said]
+        new_messages: list[tuple[Message, str]] = [
+            *self._conversation.new,
+            *([] if answer is None else [(answer, self._conversation.answer_id)]),
+        ]
+        return [stored_message(message, name) for message, name in new_messages]
 
     def append(self, client: Any, messages: Sequence[Any]) -> Any:
         options = self._options

@@ -127,7 +127,7 @@ def memory_filter(
 
     async def add_memories(data: CallModelData[Any]) -> ModelInputData:
         given = data.model_data
-        lines = await recall.alines(_last_said(given.input))
+        lines = await recall.alines(_last_user_text(given.input))
         if not lines:
             return given
         return ModelInputData(input=given.input, instructions="\n\n".join([*([given.instructions] if given.instructions else []), lines]))
@@ -135,7 +135,7 @@ def memory_filter(
     return add_memories
 
 
-def _last_said(items: Sequence[Any]) -> str:
+def _last_user_text(items: Sequence[Any]) -> str:
     for item in reversed(items):
         if isinstance(item, dict) and cast("dict[str, Any]", item).get("role") == "user":
             return _text(cast("dict[str, Any]", item).get("content"))

@@ -45,10 +45,10 @@ class AgentMemoryHistory:
 
     async def get(self, limit: int | None = None) -> list[ModelMessage]:
         """Return all messages, or only the newest `limit` messages, oldest first."""
-        return [_theirs(message) for message in await self._session.aread(limit)]
+        return [_model_message(message) for message in await self._session.aread(limit)]
 
     def get_sync(self, limit: int | None = None) -> list[ModelMessage]:
-        return [_theirs(message) for message in self._session.read(limit)]
+        return [_model_message(message) for message in self._session.read(limit)]
 
     async def add(self, messages: Sequence[ModelMessage]) -> None:
         await self._session.aappend(_ours(messages))
@@ -127,7 +127,7 @@ def _our(message: ModelMessage, raw: Any) -> MemoryMessage:
     return our_message("system" if system else "tool", system, (MESSAGE, raw))
 
 
-def _theirs(message: MemoryMessage) -> ModelMessage:
+def _model_message(message: MemoryMessage) -> ModelMessage:
     raw = raw_of(message, MESSAGE)
     if raw is not None:
         return ModelMessagesTypeAdapter.validate_python([raw])[0]

@@ -84,7 +84,7 @@ async def test_timeouts_shrink_the_prompts_of_every_worker(
         await rig.append("s", *SAID)
         await rig.work()
         assert len(await facts(rig)) == len(SAID)
-        asked = first.context.most_asked
+        asked = first.context.request_limit
         assert asked is not None
         operation = await extraction_of(rig, "s")
         assert (operation.stages["extracted"], operation.stages["messages"]) == (len(SAID), len(SAID))
@@ -94,7 +94,7 @@ async def test_timeouts_shrink_the_prompts_of_every_worker(
             await other.append("t", *(f"{text}, in autumn" for text in SAID[:3]))
             await other.work()
             assert len(await facts(other)) == len(SAID) + 3
-    assert second.context.most_asked == asked
+    assert second.context.request_limit == asked
 
 
 async def test_prompts_grow_again_once_a_model_is_fast(
@@ -105,7 +105,7 @@ async def test_prompts_grow_again_once_a_model_is_fast(
     async with make_rig(chat, **OFF) as rig:
         await rig.append("s", *(f"{text}, in autumn {turn}" for turn in range(4) for text in SAID))
         await rig.work()
-        assert (chat.context.most_asked or 0) > 600
+        assert (chat.context.request_limit or 0) > 600
         asked = [len(body["messages"][-1]["content"]) for body in lookalike.bodies("chat")]
         assert max(asked) > 1.5 * asked[0]
 
@@ -114,7 +114,7 @@ def test_model_that_stays_slow_is_tried_ever_less_often() -> None:
     context = ModelContext("http://slow", "model", assumed=8_000)
     timeouts = 0
     for _ in range(600):
-        asked = min(context.most_asked or 4_000, 4_000)
+        asked = min(context.request_limit or 4_000, 4_000)
         if asked > 1_000:
             timeouts += 1
             context.learn_timeout(asked)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_memory.features.memories.duplicates.repeats import comparable, made_here, normal_text, plan
+from agent_memory.features.memories.duplicates.repeats import comparable, is_unedited_extraction, normal_text, plan
 from agent_memory.features.memories.duplicates.store import MergeStore
 from agent_memory.features.memories.service import fact_memory_id
 from agent_memory.features.memories.store import MemoryStore
@@ -315,7 +315,7 @@ def test_merge_plan_loses_no_pin_known_id_evidence_or_count(records: list[Memory
             gone = kept.pop(repeat.record.id)
             assert not gone.pinned or merge.merged.pinned
             stays = merge.stays.record
-            assert made_here(gone) or (set(gone.topics or ()), gone.metadata) == (set(stays.topics or ()), stays.metadata)
+            assert is_unedited_extraction(gone) or (set(gone.topics or ()), gone.metadata) == (set(stays.topics or ()), stays.metadata)
     assert sum(one.access_count for one in kept.values()) == sum(one.access_count for one in records)
     assert {e for one in kept.values() for e in one.extracted_from or ()} == {e for one in records for e in one.extracted_from or ()}
     for one in kept.values():

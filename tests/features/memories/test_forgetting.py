@@ -34,8 +34,8 @@ def aged(name: str, age: float, idle: float | None = None, **more: Any) -> Memor
     return record(name, created_at=NOW - timedelta(days=age), last_accessed=read, **more)
 
 
-def gone(policy: Policy, *records: MemoryRecord, limit: int = 1000, spared: frozenset[str] = frozenset()) -> list[str]:
-    choice = Choice(policy, NOW, limit, spared)
+def gone(policy: Policy, *records: MemoryRecord, limit: int = 1000, excluded_ids: frozenset[str] = frozenset()) -> list[str]:
+    choice = Choice(policy, NOW, limit, excluded_ids)
     for place, one in enumerate(records):
         choice.look(StoredMemory(f"{place:032x}", 1, one))
     return [found.record.id for found in choice.chosen()]
@@ -58,7 +58,7 @@ def test_with_both_bounds_a_memory_must_exceed_both_or_be_very_old() -> None:
 def test_pinned_and_exempted_memories_are_never_forgotten() -> None:
     records = [aged("pinned", 400, pinned=True), aged("spared", 400), aged("old", 400)]
     for policy in (Policy(max_age_days=1), Policy(budget=0)):
-        assert gone(policy, *records, spared=frozenset({"spared"})) == ["old"]
+        assert gone(policy, *records, excluded_ids=frozenset({"spared"})) == ["old"]
 
 
 def test_only_allowed_memory_types_are_forgotten() -> None:
@@ -140,9 +140,9 @@ def test_policy_with_negative_or_mistyped_bounds_is_refused(raw: dict[str, Any])
 
 
 async def forget(rig: Rig, policy: dict[str, Any], *, limit: int = 1000, dry_run: bool = False, **more: Any) -> ForgetResponse:
-    spared, selection = frozenset(more.pop("pinned_ids", ())), Selection.of(more.get("namespace"), more.get("user_id"))
+    excluded_ids, selection = frozenset(more.pop("pinned_ids", ())), Selection.of(more.get("namespace"), more.get("user_id"))
     return await rig.rt[RetentionService].forget_by_policy(
-        SCOPE, parse_policy(policy), selection, spared=spared, limit=limit, dry_run=dry_run
+        SCOPE, parse_policy(policy), selection, excluded_ids=excluded_ids, limit=limit, dry_run=dry_run
     )
 
 

@@ -100,7 +100,7 @@ async def test_message_with_a_name_is_never_carried_out_but_proposed(make_rig: M
 @pytest.mark.parametrize("dies_in", ["proposing", "promoting"])
 async def test_worker_crash_loses_no_forget_proposal(rig: Rig, monkeypatch: pytest.MonkeyPatch, dies_in: str) -> None:
     await say(rig, "I work at Acme.", "I am allergic to peanuts.", "Please forget that I am allergic to peanuts", "I like tea.")
-    owner, name = (ForgetService, "propose_said") if dies_in == "proposing" else (MemoryStore, "write")
+    owner, name = (ForgetService, "propose_by_message") if dies_in == "proposing" else (MemoryStore, "write")
     whole, calls = getattr(owner, name), list[int]()
 
     async def dying(self: Any, *args: Any, **more: Any) -> Any:

@@ -153,7 +153,7 @@ async def test_setting_aside_and_settling_a_batch_twice_has_one_effect(
         if not live:
             k = rig.keys.session(sid)
             await rig.rt.client.delete(k.meta, k.messages, k.ids, k.doc)
-        assert [await rig.rt[SessionStore].set_aside(sid, journal, 1) for _ in range(3)] == [True, False, False]
+        assert [await rig.rt[SessionStore].move_to_dead_batch(sid, journal, 1) for _ in range(3)] == [True, False, False]
         await rig.work()
         assert (await rig.rt.outbox.backlog())[X].dead == 1
         await rig.rt[OperationService].replay_operation(SCOPE, f"extraction-{sid}.0")

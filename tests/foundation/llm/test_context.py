@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agent_memory.foundation.llm.context_refusals import ContextOverflow, overflow
-from agent_memory.foundation.llm.model_context import KNOWN_SECONDS, ModelContext, fingerprint
+from agent_memory.foundation.llm.model_context import LEARNED_SECONDS, ModelContext, fingerprint
 from agent_memory.foundation.llm.openai.served_context import ServedContext, ask, tells
 from tests.support.lookalike.limits import NAME_NO_LIMIT, REFUSALS
 
@@ -66,7 +66,7 @@ def test_refusal_overrides_the_configured_limit_which_overrides_the_servers() ->
     assert (context.limit.tokens, context.limit.source) == (8000, "set")
     context.learn_refusal(ContextOverflow(4096, 7332), 7000)
     assert (context.limit.tokens, context.limit.source) == (4096, "learned")
-    now[0] += KNOWN_SECONDS + 1
+    now[0] += LEARNED_SECONDS + 1
     assert (context.limit.tokens, context.limit.source) == (8000, "set"), "the server may have been started anew"
     context, _ = _context()
     assert (context.limit.tokens, context.limit.source, context.limit.certain) == (16_000, "assumed", False)
@@ -104,7 +104,7 @@ def test_refused_request_is_remembered_until_the_limit_expires() -> None:
     assert request != fingerprint("ab", "c")
     context.remember_refused(request)
     assert context.refuses(request)
-    now[0] += KNOWN_SECONDS + 1
+    now[0] += LEARNED_SECONDS + 1
     assert not context.refuses(request)
 
 

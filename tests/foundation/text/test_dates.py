@@ -12,8 +12,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from agent_memory.foundation.core.clock import zone_of
-from agent_memory.foundation.text.dates.asked_time import asked_time, beside
 from agent_memory.foundation.text.dates.named_times import names_time, only_time
+from agent_memory.foundation.text.dates.question_time import beside, question_time
 from agent_memory.foundation.text.dates.relative import same_meaning, with_absolute_times
 
 # A Wednesday.
@@ -122,12 +122,12 @@ def test_only_certain_dates_are_read_from_a_text(text: str, expected: str) -> No
     ],
 )
 def test_time_is_read_only_from_a_question_that_asks_about_it(question: str, expected: str | None) -> None:
-    span = asked_time(question, NOW)
+    span = question_time(question, NOW)
     assert (span and f"{span.start.date()} {span.end.date()}") == expected
 
 
 def test_asked_time_uses_the_users_time_zone() -> None:
-    span = asked_time("What happened yesterday?", datetime(2023, 6, 15, 23, 30, tzinfo=UTC), zone_of("Asia/Tokyo"))
+    span = question_time("What happened yesterday?", datetime(2023, 6, 15, 23, 30, tzinfo=UTC), zone_of("Asia/Tokyo"))
     assert span is not None
     assert (span.start, span.end) == (datetime(2023, 6, 14, 15, tzinfo=UTC), datetime(2023, 6, 15, 15, tzinfo=UTC))
     assert beside("What happened yesterday?", span) == "What happened ?"
@@ -143,7 +143,7 @@ def test_asked_time_uses_the_users_time_zone() -> None:
     ],
 )
 def test_before_and_after_are_read_as_half_open_intervals(question: str, before: str, within: str, after: str) -> None:
-    span = asked_time(question, NOW, zone_of("Asia/Tokyo"))
+    span = question_time(question, NOW, zone_of("Asia/Tokyo"))
     assert span is not None
     noon = {day: datetime.fromisoformat(f"{day}T12:00+09:00") for day in f"{before} {within} {after}".split()}
     assert {day for day, moment in noon.items() if span.start <= moment < span.end} == set(within.split())
@@ -251,7 +251,7 @@ def test_times_in_unseen_questions_are_precise(record_property: pytest.RecordPro
             continue
         zone = ZoneInfo(line["zone"])
         asking += line["asks_time"]
-        span = asked_time(line["text"], datetime.fromisoformat(line["now"]), zone)
+        span = question_time(line["text"], datetime.fromisoformat(line["now"]), zone)
         if span is not None:
             ends = date.fromordinal(span.end.astimezone(zone).date().toordinal() - 1)
             given += 1

@@ -29,7 +29,7 @@ from agent_memory.foundation.core.scope import SessionRef
 from agent_memory.foundation.llm.openai.structured import UnusableAnswer
 from agent_memory.foundation.llm.tokens import TokenCounter, load_encoding
 from agent_memory.foundation.text.blocked_phrases import Blocklist
-from agent_memory.foundation.text.dates.asked_time import Span
+from agent_memory.foundation.text.dates.question_time import Span
 from agent_memory.foundation.text.statements import StatementFilter
 from agent_memory_client.models import MemoryMessage, SearchRequest
 from tests.support.hostile_texts import PARTS, hostile_text
@@ -254,7 +254,7 @@ def test_text_readers_and_patterns_are_discovered() -> None:
     assert {
         "agent_memory.foundation.text.dates.named_times.names_time",
         "agent_memory.foundation.text.injection.suspicion",
-        "agent_memory.foundation.text.dates.asked_time.asked_time",
+        "agent_memory.foundation.text.dates.question_time.question_time",
     } <= _READERS.keys()
     assert len(_READERS) >= 40
     assert len(_patterns()) >= 100

@@ -120,9 +120,9 @@ async def test_stdio_uses_the_scope_of_its_token(guarded: Guarded) -> None:
     with pytest.raises(StartupError, match="MCP_TOKEN"):
         server()
     with pytest.raises(Unauthenticated):
-        await server(MCP_TOKEN="not a key").who(None)
+        await server(MCP_TOKEN="not a key").find_caller(None)
     token = await guarded.key(role="read", namespaces=["mine"])
-    caller = await server(MCP_TOKEN=token, DEFAULT_MCP_NAMESPACE="mine", DEFAULT_MCP_USER_ID="ada").who(None)
+    caller = await server(MCP_TOKEN=token, DEFAULT_MCP_NAMESPACE="mine", DEFAULT_MCP_USER_ID="ada").find_caller(None)
     assert (caller.scope.namespaces, caller.scope.may_write, caller.namespace, caller.user_id) == (
         frozenset({"mine"}),
         False,

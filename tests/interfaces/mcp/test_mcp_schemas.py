@@ -18,7 +18,7 @@ from agent_memory.foundation.core.mcp_tools import CHOICES, InvalidArguments, To
 from agent_memory.foundation.core.settings import load_settings
 from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory.interfaces.http.app import create_app
-from agent_memory.interfaces.mcp.server import LISTS_KEPT_MS, listed_tools
+from agent_memory.interfaces.mcp.server import LIST_TTL_MS, listed_tools
 from agent_memory.interfaces.mcp.tools import TOOLS, chosen_tools
 from tests.interfaces.mcp.conftest import Server
 from tests.support.api import Recorded, serving
@@ -167,7 +167,7 @@ def test_tool_list_is_byte_identical_in_every_process() -> None:
 async def test_tool_list_has_cache_ttl_and_scope(server: Server) -> None:
     async with over_http(f"{server.url}/mcp") as session:
         listed = await session.client.list_tools()
-        assert (listed.ttl_ms, listed.cache_scope) == (LISTS_KEPT_MS, "public")
+        assert (listed.ttl_ms, listed.cache_scope) == (LIST_TTL_MS, "public")
 
 
 async def test_call_of_a_tool_outside_the_set_names_the_setting() -> None:

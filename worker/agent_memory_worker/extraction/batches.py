@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from agent_memory.features.sessions.codec import StoredMessage
 from agent_memory.foundation.core.errors import ModelUnavailable
 from agent_memory.foundation.llm.base import ChatMessage, ChatModel
-from agent_memory.foundation.llm.model_context import LEAST_ASKED
+from agent_memory.foundation.llm.model_context import LEAST_REQUEST_LIMIT
 
 BATCH = 60
 # Tokens that a prompt adds to each message: its number, time and role, and the JSON around them.
@@ -42,7 +42,7 @@ class PromptShares:
             return None
         # An assumed limit may be wrong, so the model gets a small request anyway.
         room = max(room, 3 * LEAST_TOKENS)
-        most = chat.context.most_asked or room
+        most = chat.context.request_limit or room
         message_tokens = max(min(int(room * messages), most), LEAST_TOKENS)
         return cls(message_tokens, min(int(room * before), most // 2), int(room * (1 - messages - before)))
 
@@ -83,7 +83,7 @@ def asks_less_after(error: ModelUnavailable, chat: ChatModel, message_tokens: in
 
     Return False for other errors, and for requests that are already small.
     """
-    if error.data.get("reason") != "timeout" or message_tokens < 2 * LEAST_ASKED:
+    if error.data.get("reason") != "timeout" or message_tokens < 2 * LEAST_REQUEST_LIMIT:
         return False
     chat.context.learn_timeout(message_tokens)
     return True

@@ -189,9 +189,9 @@ def _compared(memory: StoredMemory) -> bool:
 
 def _other_value(newer: _Fact, older: _Fact) -> bool:
     """True if the facts have the same source class but different values for one slot. Such a pair needs no model."""
-    mine, theirs = newer.memory.record, older.memory.record
-    alike = mine.slot is not None and (mine.slot, mine.source_class) == (theirs.slot, theirs.source_class)
-    return alike and not says_same(mine.text, theirs.text)
+    new_record, old_record = newer.memory.record, older.memory.record
+    alike = new_record.slot is not None and (new_record.slot, new_record.source_class) == (old_record.slot, old_record.source_class)
+    return alike and not says_same(new_record.text, old_record.text)
 
 
 def _grouped(pairs: Sequence[tuple[_Fact, _Fact]]) -> list[_Question]:

@@ -27,13 +27,13 @@ from agent_memory.features.extraction.prompts import (
 from agent_memory.features.extraction.rules import ExtractionRulesService, Rules
 from agent_memory.features.extraction.thread_prompts import VERSION as THREAD_VERSION
 from agent_memory.features.extraction.thread_prompts import ThreadSummary
-from agent_memory.features.jobs.extraction_report import asked_report
+from agent_memory.features.jobs.extraction_report import batch_report
 from agent_memory.features.memories.annotations import annotations_of
 from agent_memory.features.memories.commit import ChangeOrigin, CommitOutcome, Decision, MemoryCommits
 from agent_memory.features.memories.quarantine.service import screen_record
 from agent_memory.features.memories.steps import Fence
 from agent_memory.features.memories.store import MemoryStore
-from agent_memory.features.privacy.forget.matching import asked_to_forget
+from agent_memory.features.privacy.forget.matching import subject_to_forget
 from agent_memory.features.sessions.codec import StoredMessage
 from agent_memory.features.sessions.pictures import described_pictures
 from agent_memory.features.sessions.store import JOURNAL_CONTEXT, Journal, SessionStore
@@ -51,8 +51,8 @@ from agent_memory.foundation.text.prompt_marks import TOOL_ROLES
 from agent_memory.foundation.text.statements import StatementFilter, worth_asking
 from agent_memory.runtime import Runtime
 from agent_memory_worker.extraction.batches import BATCH, LEAST_TOKENS, LINE_TOKENS, PromptShares, asks_less_after, less, size, within
+from agent_memory_worker.extraction.dead_batches import move_oversized_batch
 from agent_memory_worker.extraction.reconcile import decide
-from agent_memory_worker.extraction.set_aside import set_aside_oversized
 from agent_memory_worker.extraction.thread_strategy import summarize, thread_prompt
 
 log = get_logger(__name__)
@@ -89,7 +89,7 @@ async def extract_facts(runtime: Runtime, sid: str) -> int:
         most = runtime.settings.longterm.extraction_batch_tokens
         shares = _shares(chat, journal, rules)
         if shares is None:
-            await set_aside_oversized(runtime, sid, journal, len(within(journal.waiting, most)), chat.context.no_room())
+            await move_oversized_batch(runtime, sid, journal, len(within(journal.waiting, most)), chat.context.no_room())
             continue
         if failed is not None:
             shares = replace(shares, messages=less(shares.messages, failed))
@@ -101,14 +101,14 @@ async def extract_facts(runtime: Runtime, sid: str) -> int:
             await runtime[ContextLimits].save_learned(chat)
             failed = min(shares.messages, size(batch))
             if failed < 2 * LEAST_TOKENS:
-                await set_aside_oversized(runtime, sid, journal, len(batch), error)
+                await move_oversized_batch(runtime, sid, journal, len(batch), error)
                 failed = None
             continue
         except ModelUnavailable as error:
             if not asks_less_after(error, chat, min(shares.messages, size(batch))):
                 raise
             await runtime[ContextLimits].save_learned(chat)
-            log.info("model is slow; limiting the messages of each request", model=chat.model, tokens=chat.context.most_asked)
+            log.info("model is slow; limiting the messages of each request", model=chat.model, tokens=chat.context.request_limit)
             continue
         failed = None
         if chat.context.learn_answer(size(batch)):
@@ -161,7 +161,7 @@ async def _extract(
     facts: list[Candidate] = []
     if not summary:
         context = await run_in_thread(lambda: _context(runtime, before, shares.before), characters)
-        task = _task_of(rules, journal, messages[-1].said_at, chat.model)
+        task = _task_of(rules, journal, messages[-1].stated_at, chat.model)
         extracted = await _facts_of(chat, new, context, task, refused)
         more: dict[str, Any] = {"before": before, "model": chat.model, "clean": statement_filter.clean}
         facts = await run_in_thread(
@@ -176,7 +176,7 @@ async def _extract(
             facts = await _under_free_ids(runtime, scope, facts)
             decisions = await decide(runtime, chat, scope, facts)
         review = rules.review or runtime.settings.longterm.review_supersessions
-        report = asked_report(len(batch), monotonic() - began, refused)
+        report = batch_report(len(batch), monotonic() - began, refused)
         outcome = await runtime[MemoryCommits].commit(
             scope, decisions, origin, fence=replace(fence, report=report), background=True, review=review
         )
@@ -258,11 +258,11 @@ def _read_batch(
         messages: list[ExtractionMessage] = []
         for stored in shown:
             message, text = stored.message, statement_filter.text_for_model(stored.message)
-            seen = tuple(pictures.get(message.id, ())) if text or not message.content.strip() else ()
+            descriptions = tuple(pictures.get(message.id, ())) if text or not message.content.strip() else ()
             # A request to forget is hidden, because it would become a fact.
-            if (text or seen) and asked_to_forget(message) is None:
+            if (text or descriptions) and subject_to_forget(message) is None:
                 annotations = annotations_of(message) if message.role in TOOL_ROLES else None
-                messages.append(ExtractionMessage(stored, text or "", seen, bool(annotations and annotations.document)))
+                messages.append(ExtractionMessage(stored, text or "", descriptions, bool(annotations and annotations.document)))
         return messages
 
     # A picture without words is not promoted.
@@ -308,17 +308,17 @@ def _worth_it(messages: Sequence[ExtractionMessage], before: Sequence[Extraction
 def _prompt_messages(messages: Sequence[ExtractionMessage], first: int, cut: Callable[[ExtractionMessage], str]) -> list[PromptMessage]:
     """Number messages for the prompt. Answers cite these numbers, so a model cannot invent ids."""
     return [
-        PromptMessage(number, DOCUMENT_ROLE if message.is_document else message.role, cut(message), message.said_at, message.pictures)
+        PromptMessage(number, DOCUMENT_ROLE if message.is_document else message.role, cut(message), message.stated_at, message.pictures)
         for number, message in enumerate(messages, start=first)
     ]
 
 
-def _task_of(rules: Rules, journal: Journal, said_at: datetime, model: str) -> ExtractionTask:
+def _task_of(rules: Rules, journal: Journal, stated_at: datetime, model: str) -> ExtractionTask:
     ref = journal.ref
     names = {
         "message": "the new messages below",
         "context": "the context messages below",
-        "current_datetime": said_at.astimezone(rules.zone).isoformat(timespec="seconds"),
+        "current_datetime": stated_at.astimezone(rules.zone).isoformat(timespec="seconds"),
         "session_id": ref.session_id,
         "namespace": ref.namespace or "none",
         "user_id": ref.user_id or "none",

@@ -101,8 +101,8 @@ def _same(record: MemoryRecord, around: ExistingMemories) -> StoredMemory | None
     twin = around.twin
     if twin is not None and len({record.event_date.date() for record in (record, twin.record) if record.event_date is not None}) < 2:
         return twin
-    mine = _wording(record)
-    return next((memory for memory, _ in around.near if mine[0] and _wording(memory.record) == mine), None)
+    wording = _wording(record)
+    return next((memory for memory, _ in around.near if wording[0] and _wording(memory.record) == wording), None)
 
 
 def _wording(record: MemoryRecord) -> tuple[object, ...]:

@@ -99,7 +99,7 @@ def _record(
 ) -> MemoryRecord:
     cited = list(dict.fromkeys([*((old and old.extracted_from) or ()), *(message.id for message in messages)]))[-_MOST_CITED:]
     former = dict(old.metadata) if old is not None else {}
-    first, last = min(message.said_at for message in messages), max(message.said_at for message in messages)
+    first, last = min(message.stated_at for message in messages), max(message.stated_at for message in messages)
     count = former.get("message_count", 0)
     metadata = former | {
         "source_session_id": ref.session_id,

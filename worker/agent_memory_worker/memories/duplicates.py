@@ -108,7 +108,7 @@ def _judges(runtime: Runtime) -> bool:
     return runtime.chat is not None and runtime.settings.compaction.semantic
 
 
-def _whose(record: MemoryRecord) -> Selection:
+def _selection_of(record: MemoryRecord) -> Selection:
     """Return a selection of memories with the record's namespace, user and type.
 
     A query cannot require that the namespace or user is missing, so `kin` must check this afterward.
@@ -124,7 +124,7 @@ async def _merge_repeats(runtime: Runtime, scope: Scope, page: Sequence[StoredMe
         for memory in page:
             families[kin(memory.record)][memory.mid] = memory
         records = [next(iter(family.values())).record for family in families.values()]
-        return [(_whose(record), words) for record in records if (words := terms(record.text))]
+        return [(_selection_of(record), words) for record in records if (words := terms(record.text))]
 
     twin_searches = await run_in_thread(add_families, _characters(page))
     names: dict[str, None] = {}
@@ -213,7 +213,7 @@ async def _similar(runtime: Runtime, scope: Scope, page: Sequence[StoredMemory])
     radius = 1.0 - runtime.settings.compaction.similarity
     for start in range(0, len(with_vector), _QUERIES):
         batch = with_vector[start : start + _QUERIES]
-        searches = [(_whose(memory.record), vectors[memory.mid]) for memory in batch]
+        searches = [(_selection_of(memory.record), vectors[memory.mid]) for memory in batch]
         around = await runtime[MemoryScan].find_near(scope, searches, radius, _MOST_NEAR)
         missing = {near for neighbors in around for near in neighbors} - memories_by_mid.keys()
         memories_by_mid |= {memory.mid: memory for memory in await _loaded(runtime, scope, sorted(missing))}

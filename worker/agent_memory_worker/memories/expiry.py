@@ -44,8 +44,8 @@ async def _delete_forgotten(runtime: Runtime, scope: Scope, change_id: str) -> b
         return True
     names = [(mid, version) for mid, version, _ in change.memories] if change is not None else []
     versions = [version for version in await runtime[ChangeStore].load_versions(scope, names) if version is not None]
-    here = await runtime[MemoryStore].find(scope, [version.record.id for version in versions])
-    records = [version.record for version, current in zip(versions, here, strict=True) if current is None]
+    current_memories = await runtime[MemoryStore].find(scope, [version.record.id for version in versions])
+    records = [version.record for version, current in zip(versions, current_memories, strict=True) if current is None]
     await runtime[MemoryStore].delete_records(scope, records)
     return bool(records)
 

@@ -46,12 +46,12 @@ class LongTexts:
         # Another worker may have claimed memories that waited too long. Memories that return keep their place.
         long_ago = monotonic() - WAIT_SECONDS
         self._waiting = {mid: waiting for mid, waiting in self._waiting.items() if waiting[1] > long_ago}
-        taken = self._fitting()
-        self._rounds += bool(taken)
-        for text in taken:
+        texts = self._fitting()
+        self._rounds += bool(texts)
+        for text in texts:
             del self._waiting[text.mid]
-        self._free -= sum(text.passages for text in taken)
-        return taken
+        self._free -= sum(text.passages for text in texts)
+        return texts
 
     def free(self, texts: Iterable[LongText]) -> None:
         """Free the passages of texts that `take` returned."""

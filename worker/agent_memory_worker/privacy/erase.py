@@ -91,7 +91,7 @@ class _Erasing:
 
     async def _require_standing(self) -> None:
         """Raise _OrderEnded if the order has ended. Call this between reading data and deleting it."""
-        if not await self._runtime[ErasureStore].stands(self._order):
+        if not await self._runtime[ErasureStore].is_open(self._order):
             raise _OrderEnded
 
     async def _erase_sessions(self) -> Counter[str]:

@@ -76,10 +76,10 @@ async def _describe_message(
     scope, pictures = scope_of_work(tenant), runtime[PictureMemories]
     clean = StatementFilter(rules.blocklist, runtime.settings.longterm.redact_secrets).clean
     by_id = {pictures.memory_id(state.ref, address): address for address in addresses}
-    known = await pictures.described(scope, list(by_id))
+    described_ids = await pictures.described(scope, list(by_id))
     made = 0
     for memory_id, address in by_id.items():
-        if memory_id in known:
+        if memory_id in described_ids:
             continue
         await runtime[MemoryLimit].room_for(tenant, 1)
         text = await _description(runtime, chat, address, rules.language)

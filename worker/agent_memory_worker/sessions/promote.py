@@ -10,7 +10,7 @@ from agent_memory.features.extraction.rules import ExtractionRulesService, Rules
 from agent_memory.features.memories.quarantine.service import screen_record
 from agent_memory.features.memories.service import message_memory
 from agent_memory.features.memories.store import Fence, MemoryStore
-from agent_memory.features.privacy.forget.matching import asked_to_forget
+from agent_memory.features.privacy.forget.matching import subject_to_forget
 from agent_memory.features.privacy.forget.requests import ForgetRequests
 from agent_memory.features.sessions.codec import StoredMessage
 from agent_memory.features.sessions.store import JOURNAL_CONTEXT, Journal, SessionStore
@@ -86,7 +86,7 @@ async def promote_session(runtime: Runtime, sid: str) -> list[str]:
 
 
 def _asks(stored: StoredMessage) -> bool:
-    return stored.promote and asked_to_forget(stored.message) is not None
+    return stored.promote and subject_to_forget(stored.message) is not None
 
 
 def _up_to_request(journal: Journal) -> Journal:

@@ -25,7 +25,7 @@ from agent_memory_client.models import MemoryRecord
 
 _STATED = ChangeOrigin("client", "stated in a session")
 _BEYOND = "the caller that put it into the session has no access to its namespace, user or agent"
-_TAKEN = "its id is already used: choose another id, or omit it"
+_ID_TAKEN = "its id is already used: choose another id, or omit it"
 
 log = get_logger(__name__)
 
@@ -99,10 +99,10 @@ async def _settle(runtime: Runtime, sid: str, journal: Journal, waiting: Sequenc
         now = independent(scope, waiting_records)
         decisions_by_record = await decide(runtime[MemoryStore], runtime[SimilarMemoryStore], scope, now)
         done = {record.id: raw[record.id] for record, _ in decisions_by_record}
-        whose = [(record.id, decision) for record, decisions in decisions_by_record for decision in decisions]
+        decisions_by_id = [(record.id, decision) for record, decisions in decisions_by_record for decision in decisions]
         outcome = await runtime[MemoryCommits].commit(
             scope,
-            [decision for _, decision in whose],
+            [decision for _, decision in decisions_by_id],
             _STATED,
             fence=_fence(sid, journal, done, {}),
             background=True,
@@ -111,7 +111,7 @@ async def _settle(runtime: Runtime, sid: str, journal: Journal, waiting: Sequenc
         )
         if not outcome.taken_groups:
             return set(done) if outcome.done else None
-        refused.update({whose[position][0]: _TAKEN for position in outcome.taken_groups})
+        refused.update({decisions_by_id[position][0]: _ID_TAKEN for position in outcome.taken_groups})
     return set()
 
 

@@ -49,7 +49,7 @@ _MOST_MESSAGES = 1000
 _MOST_SITUATION_CHARS = 1000
 # Similarity thresholds for situations: cosine to show a procedure to the model; cosine and word overlap to merge.
 _LIKE, _SAME, _SAME_WORDS = 0.3, 0.9, 0.8
-_MOST_KNOWN = 3
+_MOST_CANDIDATES = 3
 # Token limits for the session in the model's prompt, each message, the smallest prompt, and the answer.
 _SESSION_TOKENS, _MESSAGE_TOKENS, _LEAST_TOKENS, _ANSWER_TOKENS = 4000, 400, 200, 1500
 
@@ -136,7 +136,7 @@ class SessionLearner:
         situation = await self._search.embedded_situation(session.scope.tenant, session.situation)
         own = await self._learned_before(session)
         likes = [] if own is not None else await self._like(session, situation)
-        candidates = [own] if own is not None else [match.stored for match in likes][:_MOST_KNOWN]
+        candidates = [own] if own is not None else [match.stored for match in likes][:_MOST_CANDIDATES]
         draft = await self._ask(session, candidates, answers)
         by_model = draft is not None
         draft = draft if draft is not None else self._draft(session)

@@ -54,13 +54,13 @@ def tool_calls(messages: Sequence[tuple[int, MemoryMessage]]) -> list[ToolCall]:
     open_calls: dict[str, tuple[str, Mapping[str, Any], datetime]] = {}
     calls: list[ToolCall] = []
     for number, message in messages:
-        for call_id, tool, arguments in _asked_by(message):
+        for call_id, tool, arguments in _calls_in(message):
             open_calls[call_id] = (tool, arguments, message.created_at)
         for call_id, content, failed in _answered_by(message):
             if call_id in open_calls:
-                tool, arguments, asked_at = open_calls.pop(call_id)
+                tool, arguments, called_at = open_calls.pop(call_id)
                 wrong = reads_as_failure(content) if failed is None else failed
-                elapsed = (message.created_at - asked_at).total_seconds() * 1000
+                elapsed = (message.created_at - called_at).total_seconds() * 1000
                 ms = _number(message.own_fields.get("duration_ms"))
                 ms = ms if ms is not None else elapsed if elapsed >= _LEAST_MS else None
                 error = " ".join(content[: 4 * _MOST_ERROR_CHARS].split())[:_MOST_ERROR_CHARS] if wrong else None
@@ -68,7 +68,7 @@ def tool_calls(messages: Sequence[tuple[int, MemoryMessage]]) -> list[ToolCall]:
     return calls
 
 
-def _asked_by(message: MemoryMessage) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+def _calls_in(message: MemoryMessage) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
     for call in _objects(message.own_fields.get("tool_calls")):
         function = call.get("function")
         body = cast("dict[str, Any]", function) if isinstance(function, dict) else call

@@ -21,8 +21,8 @@ _DAY = re.compile(r"(since )?\d{4}-\d\d-\d\d", re.ASCII)
 def event_line(event: dict[str, Any]) -> str:
     """Format an event as a line such as "2024-03-03: I flew to Rome (said by ada)"."""
     text = " ".join(event["text"].split())
-    who = f" (said by {' '.join(event['who'].split())})" if event.get("who") else ""
-    return f"{shown_days(event)}: {cut(text, _LINE_CHARS)}{who}"
+    speaker = f" (said by {' '.join(event['who'].split())})" if event.get("who") else ""
+    return f"{shown_days(event)}: {cut(text, _LINE_CHARS)}{speaker}"
 
 
 def shown_days(event: dict[str, Any]) -> str:

@@ -68,10 +68,10 @@ class HistoryService:
             if moment is None:
                 return record
             recorded = record.recorded_at or record.created_at
-            was_known = record.retired_at is None if known_at is None else recorded <= known_at
+            was_recorded = record.retired_at is None if known_at is None else recorded <= known_at
             was_retired = known_at is not None and record.retired_at is not None and record.retired_at <= known_at
             ends = ends_at(record)
-            if was_known and not was_retired and begins_at(record) <= moment and (ends is None or moment < ends):
+            if was_recorded and not was_retired and begins_at(record) <= moment and (ends is None or moment < ends):
                 return record
         raise NotFound(f"Memory with ID {memory_id} not found at that time", field="memory_id")
 

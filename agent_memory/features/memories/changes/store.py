@@ -148,8 +148,8 @@ class ChangeStore:
             if memory is None or any(version and (mid, version) not in versions for version in (before, after)):
                 raise Conflict(f"change {change.id} cannot be undone: a memory of it was deleted")
             about = about or memory.record
-            held = [versions[mid, version].record.quarantine for version in (before, after) if version]
-            if held[-1] and not held[0]:
+            quarantines = [versions[mid, version].record.quarantine for version in (before, after) if version]
+            if quarantines[-1] and not quarantines[0]:
                 administering(scope)  # The undo would release the memory from quarantine.
             order = order_of(self._keys, scope.tenant, memory.record)
             group.append({"op": "restore", "mid": mid, "from": before, "to": after, **({"order": order} if order else {})})

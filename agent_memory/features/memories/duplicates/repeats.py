@@ -40,7 +40,7 @@ _INCIDENTAL = {
 }
 
 
-def made_here(record: MemoryRecord) -> bool:
+def is_unedited_extraction(record: MemoryRecord) -> bool:
     """True if the memory's id and times show that a worker extracted it as a fact and nobody has edited it since."""
     ref = SessionRef(record.session_id or "", record.namespace, record.user_id)
     ids = (fact_memory_id(ref, record.text), fact_memory_id(ref, record.text, record.extracted_from or ()))
@@ -60,7 +60,7 @@ def _essence(record: MemoryRecord) -> dict[str, Any]:
 
 
 def may_go(record: MemoryRecord, stays: MemoryRecord) -> bool:
-    return not record.pinned and (made_here(record) or identical(record, stays))
+    return not record.pinned and (is_unedited_extraction(record) or identical(record, stays))
 
 
 def precedence(memory: StoredMemory) -> tuple[bool, bool, datetime, str]:
@@ -69,7 +69,7 @@ def precedence(memory: StoredMemory) -> tuple[bool, bool, datetime, str]:
     The first memory is kept.
     """
     record = memory.record
-    return not record.pinned, made_here(record), record.created_at, record.id
+    return not record.pinned, is_unedited_extraction(record), record.created_at, record.id
 
 
 def plan(group: Sequence[StoredMemory]) -> list[Merge]:
@@ -106,7 +106,7 @@ def _union(lists: Any, most: int | None = None) -> list[str] | None:
 
 def comparable(stays: MemoryRecord, other: MemoryRecord) -> bool:
     """True if a model should compare two similar memories. Their numbers, negations and event dates must agree."""
-    if not made_here(other) or other.pinned or MemoryTypeEnum.MESSAGE in (stays.memory_type, other.memory_type):
+    if not is_unedited_extraction(other) or other.pinned or MemoryTypeEnum.MESSAGE in (stays.memory_type, other.memory_type):
         return False
     if kin(stays)[1:5] != kin(other)[1:5]:
         return False

@@ -1,6 +1,6 @@
 """Delete memories according to a policy: evaluate all matching memories, and delete at most `limit` of them.
 
-Never delete pinned memories, memories with a spared id, or memories that have changed since they were evaluated.
+Never delete pinned memories, memories with an excluded id, or memories that have changed since they were evaluated.
 """
 
 from __future__ import annotations
@@ -105,14 +105,14 @@ class Choice:
     policy: Policy
     now: datetime
     limit: int
-    spared: Collection[str] = ()
+    excluded_ids: Collection[str] = ()
     _old: list[StoredMemory] = field(default_factory=list[StoredMemory])
     _stale: list[tuple[float, int, StoredMemory]] = field(default_factory=list[tuple[float, int, StoredMemory]])
     _staying: int = 0
 
     def look(self, memory: StoredMemory) -> None:
         record, policy = memory.record, self.policy
-        if record.pinned or record.id in self.spared or (policy.types is not None and record.memory_type.value not in policy.types):
+        if record.pinned or record.id in self.excluded_ids or (policy.types is not None and record.memory_type.value not in policy.types):
             return
         if outdated(policy, record, self.now):
             if len(self._old) < self.limit:
@@ -160,11 +160,11 @@ class RetentionService:
         self._commits = commits
 
     async def forget_by_policy(
-        self, scope: Scope, policy: Policy, selection: Selection, *, spared: Collection[str] = (), limit: int, dry_run: bool
+        self, scope: Scope, policy: Policy, selection: Selection, *, excluded_ids: Collection[str] = (), limit: int, dry_run: bool
     ) -> ForgetResponse:
         """Delete up to `limit` matching memories (at most 10,000), oldest first. With `dry_run`, only return them."""
         now = datetime.now(UTC)
-        choice = Choice(policy, now, min(limit, MAX_DELETIONS), spared)
+        choice = Choice(policy, now, min(limit, MAX_DELETIONS), excluded_ids)
         scanned = await self._survey.count_memories(scope, selection)
         if not policy.empty and choice.limit:
             async for page in self._survey.walk_memories(scope, narrow_selection(selection, policy, now)):

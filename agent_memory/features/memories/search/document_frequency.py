@@ -63,7 +63,7 @@ class TermStatistics:
 
 
 @dataclass(slots=True)
-class _KnownTerms:
+class _CachedTerms:
     """The term counts for one clause. The counts are valid for a minute from `since` (monotonic seconds)."""
 
     since: float
@@ -85,7 +85,7 @@ class DocumentFrequencies:
         self._read = reader
         self._store = store
         self._no_wait_until = 0.0
-        self._counts_by_clause: dict[str, _KnownTerms] = {}
+        self._counts_by_clause: dict[str, _CachedTerms] = {}
         self._samples: dict[str, _Sample] = {}
 
     async def count_terms(self, clause: str, terms: Sequence[str], *, settle: bool = False) -> TermStatistics:
@@ -96,7 +96,7 @@ class DocumentFrequencies:
         """
         counted_before, now = self._counts_by_clause.get(clause), monotonic()
         if counted_before is None or counted_before.since + _TRUST_SECONDS < now or len(counted_before.terms) > _MOST_TERMS:
-            counted_before = _KnownTerms(now)
+            counted_before = _CachedTerms(now)
         sample = self._samples.get(clause)
         fresh = sample is not None and now < sample.since + _SAMPLE_TRUST_SECONDS
         statistics = await self._ask_terms(
@@ -104,7 +104,7 @@ class DocumentFrequencies:
         )
         if counted_before.terms and abs(statistics.total - counted_before.total) > max(_FEW, _MISSING_SHARE * counted_before.total):
             counted = await self._ask_terms(clause, [term for term in terms if term in counted_before.terms], settle=False)
-            counted_before = _KnownTerms(now, counted.total, dict(counted.terms))
+            counted_before = _CachedTerms(now, counted.total, dict(counted.terms))
         counted_before.total = counted_before.total or statistics.total
         counted_before.terms.update(statistics.terms)
         if len(self._counts_by_clause) >= _MOST_CLAUSES:

@@ -24,9 +24,9 @@ from agent_memory_client.models import ANSWER, AnswerExplanation, Cut, MemoryRec
 _FEW_MORE = 10
 # A prompt reads up to this many facts below the threshold in the same round trip, at 10 µs each.
 _FURTHER_FACTS = 8
-_FURTHER_SAID = 8
+_FURTHER_MESSAGES = 8
 # The index gives a message's words to its neighbors, too, so several hits belong to one message.
-_SAID_SINCE = 12
+_MOST_LATER_HITS = 12
 
 
 @dataclass(slots=True)
@@ -87,7 +87,7 @@ class PageReader:
         limit = query.request.limit
         places = max((limit + 1) // 2, limit - len(rest))
         kinds = [(facts, min(places, len(facts))), (rest, limit - min(places, len(facts)))]
-        further = [*further, *_said_further(query, ranking, scored, rest[kinds[1][1] :], without)]
+        further = [*further, *_further_messages(query, ranking, scored, rest[kinds[1][1] :], without)]
         if not facts and not further:
             return (await self.read_page(scope, query, ranking, without))[0], []
         if not facts and len(scored) >= limit and query.age is Age.BREAKS_TIES_ON_PAGE:
@@ -102,8 +102,8 @@ class PageReader:
         by_name, now = {row.name: row for row in rows}, now_of(query.request)
         chosen: list[Scored] = []
         for kind, (_, count) in zip(first, kinds, strict=True):
-            there = [each for each in kind if by_name[each[1]].fields[0] is not None]
-            chosen += newer_first(there, [by_name[name].last_said for _, name in there], now)[:count]
+            existing = [each for each in kind if by_name[each[1]].fields[0] is not None]
+            chosen += newer_first(existing, [by_name[name].last_said for _, name in existing], now)[:count]
         page = _by_score(chosen)
         further = [each for each in further if each not in page]
         return (
@@ -116,7 +116,9 @@ class PageReader:
         rows = await self._cards.load_rows([name for _, name in scored])
         return await self._with_places(scope, query, ranking, scored, rows)
 
-    async def read_said_since(self, scope: Scope, query: SearchQuery, mentions: Sequence[tuple[str, datetime]]) -> list[list[ShownMemory]]:
+    async def read_later_statements(
+        self, scope: Scope, query: SearchQuery, mentions: Sequence[tuple[str, datetime]]
+    ) -> list[list[ShownMemory]]:
         """For each (text, moment), return messages that users wrote since the moment and that contain the text's words in sequence.
 
         The result also includes messages next to such a message.
@@ -126,7 +128,7 @@ class PageReader:
             for text, since in mentions:
                 clause = filters.made_since(filters.statements(query.clause), since)
                 phrase = syntax.quoting(phrases(f'"{text}"'), (), every=True)
-                self._store.queue_words(pipe, clause, query_terms(text), _SAID_SINCE, fields=ROW_FIELDS, phrase=phrase)
+                self._store.queue_words(pipe, clause, query_terms(text), _MOST_LATER_HITS, fields=ROW_FIELDS, phrase=phrase)
 
         statements_per_mention = [self._cards.memories_of_hits(scope, parse_hits(reply)) for reply in await self._read(build)]
         for memories in statements_per_mention:
@@ -145,13 +147,13 @@ class PageReader:
         first = may_be_among(scored, page.stop)
         many = len(first) > query.request.limit + _FEW_MORE
         if many:
-            times = await self._read(lambda pipe: self._store.queue_said(pipe, [name for _, name in first]))
+            times = await self._read(lambda pipe: self._store.queue_times(pipe, [name for _, name in first]))
             first = newer_first(first, [float(last_said or created or 0) for created, last_said in times], now)[page]
         rows = await self._cards.load_rows(list(dict.fromkeys(name for _, name in (*first, *further))))
         by_name = {row.name: row for row in rows}
         if not many:
-            there = [each for each in first if by_name[each[1]].fields[0] is not None]
-            first = newer_first(there, [by_name[name].last_said for _, name in there], now)[page]
+            existing = [each for each in first if by_name[each[1]].fields[0] is not None]
+            first = newer_first(existing, [by_name[name].last_said for _, name in existing], now)[page]
         further = [each for each in further if each not in first]
         return (
             await self._with_places(scope, query, ranking, first, [by_name[name] for _, name in first]),
@@ -184,7 +186,7 @@ def _by_score(scored: Sequence[Scored]) -> list[Scored]:
     return sorted(scored, key=lambda each: -each[0])
 
 
-def _said_further(
+def _further_messages(
     query: SearchQuery, ranking: Ranking, scored: Sequence[Scored], beyond: Sequence[Scored], without: Collection[str]
 ) -> Sequence[Scored]:
     """Return the messages after a prompt's page: those beyond the limit, then the nearest ones below the threshold.
@@ -199,7 +201,7 @@ def _said_further(
         return []
     below = [each for each in ranking.below_threshold if each[1] not in ranking.facts and each[1] not in without]
     most = left if left > 0 else max(SearchSettings.prompt_memories - query.request.limit, 0)
-    return [*beyond, *below][: min(most, _FURTHER_SAID)]
+    return [*beyond, *below][: min(most, _FURTHER_MESSAGES)]
 
 
 def page_of(query: SearchQuery) -> slice:

@@ -24,7 +24,7 @@ from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.foundation.storage.search import filters, syntax
 from agent_memory.foundation.text import terms as analysis
 from agent_memory.foundation.text.cleaning.control_characters import plain_text
-from agent_memory.foundation.text.dates.asked_time import Span, asked_time, beside
+from agent_memory.foundation.text.dates.question_time import Span, beside, question_time
 from agent_memory.foundation.text.languages.speakers import without_names
 from agent_memory.foundation.text.passages.splitting import ending
 from agent_memory.foundation.text.stemming.foreign import is_in_other_script
@@ -288,7 +288,7 @@ def span_of(request: SearchRequest, text: str) -> Span | None:
         zone = zone_of(request.timezone)
     except ValueError as error:
         raise BadInput(str(error), field="timezone") from error
-    return asked_time(text, request.reference_time or datetime.now(UTC), zone)
+    return question_time(text, request.reference_time or datetime.now(UTC), zone)
 
 
 # Words that do not name a subject in a question about a time.

@@ -16,7 +16,7 @@ from agent_memory.features.memories.search.relevance.estimate import Background,
 from agent_memory.features.memories.store import Hits
 from agent_memory.foundation.llm.profiles import UNKNOWN
 from agent_memory.foundation.storage.search.filters import FILTERS
-from agent_memory.foundation.text.languages.speakers import is_said_by, terms_of_speakers
+from agent_memory.foundation.text.languages.speakers import is_by_speaker, terms_of_speakers
 from agent_memory_client.models import Condition, HitExplanation, SearchModeEnum, SearchRequest
 
 # The default weight of meaning; words get the rest.
@@ -271,8 +271,8 @@ def _rank_both(query: SearchQuery, candidates: Candidates, min_similarity: float
     time_bonus = 1.0 if _asks_for_events(query) else TIME_BONUS
     if in_time:
         fused = with_bonus(fused, in_time, time_bonus)
-    if said := _said_by_named_speakers(query, candidates):
-        fused = with_bonus(fused, said, SPEAKER_BONUS)
+    if speaker_matches := _memories_by_named_speakers(query, candidates):
+        fused = with_bonus(fused, speaker_matches, SPEAKER_BONUS)
     near_all, listed = ({}, {}) if unknown else (near, nearest)
     relevance = RelevanceEstimate(listed, words, background, facts=near_all, in_time=in_time, time_bonus=time_bonus)
     below_threshold: list[Scored] = []
@@ -299,7 +299,7 @@ def _far(query: SearchQuery, near: Mapping[str, float]) -> float:
     return max(median([*nearest, *[0.0] * (_FIRST_DEPTH - len(nearest))]), 0.0)
 
 
-def _said_by_named_speakers(query: SearchQuery, candidates: Candidates) -> Collection[str]:
+def _memories_by_named_speakers(query: SearchQuery, candidates: Candidates) -> Collection[str]:
     """Among the memories found by words, return those by speakers whom the query names."""
     speakers = frozenset[bytes]() if query.meaning is None else terms_of_speakers(query.meaning.omitted_names)
     hits = candidates.get(CandidateList.BEST_BY_WORDS)
@@ -307,7 +307,7 @@ def _said_by_named_speakers(query: SearchQuery, candidates: Candidates) -> Colle
         return ()
     # Hits beyond a first page's depth get no bonus: later pages must not contain memories that belong on earlier ones.
     first = zip(hits.names, hits.texts(TERMS_FIELD, _FIRST_DEPTH), strict=False)
-    return {name for name, terms in first if is_said_by(terms, speakers)}
+    return {name for name, terms in first if is_by_speaker(terms, speakers)}
 
 
 def _capped(scores: Mapping[str, float], least: float) -> tuple[Mapping[str, float], float]:

@@ -80,9 +80,9 @@ def may_be_among(scored: Sequence[tuple[float, Item]], count: int) -> Sequence[t
     return scored[:end]
 
 
-def newer_first(scored: Sequence[tuple[float, Item]], said_times: Iterable[float], now: float) -> list[tuple[float, Item]]:
+def newer_first(scored: Sequence[tuple[float, Item]], stated_times: Iterable[float], now: float) -> list[tuple[float, Item]]:
     """Break ties by the time when memories were last stated (epoch seconds), newest first. Scores do not change."""
-    return weigh_age(scored, [score for score, _ in scored], novelties([now - moment for moment in said_times], TIEBREAK), TIEBREAK)
+    return weigh_age(scored, [score for score, _ in scored], novelties([now - moment for moment in stated_times], TIEBREAK), TIEBREAK)
 
 
 def weigh_age(

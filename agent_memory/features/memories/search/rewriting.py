@@ -21,7 +21,7 @@ _ANSWER_TOKENS = 200
 # A query that is several pages long is a text to compare, not a question.
 _LONGEST = 4000
 # The number of cached rewrites. Later pages in the same search use them.
-_KNOWN = 1000
+_MOST_CACHED = 1000
 
 _TASK = """You prepare questions for a search by meaning in the long-term memory of an assistant: short notes and messages about its users.
 
@@ -82,7 +82,7 @@ class QueryRewriter:
         words = " ".join(answer.query.split())
         if len(words) < self._settings.optimize_least or not any(c.isalnum() for c in words):
             return text, "optimize_query: the language model's answer is too short; searched for the query as it is"
-        if len(self._rewritten_queries) >= _KNOWN:
+        if len(self._rewritten_queries) >= _MOST_CACHED:
             self._rewritten_queries.clear()
         self._rewritten_queries[text] = words
         return words, None

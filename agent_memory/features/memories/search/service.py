@@ -123,11 +123,11 @@ class SearchService:
     async def _order_by_age(self, query: SearchQuery, candidates: Candidates, ranking: Ranking) -> Ranking:
         weights, now = query.weights, now_of(query.request)
         names = [name for _, name in ranking.scored]
-        said_times = times_of(candidates, b"c") | times_of(candidates, b"ls")
-        ages = [now - said_times.get(name, 0.0) for name in names]
+        stated_times = times_of(candidates, b"c") | times_of(candidates, b"ls")
+        ages = [now - stated_times.get(name, 0.0) for name in names]
         if weights.freshness:
             accessed, read = times_of(candidates, b"la"), await self._store.last_readings(names)
-            last = [max(accessed.get(name, 0.0) or said_times.get(name, 0.0), read.get(name, 0.0)) for name in names]
+            last = [max(accessed.get(name, 0.0) or stated_times.get(name, 0.0), read.get(name, 0.0)) for name in names]
             recencies = [recency(now - moment, age, weights) for moment, age in zip(last, ages, strict=True)]
         else:
             recencies = novelties(ages, weights)

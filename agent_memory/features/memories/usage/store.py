@@ -67,17 +67,17 @@ class UsageStore:
             mids = sorted(mid.decode() for mid in members)
             usage, unfolded = self._keys.usage, self._keys.usage_unfolded
             written += int(await self._fold(usage=usage, unfolded=unfolded, root=self._keys.root, mids=mids))
-        await self._forget_gone()
+        await self._delete_stale_usage()
         return written
 
-    async def _forget_gone(self) -> None:
+    async def _delete_stale_usage(self) -> None:
         """Scan the next part of the usage hash, and delete the usage of memories that no longer exist."""
         for _ in range(_SCAN_STEPS):
             cursor = self._cursor
             self._cursor, usage = (await read(self._client, lambda pipe, c=cursor: pipe.hscan(self._keys.usage, c, count=_SCAN_STEP)))[0]
             mids = [mid.decode() for mid in usage]
-            there = await read(self._client, lambda pipe, m=mids: [pipe.exists(self._keys.memory(mid)) for mid in m]) if mids else []
-            deleted_mids = [mid for mid, exists in zip(mids, there, strict=True) if not exists]
+            exists_flags = await read(self._client, lambda pipe, m=mids: [pipe.exists(self._keys.memory(mid)) for mid in m]) if mids else []
+            deleted_mids = [mid for mid, exists in zip(mids, exists_flags, strict=True) if not exists]
             if deleted_mids:
                 await write(self._client, lambda pipe, m=deleted_mids: pipe.hdel(self._keys.usage, *m))
             if self._cursor == 0:

@@ -17,7 +17,7 @@ _SHARED_PREFIX, _PREFIX_SHARE = 5, 0.7
 # A word's prefixes take memory quadratic in its length, so longer words have no other forms.
 _MOST_WORD = 64
 # Sentences are compared with many subjects, so many are cached. A whole text takes up to 100 KB, so few texts are.
-_SENTENCE_CHARS, _KNOWN_SENTENCES, _KNOWN_TEXTS = 500, 8192, 32
+_SENTENCE_CHARS, _MOST_CACHED_SENTENCES, _MOST_CACHED_TEXTS = 500, 8192, 32
 
 
 def _content(text: str) -> tuple[str, ...]:
@@ -57,8 +57,8 @@ def _read(text: str) -> tuple[tuple[str, ...], frozenset[str]]:
     return content_terms, frozenset().union(signs, *map(forms, set(content_terms)))
 
 
-_read_sentence = lru_cache(maxsize=_KNOWN_SENTENCES)(_read)
-_read_text = lru_cache(maxsize=_KNOWN_TEXTS)(_read)
+_read_sentence = lru_cache(maxsize=_MOST_CACHED_SENTENCES)(_read)
+_read_text = lru_cache(maxsize=_MOST_CACHED_TEXTS)(_read)
 
 
 def _reading(text: str) -> tuple[tuple[str, ...], frozenset[str]]:

@@ -80,7 +80,7 @@ def requested(text: str) -> Subject:
     return subject_of(text) if request is None else subject_of(request.subject, about=request.about)
 
 
-def asked_to_forget(message: MemoryMessage) -> Subject | None:
+def subject_to_forget(message: MemoryMessage) -> Subject | None:
     """Return the subject that a message asks to forget, or None. Only users' messages count."""
     request = memory_request(message.content) if message.role == "user" else None
     return subject_of(request.subject, about=request.about) if request is not None and request.kind == "forget" else None

@@ -14,7 +14,7 @@ from typing import Any
 from agent_memory.features.memories.records import StoredMemory, evidence_of
 from agent_memory.features.memories.upkeep.scan import Selection
 from agent_memory.features.privacy.forget.content_words import content, coverage, shared
-from agent_memory.features.privacy.forget.matching import Subject, asked_to_forget, sentences, states
+from agent_memory.features.privacy.forget.matching import Subject, sentences, states, subject_to_forget
 from agent_memory.features.privacy.forget.sessions import JournalCopy, SessionCopy
 from agent_memory.features.privacy.lineage import LineageMemory
 from agent_memory.foundation.core.feature import Group
@@ -35,7 +35,9 @@ class Chosen:
 
 
 @dataclass(slots=True)
-class Whose:
+class TargetOwner:
+    """The owner whose memories a request covers, or one session of the owner. None covers all values."""
+
     namespace: str | None
     user_id: str | None
     session_id: str | None = None
@@ -52,7 +54,7 @@ class Targets:
     `possible` contains uncertain matches, which are shown but not deleted.
     """
 
-    whose: Whose
+    owner: TargetOwner
     subject: Subject | None = None
     """The subject to forget if the request describes it in words, or None if the request contains ids."""
     facts: list[Chosen] = field(default_factory=list[Chosen])
@@ -176,7 +178,7 @@ class Planner:
 
     def states(self, text: str) -> bool:
         """True if a text states the subject, or contains all content words of a deleted fact."""
-        subject, owner = self._targets.subject, self._targets.whose.user_id
+        subject, owner = self._targets.subject, self._targets.owner.user_id
         return any(coverage(terms, text) == 1.0 for terms in self._facts) or (
             subject is not None and any(states(subject, part, owner=owner) for part in sentences(text))
         )
@@ -213,7 +215,7 @@ class Planner:
     def _own(self, copy: SessionCopy) -> dict[str, Any]:
         """Return the arguments that remove memories from a session and its journal."""
         ids = {version.record.id for memory in self.plan.removed_memories.values() for version in memory.versions}
-        subject, owner = self._targets.subject, self._targets.whose.user_id
+        subject, owner = self._targets.subject, self._targets.owner.user_id
 
         def goes(record: Mapping[str, Any]) -> bool:
             text, slot = str(record["text"]), record.get("slot")
@@ -249,5 +251,5 @@ class Planner:
 
 def _journal(journal: JournalCopy, removed_messages: Collection[str]) -> dict[str, Any]:
     entries = [each for each in journal.entries if each.stored.message.id in removed_messages]
-    requests = {each.number: True for each in entries if asked_to_forget(each.stored.message) is not None}
+    requests = {each.number: True for each in entries if subject_to_forget(each.stored.message) is not None}
     return {"name": journal.name, "epoch": journal.epoch, "entries": {each.number: each.emptied() for each in entries}, "asked": requests}

@@ -10,7 +10,7 @@ from agent_memory.features.memories.changes.store import CONVERSATION, ChangeSto
 from agent_memory.features.memories.commit import ChangeKind, ChangeOrigin, change_fields
 from agent_memory.features.memories.records import StoredMemory, message_memory_id
 from agent_memory.features.memories.steps import MemoryScripts
-from agent_memory.features.privacy.forget.matching import Subject, asked_to_forget
+from agent_memory.features.privacy.forget.matching import Subject, subject_to_forget
 from agent_memory.features.privacy.forget.service import ForgetService
 from agent_memory.foundation.core.errors import Conflict
 from agent_memory.foundation.core.scope import Scope, SessionRef
@@ -31,17 +31,17 @@ class ForgetRequests:
     async def answer(self, scope: Scope, ref: SessionRef, messages: Sequence[MemoryMessage]) -> None:
         """Propose or carry out the requests to forget in these messages, depending on the policy. Idempotent."""
         for message in messages if self._policy != "off" else ():
-            subject = asked_to_forget(message)
+            subject = subject_to_forget(message)
             # Another person or a tool may have written a message with a name, so a human decides.
             of_user = message.own_fields.get("name") in (None, ref.user_id)
             if subject is not None and (self._policy == "propose" or not of_user):
                 await self.propose(scope, ref, message.id, subject)
             elif subject is not None:
-                await self._forget.forget_said(scope, ref, message.id, subject)
+                await self._forget.forget_by_message(scope, ref, message.id, subject)
 
     async def propose(self, scope: Scope, ref: SessionRef, message_id: str, subject: Subject) -> None:
         name = message_memory_id(ref, message_id)
-        memories, messages = await self._forget.propose_said(scope, ref, message_id, subject)
+        memories, messages = await self._forget.propose_by_message(scope, ref, message_id, subject)
         if not memories or (await self._changes.load_changes(scope, [name]))[0] is not None:
             return
         fields = change_fields(scope.tenant, memories[0].record, ChangeKind.FORGET, _ORIGIN, name, "proposed")

@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from ulid import ULID
 
 from agent_memory.features.memories.changes.store import ChangeStore
-from agent_memory.features.memories.records import StoredMemory, message_memory_id, said_by_person, source_of
+from agent_memory.features.memories.records import StoredMemory, is_from_person, message_memory_id, source_of
 from agent_memory.features.memories.upkeep.followers import MemoryFollowers
 from agent_memory.features.privacy.forget.candidates import CandidateFinder, facts_of
 from agent_memory.features.privacy.forget.content_words import content, coverage
 from agent_memory.features.privacy.forget.matching import (
     Subject,
-    asked_to_forget,
     guesses,
     name_different_things,
     repetitions,
@@ -26,9 +25,10 @@ from agent_memory.features.privacy.forget.matching import (
     sentences,
     states,
     subject_of,
+    subject_to_forget,
     values_of,
 )
-from agent_memory.features.privacy.forget.plan import Chosen, Cited, Plan, Planner, Targets, Whose, evidence_messages
+from agent_memory.features.privacy.forget.plan import Chosen, Cited, Plan, Planner, TargetOwner, Targets, evidence_messages
 from agent_memory.features.privacy.forget.sessions import SessionCopy, SessionReader
 from agent_memory.features.privacy.forget.store import ForgetStore, ForgottenData
 from agent_memory.features.privacy.lineage import LineageMemory, LineageStore
@@ -80,10 +80,10 @@ class ForgetService:
         Raises BadInput or Forbidden if the owner is not clear, and Conflict if the memories keep changing.
         """
         writing(scope)
-        whose = _whose(scope, request.namespace, request.user_id, request.session_id, by_text=request.text is not None)
+        owner = _target_owner(scope, request.namespace, request.user_id, request.session_id, by_text=request.text is not None)
 
         async def mean() -> Targets:
-            return await (self._by_text(scope, request, whose) if request.ids is None else self._by_ids(scope, request.ids, whose))
+            return await (self._by_text(scope, request, owner) if request.ids is None else self._by_ids(scope, request.ids, owner))
 
         return await self._carry_out(scope, mean, dry_run=request.dry_run)
 
@@ -97,16 +97,16 @@ class ForgetService:
         writing(scope)
 
         async def mean() -> Targets:
-            targets = await self._by_ids(scope, ids, _whose(scope))
+            targets = await self._by_ids(scope, ids, _target_owner(scope))
             memories = [*(chosen.memory for chosen in targets.facts), *targets.turns.values()]
             if not only_if([memory.now for memory in memories if memory.now is not None]):
-                return Targets(targets.whose)
+                return Targets(targets.owner)
             targets.messages |= dict.fromkeys(messages, _CHOSEN)
             return targets
 
         return await self._carry_out(scope, mean)
 
-    async def forget_said(self, scope: Scope, ref: SessionRef, message_id: str, subject: Subject) -> ForgetMemoryResponse | None:
+    async def forget_by_message(self, scope: Scope, ref: SessionRef, message_id: str, subject: Subject) -> ForgetMemoryResponse | None:
         """Delete what a user asked to forget in the message `message_id`, together with this message.
 
         If no match is certain, delete nothing and return None.
@@ -114,7 +114,7 @@ class ForgetService:
         answer = await self._carry_out(scope, lambda: self._targets_of_request(scope, ref, message_id, subject))
         return answer if answer.forgotten else None
 
-    async def propose_said(
+    async def propose_by_message(
         self, scope: Scope, ref: SessionRef, message_id: str, subject: Subject
     ) -> tuple[list[StoredMemory], list[Cited]]:
         """Return the memories and messages that a request in a session would delete.
@@ -163,7 +163,7 @@ class ForgetService:
                 matches = [match.model_copy(update={"clear": False}) for match in matches]
             if dry_run or ambiguous or plan.empty:
                 return ForgetMemoryResponse(matches=matches, ambiguous=ambiguous, dry_run=dry_run)
-            name, owner = str(ULID()), (_namespace_of(targets.whose, plan), targets.whose.user_id)
+            name, owner = str(ULID()), (_namespace_of(targets.owner, plan), targets.owner.user_id)
             await self._purge(scope, plan)
             until = await self.store.take(scope, owner, name, plan, planner.clean_piece, await self._proposals(scope, targets, planner))
             if until is False:
@@ -171,7 +171,7 @@ class ForgetService:
             await self._purge(scope, plan)
             await self.followers.follow(list(dict.fromkeys([*plan.removed_memories, *(chosen.memory.mid for chosen in plan.dropped)])))
             moment = None if until is None or until is True else until
-            await self.changes.record_forgetting(scope, _owner_of(targets.whose, plan), name, plan.counts, moment)
+            await self.changes.record_forgetting(scope, _owner_of(targets.owner, plan), name, plan.counts, moment)
             return ForgetMemoryResponse(matches=matches, forgotten=dict(plan.counts), receipt_id=name, undo_until=moment)
         raise Conflict("the memories to forget changed during the request: try again")
 
@@ -190,37 +190,37 @@ class ForgetService:
             if isinstance(purger, ForgetPurger):
                 await purger.follow_forgetting(scope, groups)
 
-    async def _by_text(self, scope: Scope, request: ForgetMemoryRequest, whose: Whose) -> Targets:
+    async def _by_text(self, scope: Scope, request: ForgetMemoryRequest, owner: TargetOwner) -> Targets:
         assert request.text is not None
-        assert whose.user_id is not None
+        assert owner.user_id is not None
         subject = requested(request.text)
-        sessions = await self.reader.of_user(scope, whose.namespace, whose.user_id, whose.session_id)
+        sessions = await self.reader.of_user(scope, owner.namespace, owner.user_id, owner.session_id)
         if subject.deictic:
-            own_sessions = [copy for copy in sessions if whose.session_id is not None and copy.ref.session_id == whose.session_id]
+            own_sessions = [copy for copy in sessions if owner.session_id is not None and copy.ref.session_id == owner.session_id]
             last = await asyncio.to_thread(_last_statement, own_sessions)
             if last is None:
                 raise BadInput("does not say what to forget: name it, or send the session_id of the conversation", field="text")
             subject = last
-        return await self._mean(scope, whose, subject, sessions)
+        return await self._mean(scope, owner, subject, sessions)
 
     async def _targets_of_request(
         self, scope: Scope, ref: SessionRef, message_id: str, subject: Subject, *, guess: bool = False
     ) -> Targets:
-        whose = Whose(ref.namespace, ref.user_id)
+        owner = TargetOwner(ref.namespace, ref.user_id)
         sessions = [] if ref.user_id is None else await self.reader.of_user(scope, ref.namespace, ref.user_id, None)
         stated_subject: Subject | None = subject
         if subject.deictic:
             stated_subject = await asyncio.to_thread(_last_statement, [copy for copy in sessions if copy.ref == ref], message_id)
         if stated_subject is None or ref.user_id is None:
-            return Targets(whose)
-        targets = await self._mean(scope, whose, stated_subject, sessions, request=(ref, message_id), guess=guess)
+            return Targets(owner)
+        targets = await self._mean(scope, owner, stated_subject, sessions, request=(ref, message_id), guess=guess)
         targets.possible.clear()
         return targets
 
     async def _mean(
         self,
         scope: Scope,
-        whose: Whose,
+        owner: TargetOwner,
         subject: Subject,
         sessions: list[SessionCopy],
         *,
@@ -232,15 +232,15 @@ class ForgetService:
         If nothing states the subject, include the most likely match if `guess` is true. Otherwise, only list the likely
         matches.
         """
-        memories, near = await self.finder.find(scope, whose.selection, subject.text)
-        targets = Targets(whose, subject, sessions=sessions, requests=[] if request is None else [request])
+        memories, near = await self.finder.find(scope, owner.selection, subject.text)
+        targets = Targets(owner, subject, sessions=sessions, requests=[] if request is None else [request])
         memories = [memory for memory in memories if request is None or request not in evidence_messages(memory)]
         await asyncio.to_thread(_take_stated, targets, memories)
         if not targets.has_matches:
             await self._take_likely(scope, targets, memories, near, guess=guess)
         if targets.has_matches and not targets.ambiguous:
             targets.messages |= dict.fromkeys(targets.requests, "it asks to forget this")
-            more, _ = await self.finder.find(scope, whose.selection, " ".join(targets.stated))
+            more, _ = await self.finder.find(scope, owner.selection, " ".join(targets.stated))
             await asyncio.to_thread(_take_repeated, targets, more)
         return targets
 
@@ -277,17 +277,17 @@ class ForgetService:
         if not guess:
             targets.possible += [candidates[at][1].model_copy(update={"why": why}) for at, why in listed.items()]
 
-    async def _by_ids(self, scope: Scope, named: Sequence[str], whose: Whose) -> Targets:
+    async def _by_ids(self, scope: Scope, named: Sequence[str], owner: TargetOwner) -> Targets:
         ids = list(dict.fromkeys(named))
         memories = await self._resolve(scope, [self.lineage.mid(scope, memory_id) for memory_id in ids])
-        memories = [memory for memory in memories if _is_of(whose, memory.versions[-1].record)]
+        memories = [memory for memory in memories if _is_of(owner, memory.versions[-1].record)]
         users = {memory.versions[-1].record.user_id for memory in memories}
-        if whose.user_id is None and len(users) > 1:
+        if owner.user_id is None and len(users) > 1:
             raise BadInput("these memories belong to several users: send one user's id as user_id", field="user_id")
-        whose.user_id = whose.user_id or next(iter(users), None)
-        targets = Targets(whose)
-        if whose.user_id is not None:
-            targets.sessions = await self.reader.of_user(scope, whose.namespace, whose.user_id, whose.session_id)
+        owner.user_id = owner.user_id or next(iter(users), None)
+        targets = Targets(owner)
+        if owner.user_id is not None:
+            targets.sessions = await self.reader.of_user(scope, owner.namespace, owner.user_id, owner.session_id)
         for memory in memories:
             if is_turn(memory.versions[-1].record):
                 targets.add_turn(memory, _CHOSEN)
@@ -322,7 +322,7 @@ class ForgetService:
         others: list[LineageMemory] = []
         if targets.messages:
             # No index knows which facts cite a message, so all of the owner's facts are read.
-            pages = [page async for page in self.lineage.pages(scope, facts_of(targets.whose.namespace, targets.whose.user_id))]
+            pages = [page async for page in self.lineage.pages(scope, facts_of(targets.owner.namespace, targets.owner.user_id))]
             others = list({memory.mid: memory for page in pages for memory in page if memory.mid not in facts}.values())
         loaded_refs = {copy.ref for copy in targets.sessions}
         missing = [self.sessions.sid(scope, ref) for ref in {ref for ref, _ in targets.messages} if ref not in loaded_refs]
@@ -331,31 +331,31 @@ class ForgetService:
 
     async def _proposals(self, scope: Scope, targets: Targets, planner: Planner) -> list[str]:
         """Return the ids of proposed changes that would store a forgotten statement."""
-        if targets.whose.user_id is None:
+        if targets.owner.user_id is None:
             return []
-        conditions = {"st": "proposed", "u": targets.whose.user_id}
-        if targets.whose.namespace is not None:
-            conditions["ns"] = targets.whose.namespace
+        conditions = {"st": "proposed", "u": targets.owner.user_id}
+        if targets.owner.namespace is not None:
+            conditions["ns"] = targets.owner.namespace
         _, names = await self.changes.find_changes(scope, conditions, 0, _MOST_PROPOSALS)
         proposals = [(change.id, change.proposal) for change in await self.changes.load_changes(scope, names) if change and change.proposal]
         texts = [(name, str(proposal["record"]["text"])) for name, proposal in proposals if "record" in proposal]
         return await asyncio.to_thread(lambda: [each for each, text in texts if planner.states(text)])
 
 
-def _owner_of(whose: Whose, plan: Plan) -> tuple[str | None, str | None]:
+def _owner_of(owner: TargetOwner, plan: Plan) -> tuple[str | None, str | None]:
     """Return a request's namespace and user. Without a user, return the owner of all deleted memories if there is only one."""
     owners = {(record.namespace, record.user_id) for memory in plan.removed_memories.values() for record in [memory.versions[-1].record]}
-    return owners.pop() if whose.user_id is None and len(owners) == 1 else (_namespace_of(whose, plan), whose.user_id)
+    return owners.pop() if owner.user_id is None and len(owners) == 1 else (_namespace_of(owner, plan), owner.user_id)
 
 
-def _namespace_of(whose: Whose, plan: Plan) -> str | None:
+def _namespace_of(owner: TargetOwner, plan: Plan) -> str | None:
     """Return the request's namespace. If it names none, return the namespace of all touched data if there is only one."""
-    return next(iter(plan.namespaces)) if whose.namespace is None and len(plan.namespaces) == 1 else whose.namespace
+    return next(iter(plan.namespaces)) if owner.namespace is None and len(plan.namespaces) == 1 else owner.namespace
 
 
 def _take_stated(targets: Targets, memories: Sequence[LineageMemory]) -> None:
     """Add to the targets the facts and messages that state the subject. For a fact, also add the versions that state it."""
-    subject, owner = targets.subject, targets.whose.user_id
+    subject, owner = targets.subject, targets.owner.user_id
     assert subject is not None
 
     def stating(text: str, slot: str | None = None) -> list[str]:
@@ -369,7 +369,7 @@ def _take_stated(targets: Targets, memories: Sequence[LineageMemory]) -> None:
         for message in (entry.stored.message for entry in copy.entries):
             if not (stating_parts := stating(message.content)) or (copy.ref, message.id) in targets.requests:
                 continue
-            if message.role == "user" and asked_to_forget(message) is not None:
+            if message.role == "user" and subject_to_forget(message) is not None:
                 targets.requests.append((copy.ref, message.id))
                 continue
             targets.messages[copy.ref, message.id] = "it says this"
@@ -394,7 +394,7 @@ def _candidates(targets: Targets, memories: Sequence[LineageMemory]) -> list[tup
     covered: set[Cited] = set()
     for memory in memories:
         record = memory.versions[-1].record
-        if memory.now is not None and (not is_turn(record) or said_by_person(record)):
+        if memory.now is not None and (not is_turn(record) or is_from_person(record)):
             kind = "message" if is_turn(record) else "fact"
             match = ForgetMatch(kind=kind, id=record.id, text=record.text, why="", clear=False, session_id=record.session_id)
             candidates.append((memory, match))
@@ -402,7 +402,7 @@ def _candidates(targets: Targets, memories: Sequence[LineageMemory]) -> list[tup
     for copy in targets.sessions:
         for message in (entry.stored.message for entry in copy.entries):
             one, name = (copy.ref, message.id), copy.ref.session_id
-            if message.role == "user" and one not in covered and one not in targets.requests and asked_to_forget(message) is None:
+            if message.role == "user" and one not in covered and one not in targets.requests and subject_to_forget(message) is None:
                 match = ForgetMatch(kind="session_message", id=message.id, text=message.content, why="", clear=False, session_id=name)
                 candidates.append((one, match))
     return candidates
@@ -476,9 +476,9 @@ def _last_statement(sessions: Sequence[SessionCopy], before: str | None = None) 
     return None if last is None else subject_of(last)
 
 
-def _whose(
+def _target_owner(
     scope: Scope, namespace: str | None = None, user_id: str | None = None, session_id: str | None = None, *, by_text: bool = False
-) -> Whose:
+) -> TargetOwner:
     if scope.agents is not None:
         raise Forbidden("these credentials are limited to agents, and messages belong to no agent: use credentials without that limit")
     namespace, user_id = list_place_of(scope, namespace, user_id)
@@ -488,8 +488,8 @@ def _whose(
         raise BadInput("name the user: send the user's id as user_id", field="user_id")
     if namespace is None and scope.namespaces is not None and len(scope.namespaces) == 1:
         namespace = next(iter(scope.namespaces))
-    return Whose(namespace, user_id, session_id)
+    return TargetOwner(namespace, user_id, session_id)
 
 
-def _is_of(whose: Whose, record: MemoryRecord) -> bool:
-    return whose.user_id in (None, record.user_id) and whose.namespace in (None, record.namespace)
+def _is_of(owner: TargetOwner, record: MemoryRecord) -> bool:
+    return owner.user_id in (None, record.user_id) and owner.namespace in (None, record.namespace)

@@ -107,14 +107,14 @@ class SessionReader:
                 pipe.lrange(keys.messages, 0, -1)
                 pipe.hmget(keys.journal, ["tn", "sid", "ns", "us", "ep"])
                 pipe.hgetall(keys.journal_own)
-                pipe.smembers(keys.set_aside)
+                pipe.smembers(keys.dead_batches)
 
         rows = await read(self._client, build) if sids else []
         copies: list[SessionCopy] = []
         for position, sid in enumerate(sids):
             meta, entries, journal, own, batches = rows[_PER_SESSION * position : _PER_SESSION * (position + 1)]
-            whose = meta if meta[4] else journal
-            tenant, session, namespace, user = (None if value is None else value.decode() for value in whose[:4])
+            owner = meta if meta[4] else journal
+            tenant, session, namespace, user = (None if value is None else value.decode() for value in owner[:4])
             if tenant != scope.tenant or session is None or not scope.reaches(namespace, user):
                 continue
             names = [*([sid] if journal[4] else []), *(f"{sid}.{cursor.decode()}" for cursor in sorted(batches))]

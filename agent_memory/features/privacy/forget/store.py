@@ -221,7 +221,7 @@ class ForgetStore:
             data.kept_newer = int(given[1].split()[2])
             return data
         rows = [[None if value is None else value.decode() for value in row] for row in given[0]]
-        return await asyncio.to_thread(_kept, header, rows)
+        return await asyncio.to_thread(_decode_receipt, header, rows)
 
     async def _header(self, scope: Scope, name: str) -> ReceiptHeader | None:
         """Return a receipt's header, or None if the caller may not undo it."""
@@ -267,12 +267,12 @@ class ForgetStore:
         await self._changes.erase_forgettings(scope, owner.namespace, owner.user_id)
         names = await self._names(scope, owner.user_id)
         rows = await read(self._client, lambda pipe: [pipe.hget(self._keys.forgetting(name), "ns") for name in names]) if names else []
-        mine = [
+        own_receipts = [
             name
             for name, namespace in zip(names, rows, strict=True)
             if owner.namespace is None or namespace is None or namespace.decode() == owner.namespace
         ]
-        return await self._drop(scope, owner.user_id, mine)
+        return await self._drop(scope, owner.user_id, own_receipts)
 
     async def erase_session(self, scope: Scope, session: SessionRef) -> Counter[str]:
         """Delete the undo copies that contain the session's data."""
@@ -334,17 +334,17 @@ class ForgetStore:
         return +Counter(forgettings=sum(removed))
 
 
-def _kept(header: ReceiptHeader, rows: Sequence[Sequence[str | None]]) -> ForgottenData:
+def _decode_receipt(header: ReceiptHeader, rows: Sequence[Sequence[str | None]]) -> ForgottenData:
     """Decode the rows from `forget_show.lua`."""
     data = ForgottenData(header)
-    for what, value, *whose in rows:
+    for what, value, *place in rows:
         assert value is not None
         if what == "memory":
             data.memories.append(decode_memory(value.encode()))
-            if whose[0] is not None:
-                data.imports[data.memories[-1].id] = untag(whose[0])
+            if place[0] is not None:
+                data.imports[data.memories[-1].id] = untag(place[0])
             continue
-        session, namespace, user = whose
+        session, namespace, user = place
         ref = SessionRef(session or "", namespace, user)
         if what == "message":
             data.messages.append((ref, decode_entry(value.encode()).message))
@@ -352,12 +352,12 @@ def _kept(header: ReceiptHeader, rows: Sequence[Sequence[str | None]]) -> Forgot
             data.summaries.append((ref, value))
         else:
             owner = {"session_id": ref.session_id, "namespace": namespace, "user_id": user}
-            records = [json.loads(value)["record"]] if what == "waiting" else _taken(*json.loads(value))
+            records = [json.loads(value)["record"]] if what == "waiting" else _removed_memories(*json.loads(value))
             data.memories += [MemoryRecord.model_validate({**record, **owner}, context=ANSWER) for record in records]
     return data
 
 
-def _taken(before: str, after: str | Literal[False]) -> list[dict[str, Any]]:
+def _removed_memories(before: str, after: str | Literal[False]) -> list[dict[str, Any]]:
     """Return the memories that a session has lost."""
     left = {record["id"] for record in json.loads(after or "[]")}
     return [record for record in json.loads(before) if record["id"] not in left]

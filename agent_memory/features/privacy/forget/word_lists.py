@@ -12,7 +12,7 @@ mio mia miei nostro nostra meu minha meus minhas nosso nossa mijn мой моя 
 _OTHERS = "mine me we us user users mich mir wir 我 私 僕 俺"
 _YOU = "you your youre yours du dein deine tu su sus votre vos ton ta tes 你 您"
 _NOT = "no not never without don doesn didn nicht kein keine keinen keinem keiner nie nunca ni jamas sin pas plus jamais sans"
-_SAID = "id said say says told tell mention mentioned know remember bin bist es soy"
+_SPEECH_WORDS = "id said say says told tell mention mentioned know remember bin bist es soy"
 
 OWNERS = frozenset(fold(_POSSESSIVES).split())
 """First-person possessives, such as "my"."""
@@ -24,5 +24,5 @@ SECOND_PERSON = frozenset(_YOU.split())
 NEGATIONS = frozenset(_NOT.split())
 NEGATION_SIGNS = frozenset("不没沒未无無别別")
 FUNCTION_SIGNS = frozenset("我私僕俺你他她的是在了对對有和得地得們们吗嗎呢はがをにのでとも에를을는")
-FUNCTION_WORDS = STOP_WORDS.union(FIRST_PERSON, SECOND_PERSON, _SAID.split(), *map(frequent_words, ["german", "spanish", "french"]))
+FUNCTION_WORDS = STOP_WORDS.union(FIRST_PERSON, SECOND_PERSON, _SPEECH_WORDS.split(), *map(frequent_words, ["german", "spanish", "french"]))
 """Words without content, such as "the", "I" and "remember"."""

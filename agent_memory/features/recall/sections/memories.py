@@ -173,7 +173,7 @@ class MemoryReads:
         if not things:
             return page
         mention_queries = [(thing.referent.wording, thing.since) for thing in things]
-        later_statements = await self.section.pages.read_said_since(self.ask.scope, query, mention_queries)
+        later_statements = await self.section.pages.read_later_statements(self.ask.scope, query, mention_queries)
         others = [[memory for memory in memories if memory.mid not in newest] for memories in later_statements]
         return with_mentions(page, zip(things, others, strict=True))
 
@@ -265,10 +265,10 @@ def of_the_time(query: SearchQuery, page: Sequence[ShownMemory], further: Sequen
     """
     if not names_time_alone(query):
         return page
-    return [memory for memory in (*page, *further) if _happens_in(query, memory) or _said_in(query, memory)] or page
+    return [memory for memory in (*page, *further) if _happens_in(query, memory) or _stated_in(query, memory)] or page
 
 
-def _said_in(query: SearchQuery, memory: ShownMemory) -> bool:
+def _stated_in(query: SearchQuery, memory: ShownMemory) -> bool:
     """True if a memory was created or last stated during the period that the query mentions."""
     if query.span is None or query.span.is_ahead:
         return False
@@ -285,9 +285,9 @@ def _happens_in(query: SearchQuery, memory: ShownMemory) -> bool:
     # An event is stored as a time or as a day.
     if date is not None and start <= as_in_zone(date, zone) < end:
         return True
-    said_on = (memory.last_said_at or memory.created_at).astimezone(zone).date()
+    stated_on = (memory.last_said_at or memory.created_at).astimezone(zone).date()
     # If a date is ambiguous, one possible meaning within that time is enough.
-    possible = (moments(each, zone) for mention in mentions(memory.text, said_on) for each in mention.possible)
+    possible = (moments(each, zone) for mention in mentions(memory.text, stated_on) for each in mention.possible)
     return any(start < until and begin < end for begin, until in possible)
 
 

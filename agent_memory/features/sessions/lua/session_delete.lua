@@ -2,7 +2,7 @@
 -- Deletes a session and its pending work; with `only_work`, only the work. With `epoch`, does nothing if the session
 -- has another one. `user_waiting` is the set of the user's waiting sessions, or `meta` without a user. `outboxes` are
 -- due, tries, reasons and dead of each kind of session work.
--- KEYS: meta, messages, ids, doc, journal, journal_list, journal_own, set_aside, user_waiting, outboxes...
+-- KEYS: meta, messages, ids, doc, journal, journal_list, journal_own, dead_batches, user_waiting, outboxes...
 -- ARGV: sid, epoch?, only_work: flag
 -- -> 1 if it existed
 local clock = require("storage/clock")

@@ -50,13 +50,13 @@ def _note(path: Path, name: str) -> Iterator[Item]:
     prose: list[str] = []
     links: list[str] = []
     for line in body.splitlines():
-        if (found := _OBSERVATION.match(line)) and found["category"].strip().lower() not in ("x", "-"):
-            said, category = found["text"].strip(), found["category"].strip()
-            marks = [*topics, category, *_TAG.findall(said)]
-            said = f"{title}: {_TAG.sub('', said).strip()}"
-            yield Fact(f"{permalink}\n{said}", said, topics=marks, metadata=metadata | {"category": category}, **common)
-        elif found := _RELATION.match(line):
-            links.append(f"{found['kind'].strip()} {found['target'].strip()}")
+        if (match := _OBSERVATION.match(line)) and match["category"].strip().lower() not in ("x", "-"):
+            observation, category = match["text"].strip(), match["category"].strip()
+            marks = [*topics, category, *_TAG.findall(observation)]
+            fact_text = f"{title}: {_TAG.sub('', observation).strip()}"
+            yield Fact(f"{permalink}\n{fact_text}", fact_text, topics=marks, metadata=metadata | {"category": category}, **common)
+        elif match := _RELATION.match(line):
+            links.append(f"{match['kind'].strip()} {match['target'].strip()}")
         else:
             prose.append(line)
     rest = "\n".join(prose).strip()

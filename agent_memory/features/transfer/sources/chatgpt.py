@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from agent_memory.features.transfer.sources.model import Conversation, Fields, Item, LeftOut, Said, Unusable
+from agent_memory.features.transfer.sources.model import Conversation, Fields, Item, LeftOut, SourceMessage, Unusable
 from agent_memory.features.transfer.sources.reading import each, members, stream_records
 
 KEEPS_IDS = False
 _LISTS = ("conversations",)
-_SAID = {"text", "multimodal_text"}
+_TEXT_TYPES = {"text", "multimodal_text"}
 
 
 def read(path: Path, mapping: Mapping[str, str]) -> Iterator[Item]:
@@ -25,7 +25,7 @@ def read(path: Path, mapping: Mapping[str, str]) -> Iterator[Item]:
 def _conversation(fields: Fields, key: str) -> Iterator[Item]:
     name = fields.needed("conversation_id", "id")
     title = fields.text("title")
-    said: list[Said] = []
+    messages: list[SourceMessage] = []
     skipped: Counter[str] = Counter()
     for node in _branch(fields):
         try:
@@ -33,14 +33,14 @@ def _conversation(fields: Fields, key: str) -> Iterator[Item]:
         except Unusable as error:
             yield LeftOut(f"{name} message", str(error))
             continue
-        if isinstance(message, Said):
-            said.append(message)
+        if isinstance(message, SourceMessage):
+            messages.append(message)
         elif message:
             skipped[message] += 1
     for reason, count in skipped.items():
         yield from [LeftOut(name, reason)] * count
-    if said:
-        yield Conversation(name, said, created_at=fields.time("create_time"), updated_at=fields.time("update_time"), title=title)
+    if messages:
+        yield Conversation(name, messages, created_at=fields.time("create_time"), updated_at=fields.time("update_time"), title=title)
     else:
         yield LeftOut(name, "a conversation without messages")
 
@@ -77,7 +77,7 @@ def _time(node: Any) -> float:
     return float(at) if isinstance(at, int | float) else 0.0
 
 
-def _message(node: Fields) -> Said | str | None:
+def _message(node: Fields) -> SourceMessage | str | None:
     """Return the node's message, the reason for leaving it out, or None if the node has no message."""
     if node.values.get("message") is None:
         return None
@@ -86,12 +86,12 @@ def _message(node: Fields) -> Said | str | None:
     content = Fields(message.object("content"))
     hidden = Fields(message.object("metadata")).flag("is_visually_hidden_from_conversation")
     kind = content.text("content_type")
-    parts = content.list("parts") if kind in _SAID else []
+    parts = content.list("parts") if kind in _TEXT_TYPES else []
     text = "\n\n".join(part for part in parts if isinstance(part, str) and part.strip())
     if role not in ("user", "assistant") or hidden or (message.text("recipient") or "all") != "all":
-        return "a system or tool message" if text or kind not in _SAID else None
-    if kind not in _SAID:
+        return "a system or tool message" if text or kind not in _TEXT_TYPES else None
+    if kind not in _TEXT_TYPES:
         return f"{kind}, which nobody said" if kind else "a message without content"
     if not text:
         return "a picture or file without text" if parts and any(not isinstance(part, str) for part in parts) else None
-    return Said(message.text("id") or node.needed("id"), role, text, message.time("create_time"))
+    return SourceMessage(message.text("id") or node.needed("id"), role, text, message.time("create_time"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from agent_memory.features.transfer.sources.model import Conversation, Fields, Item, LeftOut, Said, Unusable
+from agent_memory.features.transfer.sources.model import Conversation, Fields, Item, LeftOut, SourceMessage, Unusable
 from agent_memory.features.transfer.sources.reading import each, members, stream_records
 
 KEEPS_IDS = False
@@ -21,7 +21,7 @@ def read(path: Path, mapping: Mapping[str, str]) -> Iterator[Item]:
 
 def _conversation(fields: Fields, key: str) -> Iterator[Item]:
     name = fields.needed("uuid", "id")
-    said: list[Said] = []
+    messages: list[SourceMessage] = []
     for message in _branch(fields):
         place = f"{name} message {message.text('uuid') or ''}"
         try:
@@ -31,12 +31,12 @@ def _conversation(fields: Fields, key: str) -> Iterator[Item]:
             elif text is None:
                 yield LeftOut(place, "has no text")
             else:
-                said.append(Said(message.needed("uuid"), _ROLES[role], text, message.time("created_at")))
+                messages.append(SourceMessage(message.needed("uuid"), _ROLES[role], text, message.time("created_at")))
         except Unusable as error:
             yield LeftOut(place, str(error))
-    if said:
+    if messages:
         at, changed = fields.time("created_at"), fields.time("updated_at")
-        yield Conversation(name, said, created_at=at, updated_at=changed, title=fields.text("name"))
+        yield Conversation(name, messages, created_at=at, updated_at=changed, title=fields.text("name"))
     else:
         yield LeftOut(name, "a conversation without messages")
 

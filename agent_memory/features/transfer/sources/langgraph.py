@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agent_memory.features.transfer.sources.model import Fact, Fields, Item, Unusable
-from agent_memory.features.transfer.sources.reading import Found, LeftOut, each, has_table, records, rows
+from agent_memory.features.transfer.sources.reading import LeftOut, SourceRecord, each, has_table, records, rows
 
 KEEPS_IDS = False
 _TEXTS = ("text", "content", "memory", "data", "value", "description", "summary")
@@ -42,11 +42,11 @@ def read(path: Path, mapping: Mapping[str, str]) -> Iterator[Item]:
     yield from each(_rows(path) if has_table(path, "store") else records(path, "items"), convert)
 
 
-def _rows(path: Path) -> Iterator[Found | LeftOut]:
+def _rows(path: Path) -> Iterator[SourceRecord | LeftOut]:
     for row in rows(path, "store", "prefix, key, value, created_at, updated_at", order="created_at, prefix, key"):
         name = f"{row['prefix']} {row['key']}"
         try:
-            yield Found(name, "", dict(row) | {"value": json.loads(row["value"])})
+            yield SourceRecord(name, "", dict(row) | {"value": json.loads(row["value"])})
         except (ValueError, TypeError, RecursionError):
             yield LeftOut(name, "its value is not JSON")
 

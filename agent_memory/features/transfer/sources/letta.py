@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from agent_memory.features.transfer.sources.model import Conversation, CoreBlock, Fields, Item, LeftOut, Said, Unusable, guarded
+from agent_memory.features.transfer.sources.model import Conversation, CoreBlock, Fields, Item, LeftOut, SourceMessage, Unusable, guarded
 from agent_memory.features.transfer.sources.reading import MAX_RECORD
 
 KEEPS_IDS = False
@@ -62,20 +62,20 @@ def _block(value: Any, agent: str) -> Iterator[Item]:
 
 
 def _messages(agent: Fields, name: str) -> Iterator[Item]:
-    said: list[Said] = []
+    messages: list[SourceMessage] = []
     for position, value in enumerate(agent.list("messages")):
         place = f"{name} message {position}"
         try:
             message = Fields.of(value, "a message")
             role, text = message.needed("role"), _own_text(message)
             if role in ("user", "assistant") and text is not None:
-                said.append(Said(message.text("id") or str(position), role, text, message.time("created_at")))
+                messages.append(SourceMessage(message.text("id") or str(position), role, text, message.time("created_at")))
             else:
                 yield LeftOut(place, "is a system or tool message, or has no text")
         except Unusable as error:
             yield LeftOut(place, str(error))
-    if said:
-        yield Conversation(f"letta-{name}", said, agent_id=name, title=name)
+    if messages:
+        yield Conversation(f"letta-{name}", messages, agent_id=name, title=name)
 
 
 def _own_text(message: Fields) -> str | None:

@@ -15,9 +15,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from agent_memory.features.memories.service import message_memory
-from agent_memory.features.privacy.forget.matching import asked_to_forget
+from agent_memory.features.privacy.forget.matching import subject_to_forget
 from agent_memory.features.transfer.import_lines import MemoryLine, SessionLine
-from agent_memory.features.transfer.sources.model import Conversation, CoreBlock, Fact, Said, Unusable
+from agent_memory.features.transfer.sources.model import Conversation, CoreBlock, Fact, SourceMessage, Unusable
 from agent_memory.features.transfer.values import cleaned_json, made_id, tags_of
 from agent_memory.foundation.core.input.validation import first_problem
 from agent_memory.foundation.core.scope import SessionRef
@@ -114,8 +114,8 @@ def conversation_lines(talk: Conversation, place: Placement, default: datetime) 
 
     For a message that cannot become a memory, yield its id and the reason instead. Long conversations are split.
     """
-    said = _dated(talk, default)
-    for number, part in enumerate(_parts(said)):
+    dated_messages = _dated(talk, default)
+    for number, part in enumerate(_parts(dated_messages)):
         session = (talk.id if number == 0 else f"{talk.id}~{number + 1}").replace("/", ":")
         ref = SessionRef(session, place.namespace, place.user_id)
         messages: list[dict[str, Any]] = []
@@ -132,13 +132,13 @@ def conversation_lines(talk: Conversation, place: Placement, default: datetime) 
                 record.pop("persisted_at", None)
                 yield _checked_line(record, chat.created_at, position + 1 - 1e6)
             # Old requests to forget something must not delete anything now.
-            waits = place.extracts and text is not None and asked_to_forget(chat) is None
+            waits = place.extracts and text is not None and subject_to_forget(chat) is None
             common = {"role": chat.role, "content": message.text, "id": message.id, "created_at": _plain(chat.created_at)}
             messages.append(common | {"extracted": not waits, "promoted": True, "waits": waits})
         yield _session_line(talk, session, place, part, messages)
 
 
-def _session_line(talk: Conversation, session: str, place: Placement, part: Sequence[Said], messages: list[Any]) -> dict[str, Any]:
+def _session_line(talk: Conversation, session: str, place: Placement, part: Sequence[SourceMessage], messages: list[Any]) -> dict[str, Any]:
     first, last = part[0].at, part[-1].at
     assert first is not None
     assert last is not None
@@ -158,23 +158,23 @@ def _session_line(talk: Conversation, session: str, place: Placement, part: Sequ
     return line
 
 
-def _dated(talk: Conversation, default: datetime) -> list[Said]:
+def _dated(talk: Conversation, default: datetime) -> list[SourceMessage]:
     """Return the messages with times and distinct ids. A message without a time gets the previous message's time."""
     at = talk.created_at or next((message.at for message in talk.messages if message.at), None) or talk.updated_at or default
-    said: list[Said] = []
+    messages: list[SourceMessage] = []
     ids: set[str] = set()
     for position, message in enumerate(talk.messages):
         at = message.at or at
         name = message.id if message.id not in ids else f"{message.id}~{position}"
         ids.add(name)
-        said.append(replace(message, at=at, id=name))
-    return said
+        messages.append(replace(message, at=at, id=name))
+    return messages
 
 
-def _parts(said: Sequence[Said]) -> Iterator[list[Said]]:
-    part: list[Said] = []
+def _parts(messages: Sequence[SourceMessage]) -> Iterator[list[SourceMessage]]:
+    part: list[SourceMessage] = []
     size = 0
-    for message in said:
+    for message in messages:
         if part and (len(part) >= _MAX_MESSAGES or size + len(message.text) > _MAX_CHARS):
             yield part
             part, size = [], 0

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from agent_memory.features.transfer.sources.model import Fact, Fields, Item, LeftOut, Unusable
-from agent_memory.features.transfer.sources.reading import Found, each, has_table, records, rows
+from agent_memory.features.transfer.sources.reading import SourceRecord, each, has_table, records, rows
 
 KEEPS_IDS = True
 _LISTS = ("results", "memories")
@@ -21,8 +21,8 @@ _OWN = {"data", "hash", "created_at", "updated_at", "user_id", "agent_id", "run_
 def read(path: Path, mapping: Mapping[str, str]) -> Iterator[Item]:
     """Yield the memories in a JSON file, a history database, or the folder of a local Qdrant or Chroma store."""
     if path.is_dir():
-        found = _chroma(path / "chroma.sqlite3") if (path / "chroma.sqlite3").is_file() else _qdrant(path)
-        yield from each(found, _fact)
+        payloads = _chroma(path / "chroma.sqlite3") if (path / "chroma.sqlite3").is_file() else _qdrant(path)
+        yield from each(payloads, _fact)
     elif has_table(path, "history"):
         yield from each(_history(path), _fact)
     else:
@@ -64,7 +64,7 @@ def _stored(memory_id: str, payload: Mapping[str, Any]) -> dict[str, Any]:
     return own | {"id": memory_id, "metadata": {name: value for name, value in payload.items() if name not in _OWN}}
 
 
-def _history(path: Path) -> Iterator[Found]:
+def _history(path: Path) -> Iterator[SourceRecord]:
     """Yield each memory's last state in a history. A history contains no user ids."""
     memories: dict[str, dict[str, Any]] = {}
     for row in rows(path, "history", "memory_id, new_memory, event, created_at, updated_at, is_deleted"):
@@ -74,10 +74,10 @@ def _history(path: Path) -> Iterator[Found]:
             memories[name] = {"id": name, "memory": row["new_memory"], "created_at": (first or row)["created_at"]}
             memories[name]["updated_at"] = row["updated_at"]
     for name, memory in memories.items():
-        yield Found(f"{path.name} {name}", "", memory)
+        yield SourceRecord(f"{path.name} {name}", "", memory)
 
 
-def _chroma(path: Path) -> Iterator[Found]:
+def _chroma(path: Path) -> Iterator[SourceRecord]:
     payloads: dict[int, dict[str, Any]] = {}
     columns = "id, key, string_value, int_value, float_value, bool_value"
     for row in rows(path, "embedding_metadata", columns):
@@ -85,10 +85,10 @@ def _chroma(path: Path) -> Iterator[Found]:
         payloads.setdefault(row["id"], {})[str(row["key"])] = next((value for value in values if value is not None), None)
     for row in rows(path, "embeddings", "id, embedding_id"):
         name = str(row["embedding_id"])
-        yield Found(f"{path.name} {name}", "", _stored(name, payloads.get(row["id"], {})))
+        yield SourceRecord(f"{path.name} {name}", "", _stored(name, payloads.get(row["id"], {})))
 
 
-def _qdrant(path: Path) -> Iterator[Found | LeftOut]:
+def _qdrant(path: Path) -> Iterator[SourceRecord | LeftOut]:
     stores = sorted(path.glob("collection/*/storage.sqlite")) or sorted(path.glob("storage.sqlite"))
     stores = [store for store in stores if not store.parent.name.endswith("_entities")]
     if not stores:
@@ -99,7 +99,7 @@ def _qdrant(path: Path) -> Iterator[Found | LeftOut]:
             try:
                 point = _PointReader(BytesIO(row["point"])).load()
                 state = cast("dict[str, Any]", point.state["__dict__"])
-                yield Found(name, "", _stored(str(state["id"]), state["payload"] or {}))
+                yield SourceRecord(name, "", _stored(str(state["id"]), state["payload"] or {}))
             except (pickle.UnpicklingError, AttributeError, KeyError, TypeError, ValueError, EOFError, IndexError, ImportError):
                 yield LeftOut(name, "is not a point of a Qdrant store")
 

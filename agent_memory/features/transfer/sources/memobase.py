@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from agent_memory.features.transfer.sources.model import Conversation, Fact, Fields, Item, LeftOut, Said
+from agent_memory.features.transfer.sources.model import Conversation, Fact, Fields, Item, LeftOut, SourceMessage
 from agent_memory.features.transfer.sources.reading import each, records
 
 KEEPS_IDS = False
@@ -41,10 +41,10 @@ def _convert(fields: Fields, key: str) -> Iterator[Item]:
 
 
 def _chat(fields: Fields, user: str | None) -> Conversation:
-    messages = fields.list("messages") or Fields(fields.object("blob_data")).list("messages")
-    said: list[Said] = []
-    for position, value in enumerate(messages):
+    entries = fields.list("messages") or Fields(fields.object("blob_data")).list("messages")
+    messages: list[SourceMessage] = []
+    for position, value in enumerate(entries):
         message = Fields.of(value, "a message")
         if text := message.text("content"):
-            said.append(Said(str(position), message.needed("role"), text, message.time("created_at")))
-    return Conversation(f"memobase-{fields.needed('id')}", said, user_id=user, created_at=fields.time("created_at"))
+            messages.append(SourceMessage(str(position), message.needed("role"), text, message.time("created_at")))
+    return Conversation(f"memobase-{fields.needed('id')}", messages, user_id=user, created_at=fields.time("created_at"))

@@ -32,7 +32,7 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class SourceMessage:
     """A message in a conversation. Without a time, it gets the previous message's time."""
 
     id: str
@@ -46,7 +46,7 @@ class Conversation:
     """A conversation from another system, oldest message first."""
 
     id: str
-    messages: list[Said]
+    messages: list[SourceMessage]
     user_id: str | None = None
     agent_id: str | None = None
     created_at: datetime | None = None

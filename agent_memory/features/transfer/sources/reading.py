@@ -28,7 +28,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SourceRecord:
     """A record in a file. `name` tells people where it is; `key` is the name of the list that contains it, if any."""
 
     name: str
@@ -53,7 +53,7 @@ class _Stream:
         return data
 
 
-def records(path: Path, *lists: str) -> Iterator[Found | LeftOut]:
+def records(path: Path, *lists: str) -> Iterator[SourceRecord | LeftOut]:
     """Yield the records in a JSON file, one at a time.
 
     The file is an array, an object with the records in its members `lists`, or one object per line. If an object has
@@ -63,7 +63,7 @@ def records(path: Path, *lists: str) -> Iterator[Found | LeftOut]:
         yield from stream_records(stream, path.name, *lists)
 
 
-def stream_records(stream: BinaryIO, name: str, *lists: str) -> Iterator[Found | LeftOut]:
+def stream_records(stream: BinaryIO, name: str, *lists: str) -> Iterator[SourceRecord | LeftOut]:
     """Yield the records in an open JSON file, as `records` does."""
     head = b""
     while not head.strip() and (more := stream.readline(_FIRST_LINE)):
@@ -80,7 +80,7 @@ def stream_records(stream: BinaryIO, name: str, *lists: str) -> Iterator[Found |
         for key, value in _elements(source, lists if first == b"{" else None):
             count += 1
             source.left = MAX_RECORD
-            yield Found(f"{name} {key or 'record'} {count}", key, value)
+            yield SourceRecord(f"{name} {key or 'record'} {count}", key, value)
     except (ijson.JSONError, UnicodeDecodeError, Unusable) as error:
         reason = str(error) if isinstance(error, Unusable) else "the file is not valid JSON from here on"
         yield LeftOut(f"{name} after record {count}", reason)
@@ -94,7 +94,7 @@ def _is_line(head: bytes) -> bool:
         return False
 
 
-def _lines(stream: BinaryIO, name: str, head: bytes, lists: tuple[str, ...]) -> Iterator[Found | LeftOut]:
+def _lines(stream: BinaryIO, name: str, head: bytes, lists: tuple[str, ...]) -> Iterator[SourceRecord | LeftOut]:
     number, line = 1, head
     while line:
         place = f"{name} line {number}"
@@ -113,9 +113,9 @@ def _lines(stream: BinaryIO, name: str, head: bytes, lists: tuple[str, ...]) -> 
                     (key, each) for key in lists if isinstance(value, dict) and isinstance(value.get(key), list) for each in value[key]
                 ]
                 for position, (key, each) in enumerate(inner, 1):
-                    yield Found(f"{place} {key} {position}", key, each)
+                    yield SourceRecord(f"{place} {key} {position}", key, each)
                 if not inner and not (isinstance(value, dict) and any(isinstance(value.get(key), list) for key in lists)):
-                    yield Found(place, "", value)
+                    yield SourceRecord(place, "", value)
         line, number = stream.readline(MAX_RECORD), number + 1
 
 
@@ -125,10 +125,10 @@ def _elements(source: _Stream, lists: tuple[str, ...] | None) -> Iterator[tuple[
         return
     prefixes = {f"{name}.item": name for name in lists}
     builder: Any = None
-    depth, key, found = 0, "", False
+    depth, key, has_list = 0, "", False
     for prefix, event, value in ijson.parse(source, use_float=True):
         if builder is None:
-            found = found or (prefix in lists and event == "start_array")
+            has_list = has_list or (prefix in lists and event == "start_array")
             if prefix not in prefixes or event.startswith("end"):
                 source.left = MAX_RECORD
                 continue
@@ -138,13 +138,13 @@ def _elements(source: _Stream, lists: tuple[str, ...] | None) -> Iterator[tuple[
         if depth == 0:
             yield key, builder.value
             builder = None
-    if not found:
+    if not has_list:
         raise Unusable(f"the file has none of the lists {', '.join(lists)}")
 
 
-def each(found: Iterator[Found | LeftOut], convert: Callable[[Fields, str], Iterator[Item]]) -> Iterator[Item]:
+def each(source_records: Iterator[SourceRecord | LeftOut], convert: Callable[[Fields, str], Iterator[Item]]) -> Iterator[Item]:
     """Convert each record with `convert(fields, key)`. Records that cannot be converted become `LeftOut`."""
-    for record in found:
+    for record in source_records:
         if isinstance(record, LeftOut):
             yield record
             continue
@@ -152,7 +152,7 @@ def each(found: Iterator[Found | LeftOut], convert: Callable[[Fields, str], Iter
         yield from guarded(record.name, _converted(record, convert))
 
 
-def _converted(record: Found, convert: Callable[[Fields, str], Iterator[Item]]) -> Iterator[Item]:
+def _converted(record: SourceRecord, convert: Callable[[Fields, str], Iterator[Item]]) -> Iterator[Item]:
     yield from convert(Fields.of(record.value), record.key)
 
 
@@ -168,19 +168,19 @@ def members(path: Path, stem: str) -> Generator[Iterator[tuple[str, BinaryIO]]]:
         return
     if path.is_dir():
         names = [each for each in sorted(path.iterdir()) if each.name.startswith(stem) and each.suffix in (".json", ".jsonl")]
-        yield _wanted(path, stem, ((each.name, each.open("rb")) for each in names), count=len(names))
+        yield _open_files(path, stem, ((each.name, each.open("rb")) for each in names), count=len(names))
         return
     try:
         with zipfile.ZipFile(path) as archive:
             infos = [info for info in archive.infolist() if Path(info.filename).name.startswith(stem) and info.filename.endswith(".json")]
             _refuse_bombs(path, infos)
             infos.sort(key=lambda info: info.filename)
-            yield _wanted(path, stem, ((info.filename, archive.open(info)) for info in infos), count=len(infos))
+            yield _open_files(path, stem, ((info.filename, archive.open(info)) for info in infos), count=len(infos))
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
         raise Unusable(f"{path.name} cannot be unpacked: {error}") from None
 
 
-def _wanted(path: Path, stem: str, opened: Iterator[tuple[str, Any]], *, count: int) -> Iterator[tuple[str, BinaryIO]]:
+def _open_files(path: Path, stem: str, opened: Iterator[tuple[str, Any]], *, count: int) -> Iterator[tuple[str, BinaryIO]]:
     if not count:
         raise Unusable(f"{path.name} contains no file {stem}.json")
     for name, stream in opened:

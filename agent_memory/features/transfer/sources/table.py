@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-from agent_memory.features.transfer.sources.model import Conversation, Fact, Fields, Item, LeftOut, Said, Unusable
-from agent_memory.features.transfer.sources.reading import Found, each, records
+from agent_memory.features.transfer.sources.model import Conversation, Fact, Fields, Item, LeftOut, SourceMessage, Unusable
+from agent_memory.features.transfer.sources.reading import SourceRecord, each, records
 from agent_memory.features.transfer.values import made_id
 
 KEEPS_IDS = False
@@ -33,7 +33,7 @@ def read(path: Path, mapping: Mapping[str, str]) -> Iterator[Item]:
         owner = row.text("user_id"), row.text("agent_id")
         name = row.text("id") or made_id(text, *owner, row.text("session_id"), row.text("created_at"))
         if (role := row.text("role")) and (session := row.text("session_id")):
-            yield Conversation(session, [Said(name, role, text, at)], *owner)
+            yield Conversation(session, [SourceMessage(name, role, text, at)], *owner)
             return
         topics = row.values.get("topics")
         rest = {column: value for column, value in fields.values.items() if column not in columns.values() and value not in (None, "")}
@@ -49,8 +49,8 @@ def read(path: Path, mapping: Mapping[str, str]) -> Iterator[Item]:
             extra={"memory_type": row.text("memory_type") or "semantic", "event_date": row.time("event_date")},
         )
 
-    found = _csv(path) if path.suffix.lower() in (".csv", ".tsv") else records(path, "items", "records", "data")
-    yield from _joined(each(found, convert))
+    rows = _csv(path) if path.suffix.lower() in (".csv", ".tsv") else records(path, "items", "records", "data")
+    yield from _joined(each(rows, convert))
 
 
 def _joined(items: Iterator[Item]) -> Iterator[Item]:
@@ -70,13 +70,13 @@ def _joined(items: Iterator[Item]) -> Iterator[Item]:
         yield last
 
 
-def _csv(path: Path) -> Iterator[Found | LeftOut]:
+def _csv(path: Path) -> Iterator[SourceRecord | LeftOut]:
     csv.field_size_limit(_MAX_CELL)
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as lines:
         reader = csv.DictReader(lines, delimiter="\t" if path.suffix.lower() == ".tsv" else ",", restkey="")
         try:
             for row in reader:
                 values = {name: value for name, value in row.items() if name}
-                yield Found(f"{path.name} line {reader.line_num}", "", values)
+                yield SourceRecord(f"{path.name} line {reader.line_num}", "", values)
         except csv.Error as error:
             yield LeftOut(f"{path.name} line {reader.line_num}", f"the rest was not read: {error}")

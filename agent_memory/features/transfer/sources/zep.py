@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from agent_memory.features.transfer.sources.model import Conversation, Fact, Fields, Item, LeftOut, Said
+from agent_memory.features.transfer.sources.model import Conversation, Fact, Fields, Item, LeftOut, SourceMessage
 from agent_memory.features.transfer.sources.reading import each, records
 
 KEEPS_IDS = False
@@ -16,7 +16,7 @@ _SPEAKERS = {"user": "user", "human": "user", "assistant": "assistant", "ai": "a
 
 def read(path: Path, mapping: Mapping[str, str]) -> Iterator[Item]:
     """Yield facts from edges, and a conversation for each thread of messages. Other episodes become facts."""
-    threads: defaultdict[tuple[str | None, str], list[Said]] = defaultdict(list)
+    threads: defaultdict[tuple[str | None, str], list[SourceMessage]] = defaultdict(list)
 
     def convert(fields: Fields, key: str) -> Iterator[Item]:
         if fields.text("fact"):
@@ -25,7 +25,9 @@ def read(path: Path, mapping: Mapping[str, str]) -> Iterator[Item]:
             owner = _owner(fields)
             role, text = _speaker(fields)
             thread = fields.text("thread_uuid", "thread_id", "session_id") or f"zep-{owner or fields.text('graph_uuid') or 'messages'}"
-            message = Said(fields.needed("uuid", "uuid_", "id"), role, text, fields.time("reference_time", "valid_at", "created_at"))
+            message = SourceMessage(
+                fields.needed("uuid", "uuid_", "id"), role, text, fields.time("reference_time", "valid_at", "created_at")
+            )
             threads[owner, thread].append(message)
         elif fields.text("content"):
             yield _episode(fields)

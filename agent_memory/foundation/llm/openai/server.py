@@ -44,7 +44,7 @@ _TOO_LONG = re.compile(
 )
 # Work waits at most this long for information about a server.
 _LOOK_SECONDS = 2.0
-_MOST_TOLD = 4_000_000  # bytes; any provider's longest list of models has about one million
+_MOST_ANSWER_BYTES = 4_000_000  # bytes; any provider's longest list of models has about one million
 
 # Common servers close idle connections after five seconds, so we close them earlier.
 _CONNECTIONS = httpx2.Limits(max_connections=1000, max_keepalive_connections=100, keepalive_expiry=4.0)
@@ -164,7 +164,7 @@ class ModelServer:
         try:
             async with asyncio.timeout(_LOOK_SECONDS):
                 answer = await self._client.get(url, cast_to=httpx2.Response)
-            return json.loads(answer.content) if len(answer.content) <= _MOST_TOLD else None
+            return json.loads(answer.content) if len(answer.content) <= _MOST_ANSWER_BYTES else None
         except Exception as error:  # noqa: BLE001 - any failure means that the server gave no information
             log.debug("model server does not describe its models", url=self.shown_url, error_type=type(error).__name__)
             return None

@@ -373,10 +373,10 @@ def made_since(clause: str, moment: datetime) -> str:
 
 def clauses(scope: Scope, request: Any, clause: str) -> tuple[str, str | None]:
     """Return the clauses that a search uses to query the memories and the history (None: do not search the history)."""
-    here, past = in_time(request.as_of, request.known_at, request.history, datetime.now(UTC))
+    current, past = in_time(request.as_of, request.known_at, request.history, datetime.now(UTC))
     if past is not None:
         past = all_of(clause, past, negated(_QUARANTINED))
     if request.quarantined:
         quarantined = all_of(where(scope, request.model_copy(update={"min_trust": None})), IN_QUARANTINE)
         past = quarantined if past is None else any_of(f"({past})", f"({quarantined})")
-    return all_of(clause, here), past
+    return all_of(clause, current), past

@@ -257,8 +257,8 @@ async def former_indexes(client: Redis, keys: Keys, schemas: Collection[IndexSch
     own = {schema.index.name for schema in schemas}
     names = [name.decode() for name in listed]
     kinds = {name.removeprefix(prefix).split(":")[0] for name in own}
-    theirs = {one: one.removeprefix(prefix).removeprefix("rebuilt:") for one in names if one.startswith(prefix)}
-    return [one for one, base in theirs.items() if prefix + base not in own and base.split(":")[0] in kinds]
+    base_names = {one: one.removeprefix(prefix).removeprefix("rebuilt:") for one in names if one.startswith(prefix)}
+    return [one for one, base in base_names.items() if prefix + base not in own and base.split(":")[0] in kinds]
 
 
 async def drop_index(client: Redis, name: str) -> None:

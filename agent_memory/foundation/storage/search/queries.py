@@ -184,7 +184,7 @@ class MemoryQueries:
         index = self._history if past else self._vectors if embedded else self._words
         _queue_made(pipe, index, _count_command(), clause)
 
-    def queue_said(self, pipe: Pipeline, mids: Sequence[str]) -> None:
+    def queue_times(self, pipe: Pipeline, mids: Sequence[str]) -> None:
         """Queue commands that read when each memory was created and last stated, in seconds since 1970. Each memory has its own reply."""
         for mid in mids:
             pipe.hmget(self._keys.memory(mid), "c", "ls")

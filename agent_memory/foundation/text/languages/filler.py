@@ -146,8 +146,8 @@ def holds_literal(text: str, literal: str) -> bool:
     A filler word must be spelled like a name: with a capital letter, but not at the beginning of a sentence.
     """
     if literal in _common_words():
-        found = re.finditer(rf"\b{re.escape(literal)}\b", text, re.IGNORECASE)
-        return any(name[0].istitle() and text[: name.start()].rstrip()[-1:] not in _BEFORE_SENTENCES for name in found)
+        matches = re.finditer(rf"\b{re.escape(literal)}\b", text, re.IGNORECASE)
+        return any(name[0].istitle() and text[: name.start()].rstrip()[-1:] not in _BEFORE_SENTENCES for name in matches)
     folded, start = _spelled(text), -1
     while (start := folded.find(literal, start + 1)) >= 0:
         end = start + len(literal)

@@ -47,8 +47,8 @@ class _Requests:
         self._announced = language.openings("announced")
         self._none = language.pattern("no request")
         self._about = language.openings("about")
-        self._told_before = language.openings("told before")
-        self._kept_words = language.words("kept")
+        self._reported_openings = language.openings("told before")
+        self._subject_words = language.words("kept")
         self._endings = language.words("endings") if language.blankless else frozenset[str]()
         self._telling_words = frozenset(language.sections.get("told with accent", ()))
         self._everything = language.anywhere("all")
@@ -74,7 +74,7 @@ class _Requests:
                 if self._no_forgetting.match(rest):
                     return None
                 if m.lastindex is None:
-                    return self._forgotten(text, text_tokens, joined, self._kept_from(text_tokens, joined, at + m.end()), polite=at > 0)
+                    return self._forgotten(text, text_tokens, joined, self._subject_start(text_tokens, joined, at + m.end()), polite=at > 0)
                 start, stop = m.span(m.lastindex)
                 inner = text_tokens[: sum(end <= at + stop for end in joined.ends)]
                 return self._forgotten(text, inner, joined, at + start, polite=True)
@@ -87,13 +87,13 @@ class _Requests:
             places.append(m.end())
         return places
 
-    def _kept_from(self, text_tokens: Sequence[Token], joined: Joined, end: int) -> int:
+    def _subject_start(self, text_tokens: Sequence[Token], joined: Joined, end: int) -> int:
         """Return the position where the subject begins.
 
         The last word of the request phrase may also be the first word of the subject.
         """
         count = sum(stop <= end for stop in joined.ends)
-        return joined.ends[count - 2] if count > 1 and text_tokens[count - 1].word in self._kept_words else end
+        return joined.ends[count - 2] if count > 1 and text_tokens[count - 1].word in self._subject_words else end
 
     def _announcement(self, text: str, text_tokens: Sequence[Token], joined: Joined, at: int) -> str | None:
         """Return the subject that follows an introductory word and a colon, or None.
@@ -109,7 +109,7 @@ class _Requests:
     def _remembered(self, text: str, text_tokens: Sequence[Token], joined: Joined, end: int, *, polite: bool) -> MemoryRequest | None:
         if text.rstrip().endswith(_MARKS) and not polite:
             return None
-        end = self._kept_from(text_tokens, joined, end)
+        end = self._subject_start(text_tokens, joined, end)
         count = sum(stop <= end for stop in joined.ends)
         subject = text[text_tokens[count].start :].strip(_EDGES) if count < len(text_tokens) else ""
         bare = subject.rstrip("?？؟ ")
@@ -153,7 +153,7 @@ class _Requests:
         if self._none.match(whole) or self._no_forgetting.match(whole) or text.rstrip().endswith(_MARKS):
             return None
         kinds: list[tuple[RequestKind, re.Pattern[str]]] = [("remember", self._remember_behind)]
-        if not self._told_before.match(whole):  # not a reported request
+        if not self._reported_openings.match(whole):  # not a reported request
             kinds.insert(0, ("forget", self._forget_behind))
         for kind, pattern in kinds:
             if (m := pattern.search(joined.text)) is None:

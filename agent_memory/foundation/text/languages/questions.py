@@ -15,7 +15,7 @@ _BEGINNING = 256
 # Longer texts are statements.
 _MOST_CHARS = 600
 _MOST_QUERY_CHARS = 200
-_MOST_ASKED_CHARS = 8_000
+_LONGEST_QUERY_CHARS = 8_000
 _SENTENCE = re.compile(r"[^.!?…。！？｡؟।\n]*(?:[.!?…。！？｡؟।\n]+|$)")
 _MARK = re.compile("[?？؟]")
 # A sentence with a full stop but no question mark is a statement.
@@ -158,7 +158,7 @@ def is_about_everything(query: str) -> bool:
     text_tokens = tokens(query)
     words = frozenset(token.word for token in text_tokens)
     # Matching phrases takes thirty times as long as checking for their words.
-    if any(form.names_what_is_known(text_tokens) for form in _everything() if not form.known_words.isdisjoint(words)):
+    if any(form.refers_to_knowledge(text_tokens) for form in _everything() if not form.known_words.isdisjoint(words)):
         return True
     if not words or not words <= _words_about_everything():
         return False
@@ -168,7 +168,7 @@ def is_about_everything(query: str) -> bool:
 def asks_for_questions(query: str) -> bool:
     """True if a query is about questions that the user asked earlier ("what did I ask you about the boat?")."""
     words, characters = _words_of_asking()
-    query_words = folded_words(query[:_MOST_ASKED_CHARS])
+    query_words = folded_words(query[:_LONGEST_QUERY_CHARS])
     return not words.isdisjoint(query_words) or (not query.isascii() and characters.search("".join(query_words)) is not None)
 
 
@@ -194,7 +194,7 @@ class _Everything:
         self._knowing = language.anywhere("known of me")
         self.known_words = language.vocabulary("known of me")
 
-    def names_what_is_known(self, text_tokens: Sequence[Token]) -> bool:
+    def refers_to_knowledge(self, text_tokens: Sequence[Token]) -> bool:
         """True if the tokens refer to knowledge about the user ("… you know about me") and no other content follows."""
         joined = self._language.join(text_tokens)
         m = self._knowing.search(joined.text)

@@ -62,7 +62,7 @@ def terms_of_speakers(names: Iterable[str]) -> frozenset[bytes]:
     return frozenset((_MARK + term).encode() for name in names for term in index_terms_of_name(name))
 
 
-def is_said_by(document: bytes, speakers: frozenset[bytes]) -> bool:
+def is_by_speaker(document: bytes, speakers: frozenset[bytes]) -> bool:
     """True if the index terms in `document` begin with one of the terms in `speakers`."""
     return not speakers.isdisjoint(document.split(b" ", _MOST_WORDS)[:_MOST_WORDS])
 

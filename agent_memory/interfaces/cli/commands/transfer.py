@@ -99,7 +99,7 @@ async def import_file(
     if not files or (origin is None and (len(files) > 1 or columns or extract or dry_run)):
         raise StartupError("name one FILE from `export`, or specify with --from whose files they are")
     if origin is not None:
-        mapping = {ours: theirs for ours, _, theirs in (column.partition("=") for column in columns or ())}
+        mapping = {field: column_name for field, _, column_name in (column.partition("=") for column in columns or ())}
         return await _move_in(api, MoveIn(origin, files, user_id, namespace, mapping, extract, source), dry_run=dry_run)
     try:
         with files[0].open("rb") as lines, progress("importing", files[0].stat().st_size) as update:

@@ -19,7 +19,7 @@ PARTS = frozenset({"contains", "icontains"})
 _BOUNDS = {"gt", "gte", "lt", "lte"}
 METADATA_OPERATORS = {"eq": "eq", "ne": "ne", "in": "any", "nin": "none", **{name: name for name in _BOUNDS}}
 METADATA_KEY = "metadata."
-_NOT_DONE_HERE = {"text", "feedback", "feedback_reason"}
+_UNSUPPORTED_FIELDS = {"text", "feedback", "feedback_reason"}
 JOINS = ("and", "or", "not")
 _NO_ANSWER = {"not": {"memory_type": {"eq": "message"}, "user_id": {"exists": True}, "metadata": {"role": {"eq": "assistant"}}}}
 
@@ -111,7 +111,7 @@ def _field(name: str, value: object) -> dict[str, Any] | None:
         return _metadata({name.removeprefix(METADATA_KEY): value})
     reader = _FIELDS.get(name)
     if reader is None:
-        if name not in _NOT_DONE_HERE:
+        if name not in _UNSUPPORTED_FIELDS:
             raise BadInput("is not a field of Mem0's filters: correct or remove it", field=f"filters.{name[:64]}")
         raise NotSupported(f"filters.{name}")
     return reader(value)

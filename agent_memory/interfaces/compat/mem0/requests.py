@@ -145,16 +145,16 @@ class AddRequest(Entities):
 
     def dropped(self) -> list[str]:
         """Return the positions and types of message parts that are not stored."""
-        return [name for name, _, kept in self._other_parts() if not kept]
+        return [name for name, _, is_stored in self._other_parts() if not is_stored]
 
     def unread(self) -> list[str]:
         """Return the positions and types of stored message parts that no model reads, because they are not pictures."""
-        return [name for name, part, kept in self._other_parts() if kept and not pictures_of([part])]
+        return [name for name, part, is_stored in self._other_parts() if is_stored and not pictures_of([part])]
 
     def _other_parts(self) -> Iterator[tuple[str, dict[str, Any], bool]]:
         for number, message in enumerate(self.messages):
-            kept = self.keeps_parts(message)
-            yield from ((f"messages.{number}: {part['type']}", part, kept) for part in message.parts if part["type"] != "text")
+            is_stored = self.keeps_parts(message)
+            yield from ((f"messages.{number}: {part['type']}", part, is_stored) for part in message.parts if part["type"] != "text")
 
     def annotations(self) -> dict[str, Any]:
         """Return additional fields for the memories. Raises BadInput for an invalid date."""

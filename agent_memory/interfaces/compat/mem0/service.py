@@ -99,8 +99,8 @@ class Mem0Service(CompatService):
         if (request.run_id or "").startswith(OWN_SESSION):
             raise BadInput(f"must not begin with {OWN_SESSION}", field="run_id")
         event = str(uuid4())
-        said = [message.content for message in conversation]
-        categories = await nearest_categories(self._runtime, said, request.custom_categories or ())
+        texts = [message.content for message in conversation]
+        categories = await nearest_categories(self._runtime, texts, request.custom_categories or ())
         body = AppendMessagesRequest.model_validate(
             {
                 "namespace": self._namespace,
@@ -199,14 +199,14 @@ class Mem0Service(CompatService):
             "expires_at": None if changes.get("expiration_date") is None else end_of_day(changes["expiration_date"]),
             "event_date": changes.get("timestamp"),
         }
-        cleared = {ours for theirs, ours in _CLEARABLE.items() if theirs in changes}
+        cleared = {field_name for mem0_name, field_name in _CLEARABLE.items() if mem0_name in changes}
         try:
             body = EditMemoryRecordRequest.model_validate(
                 {name: value for name, value in fields.items() if value is not None or name in cleared}
             )
         except ValidationError as error:
             named = error.errors()[0]["loc"][0]
-            raise bad_input(error, next((theirs for theirs, ours in _CLEARABLE.items() if ours == named), None)) from None
+            raise bad_input(error, next((mem0_name for mem0_name, field_name in _CLEARABLE.items() if field_name == named), None)) from None
         if body.metadata:
             # A memory's app, agent and run never change.
             body.metadata = {key: value for key, value in body.metadata.items() if key not in OWN_KEYS}
@@ -310,7 +310,7 @@ class Mem0Service(CompatService):
 
         The wait takes at most 10 seconds, or 2 seconds if no worker begins.
         """
-        texts = self._said_in(messages)
+        texts = self._message_texts(messages)
         if not texts:
             return []
         annotations, available = request.annotations(), request.custom_categories
@@ -341,7 +341,7 @@ class Mem0Service(CompatService):
         await operations.wait_for_marks(scope, marks, _WAIT_SECONDS, untouched=_NOBODY_WORKS_SECONDS)
         return [{"id": record.id, "memory": record.text, "event": "ADD"} for record in body.memories]
 
-    def _said_in(self, messages: Sequence[Message]) -> list[str]:
+    def _message_texts(self, messages: Sequence[Message]) -> list[str]:
         """Return the messages' texts without the context blocks of agent harnesses. Omit texts that contain only such blocks."""
         blocks = context_blocks(self._runtime.settings.longterm.context_tags)
         pairs = [(message.content, blocks.outside(message.content)) for message in messages]
@@ -365,13 +365,13 @@ class Mem0Service(CompatService):
         """
         service = self._services[SessionService]
         user, agent, run = (entities.get(name) for name in ("user_id", "agent_id", "run_id"))
-        is_meant = _session_filter(agent, run)
+        matches_filter = _session_filter(agent, run)
         # The user "*" means any user, but not memories without a user.
         owner = None if user == "*" else user
         offset = deleted = 0
         while True:
             refs = await service.list_refs(scope, self._namespace, owner, MAX_PAGE, offset)
-            matching = [ref for ref in refs if is_meant(ref.session_id) and (user != "*" or ref.user_id is not None)]
+            matching = [ref for ref in refs if matches_filter(ref.session_id) and (user != "*" or ref.user_id is not None)]
             for ref in matching:
                 # Use the store: SessionService could delete another owner's session with this id.
                 await self._services[SessionStore].delete(scope, ref)

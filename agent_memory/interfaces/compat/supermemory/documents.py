@@ -22,7 +22,7 @@ WHOLE_WINDOW = 1_000_000_000
 """A context window (tokens) so large that documents are never summarized."""
 # Longer texts, and texts with several lines, have several subjects.
 _NOTE_CHARS = 600
-_KEPT = ("tool_calls", "tool_call_id", "name")
+_MESSAGE_FIELDS = ("tool_calls", "tool_call_id", "name")
 
 
 def message_of(text: str, metadata: Mapping[str, Any], stated_at: datetime | None, name: str | None = None) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def messages_of(sent: Sequence[Mapping[str, Any]], metadata: Mapping[str, Any]) 
     messages: list[dict[str, Any]] = []
     for message in sent:
         text = _text_of(message.get("content"))
-        beside = {name: message[name] for name in _KEPT if message.get(name) not in (None, "", [])}
+        beside = {name: message[name] for name in _MESSAGE_FIELDS if message.get(name) not in (None, "", [])}
         pictures = _pictures_in(message.get("content"))
         if not (text.strip() or pictures or "tool_calls" in beside):
             continue

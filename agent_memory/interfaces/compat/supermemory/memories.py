@@ -139,7 +139,7 @@ class MemoryOperations(CompatService):
             "event_date": event[0] if event else None,
         }
         # Null clears a field if the request contains it.
-        given = {"text"} | {ours for theirs, ours in _CHANGEABLE.items() if theirs in request.model_fields_set}
+        given = {"text"} | {field_name for request_name, field_name in _CHANGEABLE.items() if request_name in request.model_fields_set}
         body = EditMemoryRecordRequest.model_validate({key: value for key, value in fields.items() if key in given})
         return await self._services[MemoryService].patch(writing(self._scope), record.id, body)
 
@@ -154,7 +154,7 @@ class MemoryOperations(CompatService):
 
     async def forget_ids(self, names: Sequence[str], user: str | None) -> list[dict[str, str]]:
         """Forget memories and their evidence, and return the deleted memories and messages."""
-        return _went(await self._forget({"ids": list(names), "user_id": user}))
+        return _deleted_memories(await self._forget({"ids": list(names), "user_id": user}))
 
     async def forget_matching(self, text: str, user: str, *, dry_run: bool) -> list[dict[str, str]]:
         """Forget the memories that a sentence describes, or only return them if `dry_run` is true.
@@ -165,7 +165,7 @@ class MemoryOperations(CompatService):
         forgotten = await self._forget({**given, "text": text})
         if forgotten.ambiguous:
             forgotten = await self._forget({**given, "text": f"everything about {text}"})
-        return [] if forgotten.ambiguous else _went(forgotten)
+        return [] if forgotten.ambiguous else _deleted_memories(forgotten)
 
     async def existing_ids(self, names: Sequence[str], user: str | None) -> set[str]:
         """Return the ids in `names` that belong to a container's memories."""
@@ -218,5 +218,5 @@ class MemoryOperations(CompatService):
         return list(texts)
 
 
-def _went(forgotten: ForgetMemoryResponse) -> list[dict[str, str]]:
+def _deleted_memories(forgotten: ForgetMemoryResponse) -> list[dict[str, str]]:
     return [{"id": match.id, "memory": match.text} for match in forgotten.matches if match.clear and match.kind in ("fact", "message")]

@@ -14,7 +14,7 @@ from agent_memory.interfaces.compat.service import MAX_PAGE
 from agent_memory_client.models import Identifier, Instant, OptionalIdentifier
 from agent_memory_client.models._types import FreeText, Text
 
-_NOT_DONE_HERE = ("filepath", "group")
+_UNSUPPORTED_FIELDS = ("filepath", "group")
 Metadata = dict[FreeText, FreeText | int | FiniteFloat | bool | list[FreeText]]
 Context = Annotated[FreeText, Field(max_length=1_500)]
 Threshold = Annotated[float, Field(ge=0, le=1)]
@@ -29,7 +29,7 @@ class Body(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _check_supported(cls, value: Any) -> Any:
-        for name in _NOT_DONE_HERE if isinstance(value, dict) else ():
+        for name in _UNSUPPORTED_FIELDS if isinstance(value, dict) else ():
             for key in (name, to_camel(name)):
                 if value.get(key) not in (None, {}, ""):
                     raise NotSupported(key)

@@ -146,13 +146,13 @@ async def _change_container(request: Request, service: FileDocuments) -> Any:
     return await service.container(tag)
 
 
-async def _read_deletion(request: Request, *known: str) -> dict[str, Any]:
+async def _read_deletion(request: Request, *allowed_names: str) -> dict[str, Any]:
     """Return the body of a delete request.
 
     Raises NotSupported for a field that has no effect, because the field could have narrowed the deletion.
     """
     body = await read_object(request)
-    refuse_unknown((name for name, value in body.items() if value not in (None, {}, "")), known, f"DELETE {request.url.path}: ")
+    refuse_unknown((name for name, value in body.items() if value not in (None, {}, "")), allowed_names, f"DELETE {request.url.path}: ")
     return body
 
 
@@ -323,9 +323,9 @@ async def _namespace_forget(request: Request, service: FileDocuments) -> Any:
     if not isinstance(ids, list) or not ids or not all(isinstance(name, str) for name in ids):
         raise BadInput("must be a list of ids", field="ids")
     existing_ids = await service.existing_ids(ids, _tag(request))
-    went = await service.forget_ids(sorted(existing_ids), _tag(request)) if existing_ids else []
+    deleted = await service.forget_ids(sorted(existing_ids), _tag(request)) if existing_ids else []
     # The evidence is deleted with a memory, but the caller did not name it.
-    matches = [match for match in went if match["id"] in existing_ids]
+    matches = [match for match in deleted if match["id"] in existing_ids]
     errors = [{"id": name, "error": "Memory not found"} for name in ids if name not in existing_ids]
     return {"count": len(matches), "matches": matches, "errors": errors}
 

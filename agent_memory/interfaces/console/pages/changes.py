@@ -40,23 +40,23 @@ Pieces = list[tuple[str, str]]
 async def show_changes(page: Page) -> Response:
     query = page.query
     tab = query.get("tab", "waiting")
-    whose = {"user_id": query.get("user"), "namespace": query.get("namespace")}
+    owner = {"user_id": query.get("user"), "namespace": query.get("namespace")}
     offset = query.number("offset", 0)
     await page.count_decisions()
     if tab == "receipts":
         await page.name_keys()
         receipts = await page.rest("GET", "/v1/operations", state="done", kind="deletion", limit=_PAGE, offset=offset)
-        return page.render("erasures/receipts.html", tab=tab, found=receipts, size=_PAGE)
+        return page.render("erasures/receipts.html", tab=tab, results=receipts, size=_PAGE)
     if tab == "waiting":
         proposals, quarantine = await asyncio.gather(
-            page.read_if_allowed("/v1/changes", state="proposed", limit=_PAGE, offset=offset, **whose),
-            page.read_if_allowed("/v1/quarantine", limit=_PAGE, **whose),
+            page.read_if_allowed("/v1/changes", state="proposed", limit=_PAGE, offset=offset, **owner),
+            page.read_if_allowed("/v1/quarantine", limit=_PAGE, **owner),
         )
     else:
         kind = query.get("kind")
         # Undoing a request to forget is not a separate change: the request's record becomes `undone`.
         choice = {"state": "undone"} if kind == "undo" else {"kind": kind}
-        proposals = await page.read_if_allowed("/v1/changes", limit=_PAGE, offset=offset, **choice, **whose)
+        proposals = await page.read_if_allowed("/v1/changes", limit=_PAGE, offset=offset, **choice, **owner)
         quarantine = {"memories": [], "total": 0}
     await page.name_keys()
     changes = proposals["changes"] if proposals else []
@@ -66,7 +66,7 @@ async def show_changes(page: Page) -> Response:
         "changes.html",
         tab=tab,
         kinds=KINDS,
-        found=proposals,
+        results=proposals,
         runs=[[shown_change(change) for change in run] for _, run in groupby(changes, itemgetter("batch_id"))],
         batches=batches,
         quarantine=quarantine,
@@ -88,9 +88,9 @@ async def _add_texts(page: Page, changes: list[dict[str, Any]]) -> None:
     """Add to proposals to forget what they would delete (`planned`), and the texts of messages that they name only by id."""
     for change in [each for each in changes if each["state"] == "proposed" and each["kind"] == "forget"]:
         named = [each for each in change["memories"] if not (each.get("before") or each.get("after"))]
-        whose: dict[str, Any] = next((each["before"] for each in change["memories"] if each.get("before")), {})
+        before: dict[str, Any] = next((each["before"] for each in change["memories"] if each.get("before")), {})
         unknown = {each["memory_id"]: each for each in named}
-        owner = {name: whose.get(name) for name in ("user_id", "namespace")}
+        owner = {name: before.get(name) for name in ("user_id", "namespace")}
         ids = [*unknown, *(each["memory_id"] for each in change["memories"] if each["memory_id"] not in unknown)]
         with suppress(RestError):
             plan = await page.rest("POST", "/v1/memory/forget", {"ids": ids[:_MOST_NAMED], "dry_run": True, **owner})
@@ -107,10 +107,12 @@ async def _add_writers(page: Page, messages: dict[str, dict[str, Any]], owner: d
     """Add the writer of each session message."""
     sessions = {each["before"]["session_id"] for each in messages.values() if each.get("before", {}).get("session_id")}
     for session in sorted(sessions)[:_MOST_SESSIONS]:
-        found = await page.read_if_allowed(f"/v1/working-memory/{session}", recent_messages_limit=_MOST_NAMED, **owner) or {"messages": []}
-        for said in found["messages"]:
-            if said["id"] in messages:
-                messages[said["id"]]["before"]["written_by"] = said.get("written_by")
+        working_memory = await page.read_if_allowed(f"/v1/working-memory/{session}", recent_messages_limit=_MOST_NAMED, **owner) or {
+            "messages": []
+        }
+        for message in working_memory["messages"]:
+            if message["id"] in messages:
+                messages[message["id"]]["before"]["written_by"] = message.get("written_by")
 
 
 async def add_forgotten(page: Page, changes: list[dict[str, Any]]) -> None:
@@ -135,12 +137,12 @@ async def show_forgotten(page: Page) -> Response:
 
 async def show_history(page: Page) -> Response:
     """Show all versions of a memory, each compared with the version before it."""
-    found = await page.rest("GET", f"/v1/long-term-memory/{page.request.path_params['memory_id']}/history")
+    history = await page.rest("GET", f"/v1/long-term-memory/{page.request.path_params['memory_id']}/history")
     await page.name_keys()
-    texts = [*(each["record"]["text"] for each in found["versions"]), ""]
-    fields = [_fields(each["diff"]) for each in found["versions"]]
-    versions = list(zip(found["versions"], map(compare, texts[1:], texts), fields, strict=False))
-    return page.render("history.html", versions=versions, changes=[shown_change(each) for each in found["changes"]])
+    texts = [*(each["record"]["text"] for each in history["versions"]), ""]
+    fields = [_fields(each["diff"]) for each in history["versions"]]
+    versions = list(zip(history["versions"], map(compare, texts[1:], texts), fields, strict=False))
+    return page.render("history.html", versions=versions, changes=[shown_change(each) for each in history["changes"]])
 
 
 def shown_change(change: dict[str, Any]) -> dict[str, Any]:
@@ -151,16 +153,16 @@ def shown_change(change: dict[str, Any]) -> dict[str, Any]:
 def _line(changed: dict[str, Any]) -> dict[str, Any]:
     before, after = changed.get("before") or {}, changed.get("after") or {}
     fields = _fields(changed.get("diff") or {}) if before and after else []
-    whose = after or before
+    record = after or before
     ends = bool(after.get("valid_to")) and not before.get("valid_to")
     return {
         "id": changed["memory_id"],
-        "user_id": whose.get("user_id"),
-        "namespace": whose.get("namespace"),
-        "session_id": whose.get("session_id"),
-        "message": (whose.get("extracted_from") or [changed["memory_id"] if whose.get("session_id") else None])[0],
-        "written_by": whose.get("written_by"),
-        "kind": changed.get("kind") or (f"kind_{whose['memory_type']}" if "memory_type" in whose else None),
+        "user_id": record.get("user_id"),
+        "namespace": record.get("namespace"),
+        "session_id": record.get("session_id"),
+        "message": (record.get("extracted_from") or [changed["memory_id"] if record.get("session_id") else None])[0],
+        "written_by": record.get("written_by"),
+        "kind": changed.get("kind") or (f"kind_{record['memory_type']}" if "memory_type" in record else None),
         "pieces": [("del", after["text"])] if ends else compare(before.get("text", ""), after.get("text", "")),
         "fields": fields,
     }

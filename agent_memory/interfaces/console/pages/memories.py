@@ -40,7 +40,7 @@ async def show_memories(page: Page) -> Response:
     return page.render(
         "memories.html",
         saved=await saved_diff(page),
-        found=results,
+        results=results,
         filters=FILTERS,
         choices=_choices(page),
         modes=MODES,
@@ -53,12 +53,12 @@ async def show_memories(page: Page) -> Response:
 def _without_same_words(memories: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Omit former versions with the same words as another version on the page, such as the one before a memory ended."""
     shown = {(each["id"], each["text"]) for each in memories if each["end"] != "retired"}
-    kept: list[dict[str, Any]] = []
+    shown_memories: list[dict[str, Any]] = []
     for each in memories:
         if each["end"] != "retired" or (each["id"], each["text"]) not in shown:
             shown.add((each["id"], each["text"]))
-            kept.append(each)
-    return kept
+            shown_memories.append(each)
+    return shown_memories
 
 
 def _choices(page: Page) -> dict[str, dict[str, str]]:

@@ -25,17 +25,17 @@ async def show_person(page: Page) -> Response:
     user, query = page.request.path_params["user_id"], page.query
     namespace = query.get("namespace")
     kind = query.get("kind", "facts")
-    whose: dict[str, Any] = {"user_id": user, "namespace": namespace}
+    owner: dict[str, Any] = {"user_id": user, "namespace": namespace}
     week_ago = datetime.now(UTC) - timedelta(days=7)
     profile, blocks, facts, learned, changes, sessions, timeline, procedures, elsewhere = await asyncio.gather(
-        page.read_if_allowed("/v1/profile", **whose),
-        page.read_if_allowed("/v1/blocks", **whose),
+        page.read_if_allowed("/v1/profile", **owner),
+        page.read_if_allowed("/v1/blocks", **owner),
         _search(page, user, namespace, _SHOWN.get(kind, _FACT_KINDS), _FACTS, query.number("offset", 0)),
         _search(page, user, namespace, _FACT_KINDS, 5, created_at={"gte": week_ago.isoformat()}),
-        page.read_if_allowed("/v1/changes", limit=_CHANGES, **whose),
-        page.rest("GET", "/v1/working-memory/", limit=20, identities=True, **whose),
-        page.read_if_allowed("/v1/timeline", limit=_EVENTS, **whose),
-        page.read_if_allowed("/v1/procedures", limit=20, **whose),
+        page.read_if_allowed("/v1/changes", limit=_CHANGES, **owner),
+        page.rest("GET", "/v1/working-memory/", limit=20, identities=True, **owner),
+        page.read_if_allowed("/v1/timeline", limit=_EVENTS, **owner),
+        page.read_if_allowed("/v1/procedures", limit=20, **owner),
         _count_elsewhere(page, user, namespace),
     )
     applied = [each for each in (changes or {"changes": []})["changes"] if each["state"] == "applied"]

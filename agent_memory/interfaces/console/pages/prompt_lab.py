@@ -58,7 +58,7 @@ async def show_prompt(page: Page) -> Response:
     query = page.query
     compares = "compare" in query
     given: dict[str, Any] = {"compares": compares, "modes": MODES, "own": OWN, "parts": PARTS, "second": _SECOND, "shared": SHARED}
-    given["one_setting"] = page.here(compare=None, **{f"{_SECOND}{name}": None for name in OWN})
+    given["one_setting"] = page.page_url(compare=None, **{f"{_SECOND}{name}": None for name in OWN})
     if "q" not in query:
         return page.render("prompt.html", settings=[], **given)
     bodies = [prompt_of(page, prefix) for prefix in (("", _SECOND) if compares else ("",))]
@@ -83,10 +83,10 @@ async def _find_ended(page: Page, search: dict[str, Any]) -> list[dict[str, Any]
 
     Omit former versions of found memories.
     """
-    found = (await page.rest("POST", "/v1/long-term-memory/search", {**search, "history": True, "limit": _MOST_SEARCHED}))["memories"]
-    note_ends(found)
-    latest = {each["id"] for each in found if each["end"] != "retired"}
-    return [each for each in found if each["end"] and (each["end"] != "retired" or each["id"] not in latest)][:_MOST_ENDED]
+    memories = (await page.rest("POST", "/v1/long-term-memory/search", {**search, "history": True, "limit": _MOST_SEARCHED}))["memories"]
+    note_ends(memories)
+    latest = {each["id"] for each in memories if each["end"] != "retired"}
+    return [each for each in memories if each["end"] and (each["end"] != "retired" or each["id"] not in latest)][:_MOST_ENDED]
 
 
 def prompt_of(page: Page, prefix: str = "") -> dict[str, Any]:
@@ -103,10 +103,10 @@ def prompt_of(page: Page, prefix: str = "") -> dict[str, Any]:
     if f"{prefix}relevance" in query:
         search["min_relevance"] = _share(query[f"{prefix}relevance"], f"{prefix}relevance")
     body: dict[str, Any] = {"query": query["q"], "long_term_search": search}
-    whose = {field: query[name] for name, field in SHARED.items() if name in query}
-    if "session_id" in whose:
-        body["session"] = whose
-    body |= {field: value for field, value in whose.items() if field != "session_id"}
+    shared_fields = {field: query[name] for name, field in SHARED.items() if name in query}
+    if "session_id" in shared_fields:
+        body["session"] = shared_fields
+    body |= {field: value for field, value in shared_fields.items() if field != "session_id"}
     if f"{prefix}tokens" in query:
         body["max_tokens"] = query.number(f"{prefix}tokens", 0)
     return body | {name: options for name, options in PARTS.items() if f"{prefix}{name}" in query}
@@ -123,7 +123,7 @@ async def _setting(page: Page, body: dict[str, Any], answer: dict[str, Any], nea
     """Return the data that the page shows about a prompt."""
     memories = {memory["id"]: memory for memory in answer["long_term_memories"] or []}
     texts = [text_of(message["content"]) for message in answer["messages"]]
-    counts = await asyncio.gather(*(page.runtime.counter.count_aside(text) for text in texts))
+    counts = await asyncio.gather(*(page.runtime.counter.count_in_thread(text) for text in texts))
     parts: list[dict[str, Any]] = [
         {"role": message["role"], "section": _section(message["role"], text), "tokens": tokens, "lines": _lines(text, memories)}
         for message, text, tokens in zip(answer["messages"], texts, counts, strict=True)
@@ -192,8 +192,8 @@ def _lines(text: str, memories: Mapping[str, Any]) -> list[tuple[str, Any]]:
     """Split a text into pieces of whole lines. A memory's line is a separate piece, paired with the memory."""
     pieces: list[tuple[str, Any]] = []
     for line in text.split("\n"):
-        found = _ID.search(line)
-        memory = memories.get(found[1]) if found else None
+        match = _ID.search(line)
+        memory = memories.get(match[1]) if match else None
         if memory is None and pieces and pieces[-1][1] is None:
             pieces[-1] = (f"{pieces[-1][0]}\n{line}", None)
         else:

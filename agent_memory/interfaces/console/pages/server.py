@@ -21,34 +21,34 @@ _LOOKS = 40
 
 
 async def show_server(page: Page) -> Response:
-    whose = {"namespace": page.query.get("namespace"), "user_id": page.query.get("user")}
+    owner = {"namespace": page.query.get("namespace"), "user_id": page.query.get("user")}
     readiness, rules, schema = await asyncio.gather(
         page.readiness(),
-        page.read_if_allowed("/v1/extraction-rules", **whose),
-        page.read_if_allowed("/v1/profile/schema", namespace=whose["namespace"]),
+        page.read_if_allowed("/v1/extraction-rules", **owner),
+        page.read_if_allowed("/v1/profile/schema", namespace=owner["namespace"]),
     )
-    return page.render("server.html", readiness=readiness, rules=rules, schema=schema, whose=whose)
+    return page.render("server.html", readiness=readiness, rules=rules, schema=schema, owner=owner)
 
 
 async def show_keys(page: Page, created: dict[str, Any] | None = None, done: str = "") -> Response:
     """List keys. If the action `done` has just created a key, show its secret once."""
-    found = await page.read_if_allowed("/v1/auth/tokens")
+    token_list = await page.read_if_allowed("/v1/auth/tokens")
     is_operator = page.principal is not None and page.principal.operator
-    keys = found and found["tokens"][::-1]
+    keys = token_list and token_list["tokens"][::-1]
     return page.render("keys.html", keys=keys, created=created, done=done, roles=list(Role), is_operator=is_operator)
 
 
 async def show_jobs(page: Page) -> Response:
     query = page.query
     state = "dead" if query.get("tab") == "dead" else None
-    readiness, found, history = await asyncio.gather(
+    readiness, results, history = await asyncio.gather(
         page.readiness(),
         page.read_if_allowed("/v1/operations", state=state, kind=query.get("kind"), limit=_PAGE, offset=query.number("offset", 0)),
         page.read_if_allowed("/v1/metrics/history", period=query.get("period")),
     )
     return page.render(
         "jobs.html",
-        found=found,
+        results=results,
         kinds=KINDS,
         size=_PAGE,
         work=readiness["checks"].get("work", {}),
@@ -69,8 +69,8 @@ async def show_job(page: Page) -> Response:
     if job is None:
         # The page that led here showed the operation, so it has ended since then.
         query = page.query
-        whose = {"user_id": query.get("user"), "namespace": query.get("namespace"), "session_id": query.get("session")}
-        job = {"id": name, "kind": name.partition("-")[0], "state": "done", **whose}
+        session = {"user_id": query.get("user"), "namespace": query.get("namespace"), "session_id": query.get("session")}
+        job = {"id": name, "kind": name.partition("-")[0], "state": "done", **session}
         if job["kind"] not in KINDS:
             raise NotFound(page.words["no_page"])
     if job["state"] in ("done", "dead") and page.query.get("done") == "replay-job":
@@ -84,5 +84,5 @@ async def _facts_of(page: Page, job: dict[str, Any]) -> list[Any]:
     if job["kind"] != "extraction" or job["state"] != "done" or not job.get("session_id"):
         return []
     filters = {name: {"eq": job[name]} for name in ("session_id", "user_id", "namespace") if job.get(name)}
-    found = await page.rest("POST", "/v1/long-term-memory/search", {**filters, "memory_type": {"ne": "message"}, "limit": _FACTS})
-    return found["memories"]
+    results = await page.rest("POST", "/v1/long-term-memory/search", {**filters, "memory_type": {"ne": "message"}, "limit": _FACTS})
+    return results["memories"]

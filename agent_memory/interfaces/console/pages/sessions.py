@@ -23,11 +23,11 @@ _PICTURE_BYTES = 16 * 1024 * 1024
 async def show_session(page: Page) -> Response:
     session_id, query = page.request.path_params["session_id"], page.query
     window = query.number("window", _WINDOW_TOKENS)
-    whose: dict[str, Any] = {"user_id": query.get("user"), "namespace": query.get("namespace")}
-    filters = {name: {"eq": value} for name, value in whose.items() if value is not None}
+    owner: dict[str, Any] = {"user_id": query.get("user"), "namespace": query.get("namespace")}
+    filters = {name: {"eq": value} for name, value in owner.items() if value is not None}
     search = {"session_id": {"eq": session_id}, "limit": _MEMORIES, **filters}
     session, results, facts = await asyncio.gather(
-        page.rest("GET", f"/v1/working-memory/{session_id}", context_window_max=window, recent_messages_limit=_MESSAGES, **whose),
+        page.rest("GET", f"/v1/working-memory/{session_id}", context_window_max=window, recent_messages_limit=_MESSAGES, **owner),
         page.rest("POST", "/v1/long-term-memory/search", search),
         page.rest("POST", "/v1/long-term-memory/search", {**search, "memory_type": {"ne": "message"}}),
     )

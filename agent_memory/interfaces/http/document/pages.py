@@ -41,13 +41,13 @@ def pages(title: str, openapi_url: str, start_page: str) -> list[Route]:
         return RedirectResponse(_root(request) + start_page, 303, headers={"Vary": "Accept"})
 
     async def docs(request: Request) -> HTMLResponse:
-        here = _root(request)
+        root = _root(request)
         page = get_swagger_ui_html(
-            openapi_url=here + openapi_url,
+            openapi_url=root + openapi_url,
             title=title,
-            swagger_js_url=f"{here}/docs/{_SCRIPT}",
-            swagger_css_url=f"{here}/docs/{_STYLE}",
-            swagger_favicon_url=f"{here}/docs/{_ICON}",
+            swagger_js_url=f"{root}/docs/{_SCRIPT}",
+            swagger_css_url=f"{root}/docs/{_STYLE}",
+            swagger_favicon_url=f"{root}/docs/{_ICON}",
             # Otherwise Swagger UI sends the document to an external validator.
             swagger_ui_parameters={"validatorUrl": None},
         )

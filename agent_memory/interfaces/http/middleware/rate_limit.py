@@ -23,7 +23,7 @@ _COUNTED = "agent_memory.counted"
 _UNCOUNTED_PATHS = frozenset({"/v1/health", "/v1/ready", "/metrics", *pages.PATHS})
 # Delay refusals to a persistent sender. Otherwise one connection can ask thousands of times a second.
 _HOLD_SECONDS = 0.05
-_MOST_HELD = 256
+_MOST_DELAYED = 256
 
 
 class RateLimitMiddleware:
@@ -50,7 +50,7 @@ class RateLimitMiddleware:
         self._anonymous = None if required else EVERYBODY
         self._most_waiting = most_waiting
         self._pause = pause
-        self._held_count = 0
+        self._delayed_count = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         caller: Principal | None = scope.get(PRINCIPAL, self._anonymous)
@@ -62,7 +62,7 @@ class RateLimitMiddleware:
         try:
             await limit.admit(caller.tenant, cost or 1)
         except AgentMemoryError as error:
-            if self._held_count < _MOST_HELD and limit.is_hammered(caller.tenant):
+            if self._delayed_count < _MOST_DELAYED and limit.is_hammered(caller.tenant):
                 await self._hold()
             await render(error)(scope, receive, send)
             return
@@ -78,8 +78,8 @@ class RateLimitMiddleware:
         return path.rstrip("/") not in _UNCOUNTED_PATHS and not is_console(path)
 
     async def _hold(self) -> None:
-        self._held_count += 1
+        self._delayed_count += 1
         try:
             await self._pause(_HOLD_SECONDS)
         finally:
-            self._held_count -= 1
+            self._delayed_count -= 1

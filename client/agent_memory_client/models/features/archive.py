@@ -84,7 +84,7 @@ class ArchivedReceipt(BaseModel):
 
 ARCHIVED_TYPES: dict[str, Any] = {"any": [MemoryTypeEnum.SEMANTIC, MemoryTypeEnum.EPISODIC, MemoryTypeEnum.PROCEDURAL]}
 """Filter for archived memories: all types except conversation messages."""
-SAID_TYPES: dict[str, Any] = {"eq": MemoryTypeEnum.MESSAGE}
+MESSAGE_TYPES: dict[str, Any] = {"eq": MemoryTypeEnum.MESSAGE}
 """Filter for conversation messages."""
 
 
@@ -99,7 +99,7 @@ def archive_of(user_id: str | None, agent_id: str | None) -> dict[str, Any]:
     return {"agent_id": {"eq": agent_id}} if agent_id else {}
 
 
-def said_to(user_id: str | None, agent_id: str | None) -> dict[str, Any]:
+def conversation_of(user_id: str | None, agent_id: str | None) -> dict[str, Any]:
     """Return the filters that select the user's conversations.
 
     For an agent without a user, select the conversations without a user.

@@ -43,7 +43,7 @@ class Conversation:
         self.answer_id = digest.hexdigest()
         said_by_model = [place for place, message in enumerate(self.messages) if message["role"] == "assistant"]
         start = max(said_by_model[-1] + 1 if said_by_model else 0, len(messages) + 1 - MAX_APPENDED_MESSAGES)  # the answer is appended, too
-        new = (_with_pictures(said, message) for said, message in zip(self.messages[start:], messages[start:], strict=True))
+        new = (_with_pictures(own_message, message) for own_message, message in zip(self.messages[start:], messages[start:], strict=True))
         self.new = [pair for pair in zip(new, self.ids[start:], strict=True) if _says_something(pair[0])]
 
     @property
@@ -72,9 +72,9 @@ def _content(message: Message) -> Any:
     return without_files(content) if isinstance(content, list) else content
 
 
-def _with_pictures(said: Message, message: Message) -> Message:
+def _with_pictures(own_message: Message, message: Message) -> Message:
     content = message.get("content")
-    return {**said, "content": with_pictures(content)} if isinstance(content, list) else said
+    return {**own_message, "content": with_pictures(content)} if isinstance(content, list) else own_message
 
 
 def _says_something(message: Message) -> bool:

@@ -53,8 +53,8 @@ def read_options(headers: Mapping[str, str], body: Mapping[str, Any]) -> CallOpt
     conversation = body.get("conversation")
     named = cast("Mapping[str, Any]", conversation).get("id") if isinstance(conversation, dict) else conversation
     for name, choices in (("user_id", (metadata.get("user_id"), body.get("user"))), ("session_id", (metadata.get("session_id"), named))):
-        if name not in values and (found := next((choice for choice in choices if isinstance(choice, str) and choice), None)):
-            values[name] = found
+        if name not in values and (first_choice := next((choice for choice in choices if isinstance(choice, str) and choice), None)):
+            values[name] = first_choice
     return CallOptions.model_validate(values)
 
 

@@ -14,15 +14,15 @@ from agent_memory_client.config import MemoryClientConfig
 from agent_memory_client.models import ClientMemoryRecord, MemoryTypeEnum, SearchModeEnum
 from agent_memory_client.models.features.archive import (
     ARCHIVED_TYPES,
+    MESSAGE_TYPES,
     PAGE,
-    SAID_TYPES,
     ArchiveInsertArguments,
     ArchiveSearchArguments,
     ConversationDateArguments,
     ConversationSearchArguments,
     archive_of,
+    conversation_of,
     in_days,
-    said_to,
 )
 from agent_memory_client.resources.memories import Memories
 from agent_memory_client.resources.model_tools import ModelTools
@@ -91,7 +91,7 @@ class ArchiveTools(ModelTools):
             filters = {"memory_type": ARCHIVED_TYPES, "created_at": in_days(tool_input.start_date, tool_input.end_date)}
             filters |= {"topics": {"any": tool_input.tags} if tool_input.tags else None, **archive_of(scope.user_id, scope.agent_id)}
             return await self._search(tool_input.query, tool_input.page, scope, filters)
-        message_filters = {"memory_type": SAID_TYPES, **said_to(scope.user_id, scope.agent_id)}
+        message_filters = {"memory_type": MESSAGE_TYPES, **conversation_of(scope.user_id, scope.agent_id)}
         if name == CONVERSATION_SEARCH:
             question = parse_arguments(ConversationSearchArguments, values)
             return await self._search(question.query, question.page, scope, message_filters)

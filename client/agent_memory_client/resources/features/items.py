@@ -27,7 +27,7 @@ from agent_memory_client.resources.base import Resource
 _PATH = "/v1/items"
 
 
-FoundItems: TypeAlias = list[ScoredItem]
+ScoredItems: TypeAlias = list[ScoredItem]
 ItemResults: TypeAlias = list[ItemResult]
 PathList: TypeAlias = list[list[str]]
 
@@ -82,7 +82,7 @@ class Items(Resource):
         refresh_ttl: bool = True,
         namespace: str | None = None,
         user_id: str | None = None,
-    ) -> FoundItems:
+    ) -> ScoredItems:
         """Return the items under a path that match a filter.
 
         With a query, return the best matches first. Otherwise, sort by path and key.

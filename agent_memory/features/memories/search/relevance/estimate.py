@@ -21,10 +21,10 @@ MIN_RELEVANCE = 0.015
 The limit is lower if the store has hardly enough memories to fill the prompt.
 """
 _LEAST_SCORE = 0.02
-# If the probability of any answer is below `_UNKNOWN`, every relevance is 0; above `_KNOWN`, it counts in full. With
-# fewer than `_MANY` memories, `_UNKNOWN` is proportionally lower: an answer stands out less, and a prompt shows fewer
+# If the probability of any answer is below `_LEAST_SHARE`, every relevance is 0; above `_FULL_SHARE`, it counts in full. With
+# fewer than `_MANY` memories, `_LEAST_SHARE` is proportionally lower: an answer stands out less, and a prompt shows fewer
 # irrelevant memories.
-_UNKNOWN, _KNOWN = 0.31, 0.33
+_LEAST_SHARE, _FULL_SHARE = 0.31, 0.33
 _MANY = 130
 # The nearest memory is compared with this many memories from the list by meaning, to measure how much it stands out.
 _LIST = 50
@@ -126,8 +126,8 @@ def probability(weights: Features, features: Features) -> float:
 
 def known_share(known_probability: float, memories: int) -> float:
     """Return the factor by which all relevances are multiplied, given the probability that an answer exists and the number of memories."""
-    least = _UNKNOWN * min(memories / _MANY, 1.0)
-    return min(max((known_probability - least) / (_KNOWN - least), 0.0), 1.0)
+    least = _LEAST_SHARE * min(memories / _MANY, 1.0)
+    return min(max((known_probability - least) / (_FULL_SHARE - least), 0.0), 1.0)
 
 
 def least_of(memories: int, places: int) -> float:

@@ -31,7 +31,7 @@ class Span:
     """True if the question asks for plans: the time has not ended yet, and the question is not in the past tense."""
 
 
-def asked_time(text: str, now: datetime, zone: tzinfo = UTC) -> Span | None:
+def question_time(text: str, now: datetime, zone: tzinfo = UTC) -> Span | None:
     """Return the time that a question asks about, or None if there is no such time or it is uncertain.
 
     Relative times count from `now` in the time zone `zone`.

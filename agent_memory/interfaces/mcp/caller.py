@@ -9,5 +9,5 @@ from starlette.requests import Request
 
 from agent_memory.foundation.core.mcp_tools import Caller
 
-Who: TypeAlias = Callable[[Request | None], Awaitable[Caller]]
+FindCaller: TypeAlias = Callable[[Request | None], Awaitable[Caller]]
 """A function that returns the caller of an HTTP request, or the stdio caller for None. Raises AgentMemoryError."""

@@ -1,7 +1,7 @@
 #!lua
 -- Sets aside a batch that extraction gave up on, from `cursor` to `cursor_end`, with up to `context` messages before it.
 -- The batch becomes a separate dead journal; the session's extraction continues after it.
--- KEYS: journal, journal_list, batch_journal, batch_list, set_aside, due, tries, reasons, dead, wake
+-- KEYS: journal, journal_list, batch_journal, batch_list, dead_batches, due, tries, reasons, dead, wake
 -- ARGV: sid, epoch, cursor, cursor_end, context: number, reason?, never_ended
 -- -> 1 if done, 0 if the session changed
 local clock = require("storage/clock")
@@ -20,7 +20,7 @@ for i, name in ipairs({'ns', 'us', 'st'}) do
 end
 local entries = redis.call('LRANGE', journal_list, first - list_start, tonumber(cursor_end) - list_start - 1)
 chunks.call('RPUSH', batch_list, entries)
-redis.call('SADD', set_aside, cursor)
+redis.call('SADD', dead_batches, cursor)
 redis.call('ZADD', dead, clock.ms, member)
 redis.call('HSET', tries, member, '0 0 d' .. string.match(redis.call('HGET', tries, sid) or '0', '^%d+'))
 redis.call('HSET', reasons, member, reason or redis.call('HGET', reasons, sid) or never_ended)

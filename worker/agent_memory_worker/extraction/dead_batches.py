@@ -11,7 +11,7 @@ from agent_memory_worker.extraction.batches import BATCH, within
 log = get_logger(__name__)
 
 
-async def set_aside_failed(runtime: Runtime, member: str) -> bool:
+async def move_failed_batch(runtime: Runtime, member: str) -> bool:
     """Set aside a batch that failed too often. An operator can replay or drop the batch.
 
     Return False if no messages are waiting, or if the batch was set aside before. In the second case, the batch becomes
@@ -24,10 +24,10 @@ async def set_aside_failed(runtime: Runtime, member: str) -> bool:
         return False
     batch = within(journal.waiting, runtime.settings.longterm.extraction_batch_tokens)
     log.error("extraction gave up", **_subject(journal), messages=len(batch), hint="see GET /v1/operations?state=dead")
-    return await runtime[SessionStore].set_aside(member, journal, len(batch))
+    return await runtime[SessionStore].move_to_dead_batch(member, journal, len(batch))
 
 
-async def set_aside_oversized(runtime: Runtime, sid: str, journal: Journal, count: int, error: ContextExceeded) -> None:
+async def move_oversized_batch(runtime: Runtime, sid: str, journal: Journal, count: int, error: ContextExceeded) -> None:
     """Set aside messages that do not fit into the model's context.
 
     Re-raise `error` if the messages are a batch that was set aside before.
@@ -35,7 +35,7 @@ async def set_aside_oversized(runtime: Runtime, sid: str, journal: Journal, coun
     if "." in sid:
         raise error
     log.error("messages exceed the model's context and were set aside", **_subject(journal), messages=count, error=error)
-    await runtime[SessionStore].set_aside(sid, journal, count, f"{type(error).__name__}: {error}")
+    await runtime[SessionStore].move_to_dead_batch(sid, journal, count, f"{type(error).__name__}: {error}")
 
 
 def _subject(journal: Journal) -> dict[str, str]:
