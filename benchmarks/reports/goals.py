@@ -55,7 +55,7 @@ def _prompt(result: dict[str, Any], rows: _Rows) -> Iterator[Verdict]:
     many = _one(rows, "prompt, new query", 32)
     if many is not None:
         share = many["embedding_calls"] / many["requests"]
-        yield Verdict("32 prompts at a time share embedding calls: at most 0.5 per prompt", f"{share:.2f}", share <= 0.5)
+        yield Verdict("embedding calls per prompt, with 32 prompts at a time: at most 0.5", f"{share:.2f}", share <= 0.5)
 
 
 def _session(result: dict[str, Any], rows: _Rows) -> Iterator[Verdict]:
@@ -107,14 +107,16 @@ def _growth(result: dict[str, Any]) -> Iterator[Verdict]:
         yield Verdict("search among 1,000,000: p95 at most 3 x that among 10,000", f"{ratio:.2f}", ratio <= 3)
 
 
-_HOW = {"cores": "each on its own core", "quota": "each limited to a quarter of a core", "cpu": "computed from their CPU per turn"}
+_HOW = {"cores": "each with a core of its own", "quota": "each with a quarter of a core", "cpu": "computed from their CPU per turn"}
 
 
 def _two(result: dict[str, Any]) -> Iterator[Verdict]:
     two = result.get("two") or {}
     if "ratio" in two:
         yield Verdict(
-            f"2 API processes, {_HOW[two['how']]}: at least 1.7 x the chat turns of one", f"{two['ratio']:.2f}", two["ratio"] >= 1.7
+            f"2 API processes: at least 1.7 x the chat turns per second of 1 ({_HOW[two['how']]})",
+            f"{two['ratio']:.2f}",
+            two["ratio"] >= 1.7,
         )
 
 
@@ -130,10 +132,10 @@ def _start(result: dict[str, Any]) -> Iterator[Verdict]:
 
 
 def markdown(result: dict[str, Any]) -> str:
-    """Return the goals as a table, after a list of the failures."""
+    """Return the goals as a table, after a list of what could not be measured."""
     rows = [[goal.criterion, goal.measured, "yes" if goal.holds else "no"] for goal in goals(result)]
     failed = "".join(
-        f"- {'failed once, then measured or listed again' if one['again'] else 'not measured'}: {one['what']}: {one['why'][-300:]}\n"
+        f"- {'once, then measured or listed again' if one['again'] else 'not measured'}: {one['what']}: {one['why'][-300:]}\n"
         for one in result.get("failures", ())
     )
-    return (f"### What failed\n\n{failed}\n" if failed else "") + "### Goals\n\n" + table(["goal", "measured", "holds"], rows) + "\n"
+    return (f"### What failed\n\n{failed}\n" if failed else "") + "### Goals\n\n" + table(["asked", "measured", "holds"], rows) + "\n"

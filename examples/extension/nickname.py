@@ -27,8 +27,8 @@ from agent_memory.foundation.storage.erasures import ErasureGuard
 from agent_memory.foundation.storage.keyspace import digest
 from agent_memory.foundation.text.prompt_marks import part_heading
 
-# A script of another package gets its keys in KEYS and its arguments in ARGV. The optional ARGV[3] is a fence: the
-# script writes only if ARGV[3] is still the stored nickname ("" for none).
+# KEYS[1]: the user's hash. ARGV: the namespace, the new nickname and, optionally, a fence. With a fence, the script
+# writes only if the stored nickname still equals the fence ("" for none).
 SWAP = """
 local before = redis.call('HGET', KEYS[1], ARGV[1])
 if ARGV[3] and (before or '') ~= ARGV[3] then return before end
@@ -170,6 +170,7 @@ class NicknameReads:
 
     def fit_section(self, tokens: int | None) -> FittedText:
         """Return the text if it fits into `tokens`. None means no limit."""
+        # PER_MESSAGE is the number of tokens that a chat format adds to each message.
         fits = tokens is None or self.counter.count(self.text) + PER_MESSAGE <= tokens
         return FittedText(self.text if fits else "", self.counter.count, extra=PER_MESSAGE)
 
@@ -206,16 +207,16 @@ FEATURE = Feature(
     jobs={TIDY: "nickname:tidy_nickname"},  # TIDY = "tidy nickname": the name under which the route orders this job
     schedule={"nicknames": PeriodicJob("nickname:tidy_all_nicknames", once_a_day)},
     # Each of these fields names a class. `open` adds an object of this class with `services.add`; the server calls this object:
-    exporter=Nicknames,
-    eraser=Nicknames,
+    exporter=Nicknames,  # for agents' data, also define `export_agent`; to let users undo imports, define `undo_import`
+    eraser=Nicknames,  # for agents' data, also define `erase_agent`; for data derived from sessions, define `erase_session`
     section=NicknameSection,
     # Other fields, with examples, mostly in agent_memory/extensions/:
-    # tools: MCP tools, each an async function in a ToolSet; to offer one even with MCP_TOOLS=core, set offered="core" (timeline/tools.py)
+    # tools: MCP tools, each an async function in a ToolSet (timeline/tools.py)
     # follower: updates data derived from memories (profile/follower.py)
-    # purger: during purges and requests to forget, deletes derived data whose source memories are unknown (views/transfer.py)
+    # purger: deletes derived data, such as a summary, if you do not know which memories it comes from (views/transfer.py)
     # guide: adds sentences to the prompt of extraction (profile/service.py)
     # session_part: stores fields of the feature in sessions (procedures/learning/results.py)
     # indexes: search indexes (items/search_index.py)
-    # background: async functions run(runtime, stop) that each worker runs as long as it lives (agent_memory_worker/reembed.py)
+    # background: async functions run(runtime, stop) that each worker runs, per bucket, until it stops (agent_memory_worker/reembed.py)
     # examples: requests for the OpenAPI document (timeline/examples.py)
 )

@@ -169,7 +169,10 @@ class SessionEraser(Eraser, Protocol):
     """An eraser that can also delete data derived from one session."""
 
     async def erase_session(self, scope: Scope, session: SessionRef) -> Counter[str]:
-        """Delete data derived from the session. Return the number of deleted objects by kind."""
+        """Delete data derived from a session that a caller deletes with `memories=true`.
+
+        Return the number of deleted objects by kind.
+        """
         ...
 
 
@@ -285,7 +288,10 @@ class Feature:
 
     name: str
     open: Callable[[Any, Services], None] = lambda _foundation, _services: None
-    """Create the feature's services and add them. Takes the foundation and the services of earlier features."""
+    """Create the feature's services and add them. Takes the foundation and the services of earlier features.
+
+    The process calls this function for each bucket when it starts, and again after the embedding model has changed.
+    """
     keys: Sequence[KeySpace] = ()
     indexes: Callable[[Any, Any], Mapping[str, Any]] | None = None
     """Return redisvl schemas by kind. Takes a bucket's keys and the vectors of its embedding model."""

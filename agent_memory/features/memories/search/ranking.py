@@ -323,7 +323,7 @@ def names_days(query: SearchQuery) -> bool:
 
     Longer spans do not count, because too many memories belong to them.
     """
-    return _is_short(query) and not _asks_for_events(query)
+    return _is_short(query) and bool(query.words.subject)
 
 
 def _asks_for_events(query: SearchQuery) -> bool:

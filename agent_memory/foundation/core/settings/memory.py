@@ -61,8 +61,8 @@ class ForgettingSettings(Group):
     enabled: bool = setting(
         False,
         "FORGETTING_ENABLED",
-        meaning="every hour, delete memories that exceed the limits below, except pinned ones; undo within 30 days. With both limits "
-        "in days, a memory must exceed both, or be older than 12 × `FORGETTING_MAX_AGE_DAYS`",
+        meaning="every hour, delete memories that exceed the limits below, except pinned ones; undo within 30 days. If both "
+        "`…_DAYS` limits are set, the server deletes a memory that exceeds both, or is older than 12 × `FORGETTING_MAX_AGE_DAYS`",
     )
     every_minutes: float = archived(60.0, "FORGETTING_EVERY_MINUTES", gt=0)
     max_age_days: float | None = setting(None, "FORGETTING_MAX_AGE_DAYS", meaning="delete memories that are this many days old", ge=0)

@@ -6,6 +6,7 @@ Ignore times in statements, and in questions that ask for a time ("When did I â€
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
 
@@ -28,7 +29,7 @@ class Span:
     is_in_words: bool = False
     """True if memories may contain the same words: "in May 2023", but not "last week" or "before May 2023"."""
     is_ahead: bool = False
-    """True if the question asks for plans: the time has not ended yet, and the question is not in the past tense."""
+    """True if the question clearly asks for plans: the time has not ended yet, and the question is not in the past tense."""
 
 
 def question_time(text: str, now: datetime, zone: tzinfo = UTC) -> Span | None:
@@ -45,7 +46,8 @@ def question_time(text: str, now: datetime, zone: tzinfo = UTC) -> Span | None:
     if len(mentioned) != 1 or table is None:
         return None
     mention = mentioned[0]
-    named = mention.time or _likely(question, mention, table, now.astimezone(zone).date())
+    tenses = {way for way, pattern in table.tense.items() if pattern.search(question)}
+    named = mention.time or _likely(mention, tenses, now.astimezone(zone).date())
     if named is None:
         return None
     is_alone = len(sentences) == 1 and not _WORD.search(question[: mention.start] + question[mention.end :])
@@ -56,25 +58,22 @@ def question_time(text: str, now: datetime, zone: tzinfo = UTC) -> Span | None:
     first = {"on": named.first, "since": named.first, "after": after}.get(named.relation, date.min)
     end = {"on": after, "until": after, "before": named.first}.get(named.relation, date.max)
     is_in_words = not mention.is_relative and named.relation == "on"
-    is_ahead = midnight(end, zone) > now and not _is_past(question, table)
+    is_clear = mention.time is not None or not tenses.isdisjoint(("present", "future"))
+    is_ahead = midnight(end, zone) > now and "past" not in tenses and is_clear
     return Span(midnight(first, zone), midnight(end, zone), question[mention.start : mention.end], is_in_words, is_ahead)
 
 
-def _likely(question: str, mention: Mention, table: Table, today: date) -> NamedTime | None:
+def _likely(mention: Mention, tenses: Collection[str], today: date) -> NamedTime | None:
     """Return the likely one of several readings: the last one up to today in the past tense, else the next one from today.
 
     Return None if the question may be about the past or about plans ("What did I book for Friday?").
     """
-    is_past = _is_past(question, table)
-    if len(mention.possible) < 2 or (is_past and any(table.tense[way].search(question) for way in ("future", "unsure"))):
+    is_past = "past" in tenses
+    if len(mention.possible) < 2 or (is_past and ("future" in tenses or "unsure" in tenses)):
         return None
     before, after = ([each for each in mention.possible if each.first <= today], [each for each in mention.possible if each.last >= today])
     reading = max(before, default=None) if is_past else min(after, default=None)
     return None if reading is None else NamedTime(*reading, mention.start, mention.end)
-
-
-def _is_past(question: str, table: Table) -> bool:
-    return table.tense["past"].search(question) is not None
 
 
 def _asks_about(question: str, mention: Mention, table: Table) -> bool:
