@@ -244,7 +244,7 @@ async def test_run_of_a_deleted_view_fails_without_leftovers(rig: Rig) -> None:
     await rig.rt[ViewService].delete_view(SCOPE, one.id)
     await rig.work(DueKind.ORDER)
     done = await rig.rt[ViewService].read_task(SCOPE, task.id)
-    assert (done.status, done.error_message) == ("failed", "the view was deleted")
+    assert (done.status, done.error_message) == ("failed", "the view was deleted: create it again")
     assert not [key for key in await rig.raw_keys() if key.startswith("svp:")]
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-from pathlib import Path
 from typing import Any
 
 from ulid import ULID
@@ -93,12 +91,6 @@ async def test_sections_may_be_a_json_string_and_are_validated(server: Server) -
         assert refused.startswith("422: sections.pinned.tokens: "), refused
         ignored = await session.result("memory_prompt", query=QUERY, **whose, sections={"horoscope": {}})
         assert (ignored.meta or {})["agent-memory/ignored-fields"] == "sections.horoscope"
-
-
-def test_docs_page_lists_every_tool() -> None:
-    page = (Path(__file__).parents[3] / "docs/clients/mcp.md").read_text("utf-8")
-    named = {name for line in page.splitlines() if line.startswith("| `") for name in re.findall(r"`(\w+)`", line.split("|")[1])}
-    assert named == {tool.name for tool in listed_tools("all")}
 
 
 def test_schema_describes_each_section() -> None:
