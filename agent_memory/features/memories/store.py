@@ -78,6 +78,8 @@ class IndexEntry:
     """The index terms and vector of each passage in a long text."""
     marked: MemoryRecord | None = None
     """The record to store again if its metadata has a new mark; otherwise None."""
+    days: Sequence[str] = ()
+    """Index tags for the days that a current memory's text names."""
 
 
 class MemoryStore(MemoryQueries):
@@ -439,7 +441,7 @@ class MemoryStore(MemoryQueries):
         args: list[Arg] = []
         for item in items:
             documents.append(self._keys.history(item.mid) if item.past else self._keys.memory(item.mid))
-            args += [item.mid, item.version, item.lease, item.terms, *metadata_fields(item.marked)]
+            args += [item.mid, item.version, item.lease, item.terms, *metadata_fields(item.marked), ",".join(item.days)]
             args += [self._spec.field, self._spec.blob(item.vector)]
             args += [2 * len(item.passages), *(part for terms, vector in item.passages for part in (terms, self._spec.blob(vector)))]
         reply = await self._index(**self._outbox, documents=documents, root=self._keys.root, memories=args)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agent_memory.features.access.tenant_models import TenantModels
+from agent_memory.features.memories.records import named_days
 from agent_memory.features.memories.store import IndexEntry, IndexJob, MemoryStore
 from agent_memory.foundation.core.errors import BudgetSpent
 from agent_memory.foundation.core.task_kinds import DueKind
@@ -97,6 +98,7 @@ def _entry(job: IndexJob, vectors: Mapping[str, NDArray[np.float32]], passages: 
         terms=unit_terms(job.record, job.before, job.after) if job.terms is None else job.terms,
         past=job.terms is not None,
         passages=[(passage_terms(job.record, text), vectors[text]) for text in passages],
+        days=named_days(job.record) if job.terms is None else (),
     )
 
 

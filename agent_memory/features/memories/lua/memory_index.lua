@@ -1,7 +1,7 @@
 #!lua
 -- Indexes memories that did not change since they were read. `documents` has the key of each memory, current or in the
--- history. `memories` has for each: mid, version, lease, terms, record and metadata tags ("" without a new mark),
--- vector field, vector, and a count followed by each passage's terms and vector.
+-- history. `memories` has for each: mid, version, lease, terms, record and metadata tags ("" without a new mark), tags
+-- of the days that the text names, vector field, vector, and a count followed by each passage's terms and vector.
 -- KEYS: due, tries, reasons, dead, documents...
 -- ARGV: root, memories...
 -- -> per memory 1 written, 0 it changed or is gone
@@ -11,7 +11,7 @@ local vector_tags = require("memories/vector_tags")
 local written, a = {}, memories_at
 for k = documents_at, #KEYS do
   local memory = KEYS[k]
-  local mid, version, lease, terms, marked, tags, field, vector, count = unpack(ARGV, a, a + 8)
+  local mid, version, lease, terms, marked, tags, days, field, vector, count = unpack(ARGV, a, a + 9)
   local stored = redis.call('HMGET', memory, 'n', 'k')
   local is_same = stored[1] == version and not documents.is_gone(field)
   if is_same then
@@ -21,8 +21,9 @@ for k = documents_at, #KEYS do
       redis.call('HSET', memory, 'j', marked, 'md', tags)
       follow_marks.mark(mid)
     end
+    if days ~= '' then redis.call('HSET', memory, 'nd', days) end
     if memory == documents.memory_key(mid) then
-      vector_tags.write(mid, field, vector, {unpack(ARGV, a + 9, a + 8 + count)})
+      vector_tags.write(mid, field, vector, {unpack(ARGV, a + 10, a + 9 + count)})
     else
       redis.call('HSET', memory, field, vector)
       documents.note_vector(mid)
@@ -40,7 +41,7 @@ for k = documents_at, #KEYS do
     end
   end
   written[#written + 1] = is_same and 1 or 0
-  a = a + 9 + count
+  a = a + 10 + count
 end
 follow_marks.write()
 return written
