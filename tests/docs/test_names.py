@@ -18,7 +18,7 @@ _QUOTED = re.compile(r"`([A-Za-z_][\w.]*)(?:\(\))?`")
 _FENCED = re.compile(r"```.*?```", re.DOTALL)
 _LOOKS_LIKE_A_NAME = re.compile(r"[a-z0-9]_[a-z0-9]|[a-z][A-Z]")
 _OTHER_CODE = {".lua", ".toml", ".json", ".html", ".sh", ".mjs", ".ts"}
-_SKIPPED = {".venv", ".venvs", "node_modules", "site"}
+_SKIPPED = {".venv", ".venvs", "dist", "node_modules", "site"}
 OTHER_PRODUCTS = {
     "ConversationStore",  # Pydantic AI
     "DeleteAllMemoryOptions",  # mem0ai for TypeScript

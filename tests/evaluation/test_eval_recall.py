@@ -46,7 +46,7 @@ def test_figure_below_its_floor_fails_the_run_and_is_named(tmp_path: Path) -> No
     ("arguments", "parts"),
     [
         (["none.json"], ("none.json", "cannot be read")),
-        (["other.json"], ("other.json", "no question set")),
+        (["other.json"], ("other.json", "not a question set")),
         ([FILE, "--sets", "huge"], ("'huge'", "tiny")),
         ([FILE, "--json", "no/such/out.json"], ("no/such/out.json", "no directory")),
         ([FILE, "--base-url", "http://127.0.0.1:9"], ("http://127.0.0.1:9", "does not answer")),
