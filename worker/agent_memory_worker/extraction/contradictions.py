@@ -99,7 +99,8 @@ async def find_contradictions(runtime: Runtime, quiet_seconds: float = QUIET_SEC
 async def _look_on(work: _Pass) -> None:
     """Run a tenant's pass: first decide the pairs that need no model, and then make model calls, up to the limit per pass.
 
-    If the pass does not finish, the cursor does not move. Raises ModelUnavailable, including when the token budget is
+    If the pass does not finish, the cursor does not move. Imported facts keep the times of their last change, which the
+    cursor may have passed, so their names are stored separately. Raises ModelUnavailable, including when the token budget is
     spent.
     """
     runtime, scope = work.runtime, work.scope
@@ -107,6 +108,10 @@ async def _look_on(work: _Pass) -> None:
     since = await runtime[JobTimes].looked_until(cursor)
     facts = Selection(memory_type=MemoryType(ne=MemoryTypeEnum.MESSAGE))
     changed, until = await runtime[MemoryScan].load_changed(scope, facts, since, _FACTS_PER_PASS)
+    imported = await runtime[MergeStore].load_uncompared(scope.tenant, _FACTS_PER_PASS)
+    changed += await runtime[MemoryScan].load_current(scope, sorted({*imported} - {memory.mid for memory in changed}))
+    if not await work.is_idle():  # New facts may not be embedded yet.
+        return
     complete = True
     if pairs := await _pairs(runtime, scope, changed):
         chat = runtime[TenantModels].chat(scope.tenant)
@@ -118,6 +123,8 @@ async def _look_on(work: _Pass) -> None:
         # facts change again.
         if chat is not None and runtime.extracts:
             complete = await _judge(work, chat, _grouped([pair for pair in pairs if not _other_value(*pair)]))
+    if complete and imported:
+        await runtime[MergeStore].note_compared(scope.tenant, imported)
     if complete and until != since:
         await runtime[JobTimes].note_looked(cursor, until)
 
