@@ -14,7 +14,7 @@ import pytest
 from agent_memory.features.memories.changes.service import HistoryService
 from agent_memory.features.memories.commit import STATED, MemoryCommits, Update
 from agent_memory.features.memories.store import MemoryStore
-from agent_memory.features.memories.upkeep.scan import MemoryScan
+from agent_memory.features.memories.upkeep.scan import MemoryScan, Selection
 from agent_memory.features.transfer.imports import ImportService
 from agent_memory.features.transfer.sources.lines import Placement, fact_line
 from agent_memory.features.transfer.sources.model import Fact
@@ -23,6 +23,7 @@ from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.foundation.llm.openai.chat import OpenAIChat
 from agent_memory.foundation.storage.job_times import JobTimes
 from agent_memory_client.models import Change, MemoryRecord
+from agent_memory_worker.extraction import contradictions
 from agent_memory_worker.extraction.contradictions import find_contradictions
 from tests.support.lookalike import Lookalike
 from tests.support.rig import SCOPE, MakeRig, Rig, record
@@ -285,14 +286,19 @@ async def test_memory_erased_before_the_write_stays_erased(
         assert await current(rig) == set()
 
 
-async def test_contradiction_pass_reads_a_bounded_number_of_facts(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
+async def test_contradiction_pass_compares_a_bounded_number_of_batches(make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contradictions, "_BATCHES_PER_PASS", 2)
     async with make_rig(None) as rig:
         await rig.remember(*(said(f"Fact number {n} of Ada", n, user_id=f"user-{n}") for n in range(70)))
-        cursors = [0]
-        for _ in range(4):
+        await move_in(rig, {f"Bob plays instrument {n}": n for n in range(70)})
+        cursors, waiting = [0], [70]
+        for _ in range(3):
             await look(rig)
             cursors.append(await rig.rt[JobTimes].looked_until(f"contradictions:{SCOPE.tenant}"))
-        assert cursors[0] < cursors[1] < cursors[2] < cursors[3] == cursors[4]
+            waiting.append(await rig.rt.client.scard(rig.keys.uncompared(SCOPE.tenant)))
+        assert cursors[0] < cursors[1] < cursors[2] <= cursors[3]
+        assert waiting == [70, 6, 0, 0]
+        assert (await rig.rt[MemoryScan].load_changed(SCOPE, Selection(), cursors[3], 1))[0] == []
 
 
 @pytest.mark.parametrize(
