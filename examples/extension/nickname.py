@@ -115,8 +115,10 @@ async def put_nickname(
     nicknames = services[Nicknames]
     if not 0 < len(name) <= nicknames.max_characters:
         raise BadInput(f"must have 1 to {nicknames.max_characters} characters", field="name", where="query")
+    # Before the write, because `of` raises Forbidden for callers that are limited to some agents.
+    tidy = JobOrder.of(scope, TIDY, namespace=namespace, user_id=user_id)
     before = await nicknames.put(scope, namespace, user_id, name)
-    await services[OrderStore].place_orders(JobOrder.of(scope, TIDY, namespace=namespace, user_id=user_id))
+    await services[OrderStore].place_orders(tidy)
     return JsonResponse({"before": before})
 
 
