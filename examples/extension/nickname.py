@@ -17,6 +17,7 @@ from agent_memory.foundation.api.principals import place_of, scope_of_work
 from agent_memory.foundation.api.responses import JsonResponse, errors
 from agent_memory.foundation.core.errors import BadInput, StartupError
 from agent_memory.foundation.core.feature import ExportLine, Feature, KeySpace, Owner, PeriodicJob, RestoreTarget, Services
+from agent_memory.foundation.core.input.validation import first_problem
 from agent_memory.foundation.core.prompt_sections import PER_MESSAGE, FittedText, PromptAsk, SectionKind, SessionMessages
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.core.settings import Settings
@@ -115,8 +116,10 @@ async def put_nickname(
     nicknames = services[Nicknames]
     if not 0 < len(name) <= nicknames.max_characters:
         raise BadInput(f"must have 1 to {nicknames.max_characters} characters", field="name", where="query")
+    # Before the write, because `of` raises Forbidden for callers that are limited to some agents.
+    tidy = JobOrder.of(scope, TIDY, namespace=namespace, user_id=user_id)
     before = await nicknames.put(scope, namespace, user_id, name)
-    await services[OrderStore].place_orders(JobOrder.of(scope, TIDY, namespace=namespace, user_id=user_id))
+    await services[OrderStore].place_orders(tidy)
     return JsonResponse({"before": before})
 
 
@@ -194,7 +197,7 @@ def open_nicknames(foundation: Foundation, services: Services) -> None:
     try:
         settings = NicknameSettings()
     except ValidationError as error:
-        raise StartupError(f"setting NICKNAME_MAX_CHARACTERS: {error.errors()[0]['msg']}") from None
+        raise StartupError(f"setting {': '.join(first_problem(error))}") from None
     nicknames = Nicknames(foundation.client, foundation.keys.root, services[ErasureGuard], settings.max_characters)
     services.add(nicknames, NicknameSection(nicknames, foundation.counter))
 

@@ -1,4 +1,4 @@
-"""Test that programs in `examples/` report in one sentence which package is missing and how to install it."""
+"""Test that programs in `examples/` name missing packages, and that the extension's route writes nothing if it refuses a caller."""
 
 from __future__ import annotations
 
@@ -6,10 +6,18 @@ import ast
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from runpy import run_path
 
 import pytest
 
+from agent_memory.features.jobs.order_store import OrderStore
+from agent_memory.foundation.api.principals import scope_of_work
+from agent_memory.foundation.core.errors import Forbidden
+from agent_memory.foundation.storage.connection import connect
+from agent_memory.foundation.storage.erasures import ErasureGuard
+from agent_memory.foundation.storage.keyspace import Keys
 from tests.docs.pages import blocks
 from tests.support.cli import ROOT, clean_environment
 
@@ -37,3 +45,16 @@ def test_extension_page_shows_parts_of_the_example() -> None:
     shown = [block.text for block in blocks("text") if block.page.name == "extending.md" and "pip install" not in block.text]
     assert len(shown) > 5
     assert [text for text in shown if text not in package] == []
+
+
+async def test_extension_stores_nothing_for_a_caller_that_may_not_order_its_job(redis_url: str) -> None:
+    example = run_path(str(ROOT / "examples" / "extension" / "nickname.py"))
+    client, keys, scope = connect(redis_url, pool_size=2, command_timeout=30), Keys("nicknames"), scope_of_work("default")
+    nicknames = example["Nicknames"](client, keys.root, ErasureGuard(client, keys), 80)
+    services = {example["Nicknames"]: nicknames, OrderStore: OrderStore(client, keys)}
+    with pytest.raises(Forbidden):
+        await example["put_nickname"](services, replace(scope, agents=frozenset({"a"})), "Ann", "ana", None)
+    assert await nicknames.load(scope, None, "ana") is None
+    await example["put_nickname"](services, scope, "Ann", "ana", None)
+    assert await nicknames.load(scope, None, "ana") == "Ann"
+    await client.aclose()

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from redis.asyncio import Redis
 
+from agent_memory.features.memories.duplicates.store import REMEMBERED_SECONDS
 from agent_memory.features.memories.records import WORDS, StoredMemory, evidence_of, memory_digest, memory_fields, owner_name, standing_of
 from agent_memory.features.memories.steps import MemoryScripts, StepGroups, evidence_field, order_of
 from agent_memory.features.transfer.memory_export import MemoryExport, Version
@@ -20,6 +21,7 @@ from agent_memory.foundation.storage.keyspace import Keys, tag
 from agent_memory.foundation.storage.scripts import Arg, Script, outbox_keys
 from agent_memory.foundation.storage.search.indexes import VectorSpec
 from agent_memory.foundation.text.retrieval_units import REACH, unit_terms
+from agent_memory_client.models import MemoryTypeEnum
 
 # A vector's length may differ from 1 by at most this.
 _LENGTH = 0.05
@@ -73,6 +75,8 @@ class Restorer:
             wake=self._keys.wake,
             root=self._keys.root,
             vector_field=self._spec.field,
+            uncompared=self._keys.uncompared(scope.tenant),
+            kept_seconds=REMEMBERED_SECONDS,
             reach=REACH,
             buries=buries,
             guard=guard_of(self._keys.root),
@@ -109,6 +113,7 @@ class Restorer:
             item |= {
                 "version": memory.now.marks["n"],
                 "digest": digest,
+                "fact": record.memory_type is not MemoryTypeEnum.MESSAGE,
                 "scope": standing.scope,
                 **({"slot": standing.slot} if standing.slot else {}),
             }

@@ -37,3 +37,7 @@ class ErrorResponse(BaseModel):
     """The reason and how to fix it."""
     code: str | None = None
     """A stable code for the reason, such as `not_found`."""
+    field: str | None = None
+    """The field that caused the error, if one did."""
+    hint: str | None = None
+    """For `not_found`: what to check."""

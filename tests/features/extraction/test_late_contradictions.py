@@ -5,6 +5,7 @@ It runs while the tenant is idle, and its changes can be undone.
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,12 +14,16 @@ import pytest
 from agent_memory.features.memories.changes.service import HistoryService
 from agent_memory.features.memories.commit import STATED, MemoryCommits, Update
 from agent_memory.features.memories.store import MemoryStore
-from agent_memory.features.memories.upkeep.scan import MemoryScan
+from agent_memory.features.memories.upkeep.scan import MemoryScan, Selection
+from agent_memory.features.transfer.imports import ImportService
+from agent_memory.features.transfer.sources.lines import Placement, fact_line
+from agent_memory.features.transfer.sources.model import Fact
 from agent_memory.foundation.core.errors import Conflict
 from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.foundation.llm.openai.chat import OpenAIChat
 from agent_memory.foundation.storage.job_times import JobTimes
 from agent_memory_client.models import Change, MemoryRecord
+from agent_memory_worker.extraction import contradictions
 from agent_memory_worker.extraction.contradictions import find_contradictions
 from tests.support.lookalike import Lookalike
 from tests.support.rig import SCOPE, MakeRig, Rig, record
@@ -52,6 +57,16 @@ async def current(rig: Rig) -> set[str]:
 
 async def changes(rig: Rig, state: str) -> list[Change]:
     return (await rig.rt[HistoryService].read_changes(SCOPE, {"kd": "supersede", "st": state}, None, 0, 10)).changes
+
+
+async def move_in(rig: Rig, facts: dict[str, int]) -> dict[str, int]:
+    """Import another system's facts, each with the day on which it was recorded there. Return the imported numbers."""
+    place = Placement("mem0", "ada", None, None)
+    lines = [fact_line(Fact(text, text, created_at=WHEN + timedelta(days=day)), place, WHEN) for text, day in facts.items()]
+    body = "\n".join(json.dumps(line) for line in [place.header, *lines])
+    report = await rig.rt[ImportService].run(SCOPE, None, "ada", body.encode(), source="mem0")
+    assert report.problems == []
+    return report.imported
 
 
 @pytest.fixture
@@ -109,6 +124,42 @@ async def test_similarity_alone_supersedes_nothing(make_rig: MakeRig, chat: Open
             assert await look(rig) == 0
             assert await current(rig) == {TURIN, OSLO}
     assert lookalike.calls["chat"] == 1
+
+
+async def test_imported_facts_are_compared_although_they_are_older_than_the_last_pass(
+    make_rig: MakeRig, chat: OpenAIChat, ends: Lookalike
+) -> None:
+    async with make_rig(chat) as rig:
+        await settled(rig, said("Ada plays the violin", 3))
+        assert await look(rig) == 0
+        assert await move_in(rig, {TURIN: 0, OSLO: 9}) == {"memory": 2}
+        assert await look(rig) == 1
+        await rig.work()
+        assert await current(rig) == {OSLO, "Ada plays the violin"}
+        asked, keys = ends.calls["chat"], await rig.raw_keys()
+        assert await move_in(rig, {TURIN: 0, OSLO: 9}) == {}
+        assert await rig.raw_keys() == keys, "a repeated import changes nothing"
+        assert await look(rig) == 0
+        assert ends.calls["chat"] == asked
+        assert not [key for key in await rig.raw_keys() if key.startswith("uncompared:")]
+
+
+async def test_fact_imported_during_a_pass_is_compared_once_it_is_embedded(
+    make_rig: MakeRig, chat: OpenAIChat, ends: Lookalike, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with make_rig(chat) as rig:
+        await settled(rig, said(TURIN, 0, source_class="import"))
+        assert await look(rig) == 0
+        load = MemoryScan.load_changed
+
+        async def before_an_import(self: MemoryScan, *args: Any) -> Any:
+            await move_in(rig, {OSLO: 9})
+            return await load(self, *args)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(MemoryScan, "load_changed", before_an_import)
+            assert await look(rig) == 0
+        assert await look(rig) == 1
 
 
 @pytest.mark.parametrize("why", ["setting", "pinned", "edited"])
@@ -235,14 +286,19 @@ async def test_memory_erased_before_the_write_stays_erased(
         assert await current(rig) == set()
 
 
-async def test_contradiction_pass_reads_a_bounded_number_of_facts(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
+async def test_contradiction_pass_compares_a_bounded_number_of_batches(make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contradictions, "_BATCHES_PER_PASS", 2)
     async with make_rig(None) as rig:
         await rig.remember(*(said(f"Fact number {n} of Ada", n, user_id=f"user-{n}") for n in range(70)))
-        cursors = [0]
-        for _ in range(4):
+        await move_in(rig, {f"Bob plays instrument {n}": n for n in range(70)})
+        cursors, waiting = [0], [70]
+        for _ in range(3):
             await look(rig)
             cursors.append(await rig.rt[JobTimes].looked_until(f"contradictions:{SCOPE.tenant}"))
-        assert cursors[0] < cursors[1] < cursors[2] < cursors[3] == cursors[4]
+            waiting.append(await rig.rt.client.scard(rig.keys.uncompared(SCOPE.tenant)))
+        assert cursors[0] < cursors[1] < cursors[2] <= cursors[3]
+        assert waiting == [70, 6, 0, 0]
+        assert (await rig.rt[MemoryScan].load_changed(SCOPE, Selection(), cursors[3], 1))[0] == []
 
 
 @pytest.mark.parametrize(

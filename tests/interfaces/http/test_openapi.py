@@ -10,10 +10,12 @@ from fastapi import Query, Response
 from fastapi.routing import APIRoute
 
 from agent_memory.foundation.api.operation import Operation
+from agent_memory.foundation.core.errors import NotFound
 from agent_memory.foundation.core.settings import load_settings
 from agent_memory.interfaces.http.app import create_app
 from agent_memory.interfaces.http.routes import ROUTERS
 from tests.compat.contract.differences import operations
+from tests.support.api import Recorded
 
 
 @pytest.fixture
@@ -48,6 +50,13 @@ async def test_every_operation_documents_its_responses_and_errors(document: dict
 async def test_validation_error_schema_has_the_contract_name(document: dict[str, Any]) -> None:
     refused = document["paths"]["/v1/memory/prompt"]["post"]["responses"]["422"]
     assert refused["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/HTTPValidationError"}
+
+
+async def test_error_schema_has_every_field_of_a_404(document: dict[str, Any], api: httpx.AsyncClient, recorded: Recorded) -> None:
+    recorded.answers["working.get"] = NotFound("Session s1 not found", field="session_id")
+    body = (await api.get("/v1/working-memory/s1")).json()
+    assert body.keys() == {"detail", "code", "field", "hint"}
+    assert body.keys() <= document["components"]["schemas"]["ErrorResponse"]["properties"].keys()
 
 
 @pytest.mark.parametrize("mode", ["disabled", "token", "oauth2", "both"])

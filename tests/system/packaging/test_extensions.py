@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.support.cli import ROOT, agent_memory, clean_environment, unwrapped
+from tests.support.cli import ROOT, agent_memory, clean_environment
 from tests.support.processes import Running, running
 from tests.support.waiting import wait_until
 
@@ -152,7 +152,7 @@ async def test_installed_package_adds_a_command(installed: Path, http: httpx.Asy
 def test_extension_refuses_an_invalid_setting_in_one_line(installed: Path, tmp_path: Path) -> None:
     done = agent_memory("serve", "--port", "0", cwd=tmp_path, cold=True, PYTHONPATH=str(installed), NICKNAME_MAX_CHARACTERS="0")
     assert done.returncode == 1
-    assert "NICKNAME_MAX_CHARACTERS: Input should be greater than or equal to 1" in unwrapped(done.stderr)
+    assert done.stderr.splitlines()[-1] == "agent-memory: setting NICKNAME_MAX_CHARACTERS: must be at least 1"
 
 
 RECURRING = """

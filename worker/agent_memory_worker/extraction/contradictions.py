@@ -1,7 +1,7 @@
 """While a tenant is idle, search for contradictions between facts that no model has compared yet.
 
-A pass compares some changed facts with their neighbors, which are similar facts. Similarity alone never makes a fact
-outdated. The cursor moves after the write, so repeating a crashed pass has no additional effect.
+A pass compares batches of changed facts with their neighbors, which are similar facts. Similarity alone never makes a fact
+outdated. The cursor moves after each batch's writes, so repeating a crashed pass has no additional effect.
 """
 
 from __future__ import annotations
@@ -39,8 +39,9 @@ from agent_memory_worker.extraction.reconcile import OpenFact, judge_facts
 log = get_logger(__name__)
 
 _JOB = "contradictions"
-# The maximum numbers of changed facts to read and of model calls to make in a pass.
-_FACTS_PER_PASS = 32
+# The maximum numbers of changed facts in a batch, and of batches and model calls in a pass.
+_FACTS_PER_BATCH = 32
+_BATCHES_PER_PASS = 100
 _CALLS_PER_PASS = 8
 # The maximum number of a memory's latest changes to read.
 _MOST_CHANGES = 100
@@ -66,11 +67,15 @@ class _Question:
 
 @dataclass(slots=True)
 class _Pass:
-    """A pass over one tenant's facts. `ended` counts superseded facts, and `touched` contains the mids of changed memories."""
+    """A pass over one tenant's facts, with its remaining model calls.
+
+    `ended` counts superseded facts, and `touched` contains the mids of changed memories.
+    """
 
     runtime: Runtime
     scope: Scope
     quiet_seconds: float
+    calls: int = _CALLS_PER_PASS
     ended: int = 0
     touched: set[str] = field(default_factory=set[str])
 
@@ -97,16 +102,27 @@ async def find_contradictions(runtime: Runtime, quiet_seconds: float = QUIET_SEC
 
 
 async def _look_on(work: _Pass) -> None:
-    """Run a tenant's pass: first decide the pairs that need no model, and then make model calls, up to the limit per pass.
+    """Run a tenant's pass: compare batches until no fact is left, a batch does not finish, or the limit is reached."""
+    for _ in range(_BATCHES_PER_PASS):
+        if not await _compare_batch(work):
+            return
 
-    If the pass does not finish, the cursor does not move. Raises ModelUnavailable, including when the token budget is
-    spent.
+
+async def _compare_batch(work: _Pass) -> bool:
+    """Decide a batch's pairs. Pairs that need no model come first. Return False if no fact is left or the pass must stop.
+
+    If the batch does not finish, the cursor does not move. Imported facts are stored in a separate set, because the cursor
+    may have passed the time of their last change. Raises ModelUnavailable, including when the token budget is spent.
     """
     runtime, scope = work.runtime, work.scope
     cursor = f"{_JOB}:{scope.tenant}"
     since = await runtime[JobTimes].looked_until(cursor)
     facts = Selection(memory_type=MemoryType(ne=MemoryTypeEnum.MESSAGE))
-    changed, until = await runtime[MemoryScan].load_changed(scope, facts, since, _FACTS_PER_PASS)
+    changed, until = await runtime[MemoryScan].load_changed(scope, facts, since, _FACTS_PER_BATCH)
+    imported = await runtime[MergeStore].load_uncompared(scope.tenant, _FACTS_PER_BATCH)
+    changed += await runtime[MemoryScan].load_current(scope, sorted({*imported} - {memory.mid for memory in changed}))
+    if not (imported or until != since) or not await work.is_idle():  # New facts may not be embedded yet.
+        return False
     complete = True
     if pairs := await _pairs(runtime, scope, changed):
         chat = runtime[TenantModels].chat(scope.tenant)
@@ -118,8 +134,11 @@ async def _look_on(work: _Pass) -> None:
         # facts change again.
         if chat is not None and runtime.extracts:
             complete = await _judge(work, chat, _grouped([pair for pair in pairs if not _other_value(*pair)]))
+    if complete and imported:
+        await runtime[MergeStore].note_compared(scope.tenant, imported)
     if complete and until != since:
         await runtime[JobTimes].note_looked(cursor, until)
+    return complete
 
 
 async def _judge(work: _Pass, chat: ChatModel, questions: Sequence[_Question]) -> bool:
@@ -128,11 +147,10 @@ async def _judge(work: _Pass, chat: ChatModel, questions: Sequence[_Question]) -
     After an unusable answer, halve the batch. If the batch is a single fact, skip the fact. Raises ModelUnavailable.
     """
     waiting = [questions] if questions else []
-    for _ in range(_CALLS_PER_PASS):
-        if not waiting:
-            break
-        if not await work.is_idle():
+    while waiting:
+        if not work.calls or not await work.is_idle():
             return False
+        work.calls -= 1
         group = waiting.pop(0)
         try:
             answers = await _ask(work.runtime, chat, group)
@@ -145,7 +163,7 @@ async def _judge(work: _Pass, chat: ChatModel, questions: Sequence[_Question]) -
             answers = [_Question(question.newer, []) for question in group]
         done = [await _carry_out(work, answer, chat.model) for answer in answers]
         await _remember(work.runtime, [question for question, judged in zip(group, done, strict=True) if judged])
-    return not waiting
+    return True
 
 
 async def _remember(runtime: Runtime, questions: Sequence[_Question]) -> None:

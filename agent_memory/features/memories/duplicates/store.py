@@ -1,4 +1,4 @@
-"""Merge repeats, and store which pairs a model has judged, so that the model is not asked again."""
+"""Merge repeats, and store which pairs a model has judged, and which imported facts are still to be compared."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agent_memory.foundation.storage.connection import read, write
 from agent_memory.foundation.storage.keyspace import Keys, digest
 from agent_memory_client.models import MemoryRecord
 
-_REMEMBERED_SECONDS = 30 * 24 * 3600
+REMEMBERED_SECONDS = 30 * 24 * 3600
 
 
 class MergeStore:
@@ -33,7 +33,15 @@ class MergeStore:
         return [bool(reply) for reply in await read(self._client, lambda pipe: [pipe.exists(self._keys.apart(pair)) for pair in pairs])]
 
     async def remember_judged(self, pairs: Sequence[str]) -> None:
-        await write(self._client, lambda pipe: [pipe.set(self._keys.apart(pair), "1", ex=_REMEMBERED_SECONDS) for pair in pairs])
+        await write(self._client, lambda pipe: [pipe.set(self._keys.apart(pair), "1", ex=REMEMBERED_SECONDS) for pair in pairs])
+
+    async def load_uncompared(self, tenant: str, limit: int) -> list[str]:
+        """Return the mids of up to `limit` imported facts that were not yet compared for contradictions."""
+        key = self._keys.uncompared(tenant)
+        return [mid.decode() for mid in (await read(self._client, lambda pipe: pipe.srandmember(key, limit)))[0]]
+
+    async def note_compared(self, tenant: str, mids: Sequence[str]) -> None:
+        await write(self._client, lambda pipe: pipe.srem(self._keys.uncompared(tenant), *mids))
 
 
 def pair_by_words(memory: StoredMemory, other: StoredMemory) -> str:

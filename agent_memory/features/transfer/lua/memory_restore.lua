@@ -4,15 +4,17 @@
 --   reach         a message is indexed with the words of this many messages before and after it
 --   buries        memories that were deleted here stay deleted
 --   vector_field  field of the vectors of this store's model
+--   uncompared    facts to compare for contradictions, because the last comparison may have passed their `n`
+--   kept_seconds  lifetime of `uncompared`
 --   items         [{mid, owner, state ("current", "over" or "gone"), version, digest,
 --                 fields, count (position and number of the hash's fields and values in `values`),
---                 vector (position in `values`)?, order?, score?, scope?, slot?,
+--                 fact: bool, vector (position in `values`)?, order?, score?, scope?, slot?,
 --                 words? (fields of the standing that find a memory in the same words),
 --                 versions: [{version, fields, count, bare: bool}…], aliases: [[mid, digest]…],
 --                 evidence: [field, JSON…]}…]
 --   values        fields and values of hashes, and vectors; positions count from 0
--- KEYS: due, tries, reasons, dead, wake
--- ARGV: root, vector_field, reach: number, buries: flag, guard: json, items: json, values...
+-- KEYS: due, tries, reasons, dead, wake, uncompared
+-- ARGV: root, vector_field, kept_seconds: number, reach: number, buries: flag, guard: json, items: json, values...
 -- -> for each memory "new", "same" (it exists), "other" (its id has other content or another owner), "buried",
 --    "slot" (another fact of its slot is current), "twin <mid>" (a memory in the same words is current)
 local clock = require("storage/clock")
@@ -69,6 +71,10 @@ local function write_current(item)
     if item.order then message_order.insert(item.order, item.mid, tonumber(item.score), 0) end
   end
   standings.link(item.mid, redis.call('HGET', key, 'bk'))
+  if item.fact then
+    redis.call('SADD', uncompared, item.mid)
+    redis.call('EXPIRE', uncompared, kept_seconds)
+  end
 end
 local function write_alias(item, name, digest)
   local key = root .. 'al:' .. name
