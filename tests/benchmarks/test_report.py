@@ -140,7 +140,7 @@ def test_two_processes_are_compared_with_one_round_by_round() -> None:
     assert ratios(rows, "cpu") == {"ratio": 1.818, "rounds": [1.818, 1.8, 2.0], "ratio_by_cpu": 1.818}
 
 
-@pytest.mark.parametrize(("how", "words"), [("cores", "each with a core of its own"), ("quota", "a quarter of a core"), ("cpu", "CPU per turn")])
+@pytest.mark.parametrize(("how", "words"), [("cores", "a core of its own"), ("quota", "a quarter of a core"), ("cpu", "CPU per turn")])
 def test_two_process_goal_names_its_measurement_method(how: str, words: str) -> None:
     for ratio, holds in ((1.82, True), (1.67, False)):
         result = copy.deepcopy(RESULT)

@@ -21,7 +21,7 @@ for k = documents_at, #KEYS do
       redis.call('HSET', memory, 'j', marked, 'md', tags)
       follow_marks.mark(mid)
     end
-    if days ~= '' then redis.call('HSET', memory, 'nd', days) end
+    if days ~= '' then redis.call('HSET', memory, 'da', days) end
     if memory == documents.memory_key(mid) then
       vector_tags.write(mid, field, vector, {unpack(ARGV, a + 10, a + 9 + count)})
     else

@@ -363,7 +363,7 @@ def during(clause: str, start: datetime, end: datetime, zone: tzinfo = UTC, *, c
     if created:
         conditions.append(between("c", low, high, "left"))
     if tags := time_tags(first, last - timedelta(days=1)):
-        conditions.append(tagged("nd", tags))
+        conditions.append(tagged("da", tags))
     return all_of(clause, any_of(*conditions))
 
 

@@ -118,7 +118,7 @@ def vector_field(spec: VectorSpec) -> dict[str, Any]:
 
 
 def _memory_fields() -> list[dict[str, Any]]:
-    tags = tag_fields("t", "ns", "u", "s", "ty", "st", "tp", "en", "ag", "sl", "ct", "sc", "md", "nd")
+    tags = tag_fields("t", "ns", "u", "s", "ty", "st", "tp", "en", "ag", "sl", "ct", "sc", "md", "da")
     # Some queries match memories without a user.
     tags[2]["attrs"]["index_missing"] = True
     # `vf`: true from. `z`: true until. `b`: not true before (only if in the future). `ra`: recorded at.

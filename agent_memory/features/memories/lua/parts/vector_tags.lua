@@ -2,7 +2,7 @@
 -- their own terms (`k`).
 -- NEEDS: root
 local documents = require("memories/documents")
-local NAMES = {'t', 'ns', 'u', 's', 'ty', 'st', 'tp', 'en', 'c', 'la', 'ls', 'e', 'nd', 'ag', 'sl', 'ct', 'sc', 'tr', 'vf', 'z', 'b', 'ra', 'md'}
+local NAMES = {'t', 'ns', 'u', 's', 'ty', 'st', 'tp', 'en', 'c', 'la', 'ls', 'e', 'da', 'ag', 'sl', 'ct', 'sc', 'tr', 'vf', 'z', 'b', 'ra', 'md'}
 local function read(mid)
   local values = redis.call('HMGET', documents.memory_key(mid), unpack(NAMES))
   local set, unset = {}, {}
