@@ -46,7 +46,7 @@ class LongTermSettings(Group):
     forget_in_conversation: Literal["propose", "auto", "off"] = setting(
         "propose",
         "FORGET_IN_CONVERSATION",
-        meaning='if a user says "forget that …" in a session: wait for approval (`propose`), delete immediately (`auto`), ignore it (`off`)',
+        meaning='if a user says "forget that …" in a session: ask for approval (`propose`), delete immediately (`auto`), ignore it (`off`)',
     )
     quarantine: bool = setting(
         True, "QUARANTINE", meaning="hide memories that read like instructions to a model, until an administrator approves them"
