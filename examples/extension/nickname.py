@@ -17,7 +17,6 @@ from agent_memory.foundation.api.principals import place_of, scope_of_work
 from agent_memory.foundation.api.responses import JsonResponse, errors
 from agent_memory.foundation.core.errors import BadInput, StartupError
 from agent_memory.foundation.core.feature import ExportLine, Feature, KeySpace, Owner, PeriodicJob, RestoreTarget, Services
-from agent_memory.foundation.core.input.validation import first_problem
 from agent_memory.foundation.core.prompt_sections import PER_MESSAGE, FittedText, PromptAsk, SectionKind, SessionMessages
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.core.settings import Settings
@@ -27,9 +26,10 @@ from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory.foundation.storage.erasures import ErasureGuard
 from agent_memory.foundation.storage.keyspace import digest
 from agent_memory.foundation.text.prompt_marks import part_heading
+from agent_memory_client._wire.problems import plain_problems
 
-# KEYS[1]: the user's hash. ARGV: the namespace, the new nickname and, optionally, a fence. With a fence, the script
-# writes only if the stored nickname still equals the fence ("" for none).
+# KEYS[1]: the user's hash. ARGV: the namespace, the new nickname and, optionally, the expected nickname. If an expected
+# nickname is given, the script writes only if the stored nickname equals the expected one. "" means no stored nickname.
 SWAP = """
 local before = redis.call('HGET', KEYS[1], ARGV[1])
 if ARGV[3] and (before or '') ~= ARGV[3] then return before end
@@ -56,13 +56,13 @@ class Nicknames:
         return f"{self._root}nn:{digest('nickname', scope.tenant, user_id)}"
 
     async def put(self, scope: Scope, namespace: str | None, user_id: str, name: str, expected: str | None = None) -> str | None:
-        """Store a nickname. Return the former one, or None.
+        """Store a nickname. Return the former nickname, or None.
 
-        If `expected` is given, store only if the former nickname equals `expected`. "" means that there must be none.
+        If `expected` is given, store `name` only if the former nickname equals `expected`. "" means no former nickname.
         """
         await self._erasures.require_none(scope.tenant, namespace, user_id)
-        fence = () if expected is None else (expected,)
-        before: bytes | None = await self._swap([self.key(scope, user_id)], [namespace or "", name, *fence])
+        condition = () if expected is None else (expected,)
+        before: bytes | None = await self._swap([self.key(scope, user_id)], [namespace or "", name, *condition])
         return None if before is None else before.decode()
 
     async def load(self, scope: Scope, namespace: str | None, user_id: str) -> str | None:
@@ -70,6 +70,8 @@ class Nicknames:
         return None if raw is None else raw.decode()
 
     async def tidy_all(self) -> int:
+        # Keys contain digests, so the users are unknown, and `require_none` is impossible. The script protects erased data:
+        # it writes only if the same nickname is still stored.
         changed = 0
         async for key in self._client.scan_iter(f"{self._root}nn:*"):
             stored: Any = await self._client.hgetall(key)
@@ -92,8 +94,9 @@ class Nicknames:
         # target.user_id is the user to restore to. target.namespace(old) returns the namespace to restore to.
         namespace, user_id = place_of(scope, target.namespace(line.get("namespace")), target.user_id)
         if user_id is None or not isinstance(line.get("name"), str) or not line["name"]:
-            raise BadInput("must be a nickname of a user", field="name")
+            raise BadInput("must be a nickname of a user", field="name")  # the import skips this line, and reports the problem
         existing = await self.put(scope, namespace, user_id, line["name"], expected="")
+        # "same": already stored. "other": a different nickname is stored, and stays.
         return "new" if existing is None else "same" if existing == line["name"] else "other"
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
@@ -116,10 +119,9 @@ async def put_nickname(
     nicknames = services[Nicknames]
     if not 0 < len(name) <= nicknames.max_characters:
         raise BadInput(f"must have 1 to {nicknames.max_characters} characters", field="name", where="query")
-    # Before the write, because `of` raises Forbidden for callers that are limited to some agents.
-    tidy = JobOrder.of(scope, TIDY, namespace=namespace, user_id=user_id)
+    order = JobOrder.of(scope, TIDY, namespace=namespace, user_id=user_id)  # before the write, because `of` can raise Forbidden
     before = await nicknames.put(scope, namespace, user_id, name)
-    await services[OrderStore].place_orders(tidy)
+    await services[OrderStore].place_orders(order)
     return JsonResponse({"before": before})
 
 
@@ -131,7 +133,7 @@ async def get_nickname(services: ServicesDep, scope: ScopeDep, user_id: UserQuer
 
 
 async def tidy_nickname(runtime: Any, order: JobOrder) -> None:
-    """Remove needless spaces. Workers may call a job twice, so it is repeatable."""
+    """Remove needless spaces. Tidying a nickname twice does no harm."""
     scope = scope_of_work(order.tenant, order.namespaces, order.users)
     namespace, user_id = order.arguments["namespace"], order.arguments["user_id"] or ""
     name = await runtime[Nicknames].load(scope, namespace, user_id)
@@ -140,18 +142,18 @@ async def tidy_nickname(runtime: Any, order: JobOrder) -> None:
 
 
 async def tidy_all_nicknames(runtime: Any) -> int:
-    """Tidy nicknames whose order was lost when a process died. Return the number of changed nicknames, which the worker logs."""
+    """Tidy all nicknames. Return the number of changed nicknames, which the worker logs."""
     return await runtime[Nicknames].tidy_all()
 
 
 def once_a_day(settings: Settings) -> float | None:
-    """Return the minutes between two runs, or None to turn the job off."""
+    """Return the minutes between two runs, or None to turn the recurring job off."""
     return 24 * 60
 
 
 @dataclass(frozen=True)
 class NicknameReads:
-    """One prompt's section: without text before `load_section`, with text afterwards."""
+    """One prompt's section. `text` is empty until `load_section` returns a copy with the text."""
 
     key: str
     namespace: str
@@ -164,7 +166,7 @@ class NicknameReads:
         return 1
 
     async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> "NicknameReads":
-        """Return the content. `replies` are the replies to the queued commands."""
+        """Return the section with its text. `replies` are the replies to the queued commands."""
         if replies[0] is None:
             return self
         name = json.dumps(replies[0].decode(), ensure_ascii=False)
@@ -172,8 +174,7 @@ class NicknameReads:
         return NicknameReads(self.key, self.namespace, self.counter, text)
 
     def fit_section(self, tokens: int | None) -> FittedText:
-        """Return the text if it fits into `tokens`. None means no limit."""
-        # PER_MESSAGE is the number of tokens that a chat format adds to each message.
+        """Return the text if it fits into `tokens`, or else an empty text. None means no limit."""
         fits = tokens is None or self.counter.count(self.text) + PER_MESSAGE <= tokens
         return FittedText(self.text if fits else "", self.counter.count, extra=PER_MESSAGE)
 
@@ -181,13 +182,13 @@ class NicknameReads:
 class NicknameSection:
     """Show the nickname at the start of each prompt for a user."""
 
-    kind = SectionKind.ALWAYS
+    kind = SectionKind.ALWAYS  # near the start of the prompt; `RECALLED` sections follow the memories
 
     def __init__(self, nicknames: Nicknames, counter: TokenCounter) -> None:
         self._nicknames, self._counter = nicknames, counter
 
     async def open_section(self, ask: PromptAsk) -> NicknameReads | None:
-        reader = ask.reader
+        reader = ask.reader  # the prompt's namespace, user and agent
         if reader.user_id is None or not ask.scope.reaches(reader.namespace, reader.user_id):
             return None
         return NicknameReads(self._nicknames.key(ask.scope, reader.user_id), reader.namespace or "", self._counter)
@@ -197,7 +198,8 @@ def open_nicknames(foundation: Foundation, services: Services) -> None:
     try:
         settings = NicknameSettings()
     except ValidationError as error:
-        raise StartupError(f"setting {': '.join(first_problem(error))}") from None
+        raise StartupError(f"setting NICKNAME_MAX_CHARACTERS: {plain_problems(error)[0]['msg']}") from None
+    # services[ErasureGuard] is an object of the class ErasureGuard, which an earlier feature added.
     nicknames = Nicknames(foundation.client, foundation.keys.root, services[ErasureGuard], settings.max_characters)
     services.add(nicknames, NicknameSection(nicknames, foundation.counter))
 
@@ -205,21 +207,12 @@ def open_nicknames(foundation: Foundation, services: Services) -> None:
 FEATURE = Feature(
     name="nickname",
     open=open_nicknames,
-    routes=("nickname:router",),  # "module:name" is imported when it is needed
+    routes=("nickname:router",),  # the object `router` in the module `nickname`
     keys=(KeySpace("nn:<user>", "hash", "a user's nicknames, by namespace", "until the user is erased"),),
-    jobs={TIDY: "nickname:tidy_nickname"},  # TIDY = "tidy nickname": the name under which the route orders this job
+    jobs={TIDY: "nickname:tidy_nickname"},  # TIDY = "tidy nickname"
     schedule={"nicknames": PeriodicJob("nickname:tidy_all_nicknames", once_a_day)},
-    # Each of these fields names a class. `open` adds an object of this class with `services.add`; the server calls this object:
-    exporter=Nicknames,  # for agents' data, also define `export_agent`; to let users undo imports, define `undo_import`
-    eraser=Nicknames,  # for agents' data, also define `erase_agent`; for data derived from sessions, define `erase_session`
+    # The classes of objects that `open` adds:
+    exporter=Nicknames,
+    eraser=Nicknames,
     section=NicknameSection,
-    # Other fields, with examples, mostly in agent_memory/extensions/:
-    # tools: MCP tools, each an async function in a ToolSet (timeline/tools.py)
-    # follower: updates data derived from memories (profile/follower.py)
-    # purger: deletes derived data, such as a summary, if you do not know which memories it comes from (views/transfer.py)
-    # guide: adds sentences to the prompt of extraction (profile/service.py)
-    # session_part: stores fields of the feature in sessions (procedures/learning/results.py)
-    # indexes: search indexes (items/search_index.py)
-    # background: async functions run(runtime, stop) that each worker runs, per bucket, until it stops (agent_memory_worker/reembed.py)
-    # examples: requests for the OpenAPI document (timeline/examples.py)
 )

@@ -1,4 +1,4 @@
-"""The command `agent-memory nickname USER`."""
+"""The command `agent-memory nickname USER`. Every `agent-memory` command imports this module, so it imports little."""
 
 from typing import Annotated, Any
 

@@ -1,4 +1,8 @@
-"""Define `Feature`: everything that a feature adds to the server. `feature_list.py` collects the features."""
+"""Define `Feature`: everything that a feature adds to the server. `feature_list.py` collects the features.
+
+`examples/extension/nickname.py` is a complete example from another package, and docs/extending.md explains this
+example. A "bucket" is a group of tenants. The server creates each feature's objects once per bucket.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +22,19 @@ ExportLine = Mapping[str, Any]
 
 
 class KeySpace(NamedTuple):
-    """One kind of Redis key. `name` omits `<prefix>:{<bucket>}:`. Each `<…>` represents a value's digest."""
+    """A description of one kind of Redis key, for the table that `scripts/reference/key_table.py` prints.
+
+    `name` omits `<prefix>:{<bucket>}:`. Each `<…>` represents a value's digest. The server does not start if two features
+    describe keys with the same name.
+    """
 
     name: str
     type: str
+    """The Redis type, such as "hash"."""
     holds: str
+    """The key's content, in words."""
     lifetime: str
+    """The time at which the key is deleted, in words."""
     personal: bool = True
     """True if the key can hold personal data. Erasures delete it; exports include it unless `not_exported` is set."""
     not_exported: str = ""
@@ -66,27 +77,38 @@ class Example:
 
 
 class Exporter(Protocol):
-    """An interface for exporting and importing the data that a feature stores for a user."""
+    """An interface for exporting and importing the data that a feature stores for a user.
+
+    For agents' data, also define the method of `AgentExporter`. To support undoing an import, also define the method of
+    `UndoableExporter`.
+    """
 
     @property
     def kinds(self) -> Sequence[str]:
-        """The values that `kind` can have in this exporter's lines."""
+        """The values that `kind` can have in this exporter's lines. No other exporter may have these values."""
         ...
 
     def export_lines(self, scope: Scope, owner: Owner) -> AsyncIterator[ExportLine]:
-        """Yield the owner's data within `scope` as export lines."""
+        """Yield the owner's data within `scope` as export lines.
+
+        A line is a JSON object that contains at least `kind`. Check each namespace with `scope.reaches`.
+        """
         ...
 
     async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
-        """Import a line. Return "new", "same" (already stored), or "other" (differs from stored data).
+        """Import a line. Return "new", "same" (already stored), or "other" (a different value is stored, and stays).
 
-        Raises AgentMemoryError.
+        The import request calls this method for each line whose `kind` is in `kinds`. The line may come from an untrusted
+        file, so check each field.
+
+        Raises AgentMemoryError. RedisUnavailable, TooMany and ErasureUnderWay end the import. For any other
+        AgentMemoryError, such as BadInput, the import skips the line and reports the problem.
         """
         ...
 
 
 class RestoreTarget(Protocol):
-    """The new owner of imported lines."""
+    """The new owner of imported lines. Pass each line's names through `user`, `agent` and `namespace`."""
 
     @property
     def user_id(self) -> str:
@@ -102,9 +124,13 @@ class RestoreTarget(Protocol):
         """Return the user that an imported line belongs to in this store. Without `user_id`, the line keeps its user."""
         ...
 
-    def agent(self, agent_id: str | None, /) -> str | None: ...
+    def agent(self, agent_id: str | None, /) -> str | None:
+        """Return the agent that an imported line belongs to in this store."""
+        ...
 
-    def namespace(self, namespace: str | None, /) -> str | None: ...
+    def namespace(self, namespace: str | None, /) -> str | None:
+        """Return the namespace that an imported line belongs to in this store."""
+        ...
 
     def moved(self, namespace: str | None, /) -> bool:
         """True if data imported from this namespace becomes a copy or gets a different owner or namespace."""
@@ -116,7 +142,7 @@ class AgentExporter(Exporter, Protocol):
     """An exporter that can also export an agent's data."""
 
     def export_agent(self, scope: Scope, owner: AgentOwner) -> AsyncIterator[ExportLine]:
-        """Yield the agent's data within `scope` as export lines."""
+        """Yield the agent's data within `scope` as export lines. `restore_line` imports these lines, too."""
         ...
 
 
@@ -127,13 +153,17 @@ class UndoableExporter(Exporter, Protocol):
     async def undo_import(self, scope: Scope, owner: Owner | AgentOwner, source: str, *, dry_run: bool) -> Counter[str]:
         """Delete the owner's data that the import `source` stored, unless the data has changed since then.
 
-        With `dry_run`, only count it. Return the number of objects by kind.
+        `source` equals the `source` of the import's `RestoreTarget`, so `restore_line` must store this name with the data.
+        With `dry_run`, only count the data. Return the number of objects by kind.
         """
         ...
 
 
 class SessionPart(Protocol):
-    """A feature's own fields in a session's hash. Exports include these fields in the session's export line."""
+    """A feature's own fields in a session's hash. Exports include these fields in the session's export line.
+
+    `agent_memory/extensions/procedures/learning/results.py` is an example.
+    """
 
     @property
     def part(self) -> str:
@@ -157,10 +187,15 @@ class SessionPart(Protocol):
 
 
 class Eraser(Protocol):
-    """An interface for deleting the data that a feature stores for a user. Other code deletes sessions and memories."""
+    """An interface for deleting the data that a feature stores for a user. Other code deletes sessions and memories.
+
+    For data derived from sessions, also define the method of `SessionEraser`. For agents' data, also define the method of
+    `AgentEraser`. A worker calls these methods in rounds, until a round deletes nothing. If a method raises an exception,
+    a worker repeats the erasure later. After eight failures, the erasure becomes a dead letter.
+    """
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
-        """Delete the owner's data. Return the number of deleted objects by kind."""
+        """Delete the owner's data. Return the number of deleted objects by kind. The erasure's receipt shows these numbers."""
         ...
 
 
@@ -178,7 +213,7 @@ class SessionEraser(Eraser, Protocol):
 
 @runtime_checkable
 class AgentEraser(Eraser, Protocol):
-    """An eraser that can also delete an agent's data."""
+    """An eraser that can also delete an agent's data. Routes for such data check the caller with `permit_agent`."""
 
     async def erase_agent(self, scope: Scope, owner: AgentOwner) -> Counter[str]:
         """Delete the agent's data. Return the number of deleted objects by kind."""
@@ -186,7 +221,12 @@ class AgentEraser(Eraser, Protocol):
 
 
 class Purger(Protocol):
-    """An interface for deleting the data that a feature derived from purged memories."""
+    """An interface for deleting the data that a feature derived from purged memories.
+
+    A feature needs a purger only if its derived data, such as a summary, does not record the source memories. Otherwise,
+    a `Follower` is enough. A purge of a source, an erasure of an agent and a request to forget call the purger.
+    `agent_memory/extensions/views/transfer.py` is an example.
+    """
 
     async def purge_groups(self, scope: Scope, groups: Collection[Group], *, dry_run: bool) -> Counter[str]:
         """Delete data that the feature may have derived from memories in these groups. With `dry_run`, only count it.
@@ -206,7 +246,11 @@ class ForgetPurger(Purger, Protocol):
 
 
 class Follower(Protocol):
-    """An interface for updating data that a feature derives from memories, such as a profile, when the memories change."""
+    """An interface for updating data that a feature derives from memories, such as a profile, when the memories change.
+
+    A worker calls the follower after each change. When a caller edits or deletes memories, the request also calls the
+    follower before the response. `agent_memory/extensions/profile/follower.py` is an example.
+    """
 
     async def follow_memories(self, mids: Sequence[str]) -> None:
         """Update the data derived from these memories, and delete the data derived from deleted memories.
@@ -219,7 +263,10 @@ class Follower(Protocol):
 
 
 class ExtractionGuide(Protocol):
-    """An interface for adding a feature's instructions to the fact extraction prompt."""
+    """An interface for adding a feature's instructions to the fact extraction prompt.
+
+    `agent_memory/extensions/profile/service.py` is an example.
+    """
 
     async def extraction_instructions(self, scope: Scope, namespace: str | None) -> Sequence[str]:
         """Return sentences to add to the prompts for sessions in this namespace."""
@@ -227,7 +274,11 @@ class ExtractionGuide(Protocol):
 
 
 class Services:
-    """The services of one bucket. `services[Type]` returns the service of that type."""
+    """The services of one bucket: one object per type, such as a feature's store.
+
+    `services[Type]` returns the object of exactly this type, or raises KeyError. Routes receive `services` as an
+    argument. Jobs and background functions receive a runtime, and `runtime[Type]` returns the same object.
+    """
 
     def __init__(self) -> None:
         self._by_type: dict[type[Any], Any] = {}
@@ -266,12 +317,19 @@ class Services:
 
 
 class PeriodicJob(NamedTuple):
-    """Recurring work that one worker does once per period."""
+    """Recurring work that one worker does once per period, for each bucket.
+
+    The first run starts one period after the first worker. After an exception, the job runs again within five minutes.
+
+    Before a job adds personal data, the job must call `ErasureGuard.require_none`. The job therefore needs the tenant and
+    the user id, which Redis keys do not reveal. Store both with the data. A job that only replaces existing data can
+    instead use a script that checks the old value, because an erasure deletes this value.
+    """
 
     run: str
-    """Import string of an async function that takes the runtime and returns a count."""
+    """Import string of an async function that takes the runtime and returns a count. The worker logs this count."""
     minutes: Callable[[Settings], float | None]
-    """Return the number of minutes between two runs, or None if the job is off."""
+    """Return the number of minutes between two runs, or None if the job is off. Takes the server's settings."""
 
 
 def while_enabled(minutes: float) -> Callable[[Settings], float | None]:
@@ -281,31 +339,65 @@ def while_enabled(minutes: float) -> Callable[[Settings], float | None]:
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """Everything that one feature adds to the server.
+    """Everything that one feature adds to the server. All fields except `name` are optional.
 
     Import strings ("module:name") refer to modules that only some processes need; these modules load on demand.
+
+    The names of features, jobs, recurring jobs, Redis keys and MCP tools must be unique. Otherwise, the server does not
+    start. The fields from `exporter` to `section` contain classes. For each of these classes, `open` must add an object
+    with `Services.add`.
     """
 
     name: str
     open: Callable[[Any, Services], None] = lambda _foundation, _services: None
-    """Create the feature's services and add them. Takes the foundation and the services of earlier features.
+    """Create the feature's services and add them. Takes the foundation (`foundation/foundation.py`) and the services of
+    earlier features. Features from other packages open after the extensions and interfaces in this repository.
 
     The process calls this function for each bucket when it starts, and again after the embedding model has changed.
+    Raise StartupError to stop the process with a one-line message, for example if a setting is invalid.
     """
     keys: Sequence[KeySpace] = ()
+    """The Redis keys that the feature stores."""
     indexes: Callable[[Any, Any], Mapping[str, Any]] | None = None
-    """Return redisvl schemas by kind. Takes a bucket's keys and the vectors of its embedding model."""
+    """Return redisvl schemas by kind. Takes a bucket's keys and the vectors of its embedding model.
+
+    `agent_memory/extensions/items/search_index.py` is an example.
+    """
     routes: Sequence[str] = ()
+    """Import strings of the routers that `operations` in `foundation/api/operation.py` creates."""
     examples: str | None = None
-    """Import string of the examples for the feature's routes in the OpenAPI document."""
+    """Import string of the examples (`Example`) for the feature's routes in the OpenAPI document.
+
+    `agent_memory/extensions/timeline/examples.py` is an example.
+    """
     jobs: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Maps a job's stored name to the import string of an async function that takes the runtime and the job."""
+    """Maps a job's name to the import string of an async function `run(runtime, order)`.
+
+    `OrderStore.place_orders` stores a `JobOrder` with the job's name, and a worker then calls the function. A worker can
+    call the function again for the same order, so make the function idempotent.
+
+    `order.arguments` contains the keyword arguments of `JobOrder.of`, which must be strings or None. Pass a user as
+    `user_id`: an erasure of this user then deletes the order. `order.namespaces` and `order.users` contain the caller's
+    restrictions, or None. Pass both to `scope_of_work` to get the job's scope.
+
+    After an exception, a worker runs the order again later. After eight failures, the order becomes a dead letter. Some
+    exceptions do not count as failures: ErasureUnderWay, ModelUnavailable, RedisUnavailable and TooMany. If no worker
+    has the job's feature, the order waits for such a worker.
+    """
     due_work: Mapping[DueKind, str] = field(default_factory=dict[DueKind, str])
-    """Maps a kind to the import string of an async function that takes the runtime and the members of due marks."""
+    """Maps a kind to the import string of an async function that takes the runtime and the members of due marks.
+
+    Only features in this repository can use this field, because `DueKind` lists all kinds. Other packages use `jobs`.
+    """
     schedule: Mapping[str, PeriodicJob] = field(default_factory=dict[str, PeriodicJob])
+    """Maps a recurring job's name to the job."""
     background: Sequence[str] = ()
-    """Import strings of async functions that each worker runs, per bucket, as long as it lives. They take the runtime, and
-    an event that is set when the worker stops. A stopping worker cancels them. After an exception, they start again."""
+    """Import strings of async functions `run(runtime, stop)`. Each worker runs each function once per bucket. `stop` is an
+    event that is set when the worker stops. A stopping worker cancels the functions. After an exception, a function starts
+    again. For work that only one worker should do, use `jobs` or `schedule`.
+
+    `worker/agent_memory_worker/reembed.py` is an example.
+    """
     embed_missing: str | None = None
     """Import string of an async function that takes a runtime and a limit. It embeds at most that many of the feature's
     documents without a vector of the runtime's model, and returns their number."""
@@ -314,14 +406,18 @@ class Feature:
     eraser: type[Eraser] | None = None
     purger: type[Purger] | None = None
     follower: type[Follower] | None = None
+    """The class that updates data derived from memories. Without a follower or purger, derived data outlives its memories."""
     guide: type[ExtractionGuide] | None = None
     section: type[AnnouncedSection] | None = None
-    """The feature's section of the memory prompt.
+    """The feature's section of the memory prompt. `core/prompt_sections.py` describes sections.
 
-    `agent_memory_client.models.features.prompt_options` defines its options.
+    `agent_memory_client.models.features.prompt_options` defines the request options for sections in this repository.
     """
     tools: Sequence[str] = ()
-    """Import strings of the feature's MCP tools. Each import string refers to a `ToolSet`."""
+    """Import strings of the feature's MCP tools. Each import string refers to a `ToolSet`.
+
+    `agent_memory/extensions/timeline/tools.py` is an example.
+    """
 
 
 def import_name(name: str) -> Any:

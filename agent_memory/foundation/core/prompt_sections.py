@@ -3,6 +3,10 @@
 For each request, `recall` opens a section (`PromptSection`). The section queues its reads on the prompt's pipeline and
 loads its content from the replies (`SectionReads`). Then `recall` fits the content into the section's share of the
 token budget (`SectionContent`) and renders it (`FittedSection`).
+
+One class can implement `SectionReads` and `SectionContent`. `examples/extension/nickname.py` shows a section with one
+line, and `agent_memory/extensions/pinned/section.py` shows a section with a list. If a method of a section raises an
+exception, the whole prompt request fails.
 """
 
 from __future__ import annotations
@@ -23,13 +27,20 @@ PER_MESSAGE = 4
 
 
 class SectionKind(StrEnum):
-    """A section's position in the prompt. All sections of the same kind share a tenth of the token budget.
+    """A section's position in the prompt.
 
-    `ALWAYS` sections come first, before the session's summary. `RECALLED` sections follow the memories.
+    Sections of the same kind share the tokens. In a prompt with a session, this share is a tenth of the token budget,
+    plus the tokens that earlier parts left. Within a kind, sections of other packages come last. These sections get the
+    tokens that the sections in this repository left.
     """
 
     ALWAYS = "always"
+    """Before the session's summary, after blocks, pinned memories and the profile.
+
+    Use this kind for text that rarely changes, because model providers cache the beginning of a prompt.
+    """
     RECALLED = "recalled"
+    """After the memories, procedures and the timeline. Use this kind for all other text."""
 
 
 class Reader(NamedTuple):
@@ -45,7 +56,7 @@ NOBODY = Reader()
 
 @dataclass(slots=True)
 class PromptAsk:
-    """A request for a prompt. `session` is the session that the prompt continues.
+    """A request for a prompt. `session` is the session that the prompt continues. `body` is the request.
 
     `scope` covers `reader`. `zone` is the request's time zone, or else the reader's, or else UTC. The zone no longer
     changes once sections load their content.
@@ -90,6 +101,8 @@ class SectionText:
 
 
 class FittedSection(Protocol):
+    """The content that fits into the budget. Most sections use `FittedText`."""
+
     def count_tokens(self) -> int:
         """Return how much of the token budget the section uses."""
         ...
@@ -101,12 +114,19 @@ class FittedSection(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FittedText:
-    """A fitted section that consists of a single string. A non-empty section takes `extra` tokens more than its text."""
+    """A fitted section that consists of a single string. An empty string omits the section from the prompt.
+
+    The text must begin with `part_heading` (`foundation/text/prompt_marks.py`). If a program appends the prompt to a
+    session, this heading keeps the section out of long-term memory.
+    """
 
     text: str
     count: Callable[[str], int]
+    """Return the number of tokens in a text, such as `TokenCounter.count`."""
     notices: Sequence[str] = ()
+    """Messages to the caller, for example about lines that did not fit. The response contains them in `notices`."""
     extra: int = 0
+    """Tokens that a non-empty section takes in addition to its text, such as `PER_MESSAGE`."""
 
     def count_tokens(self) -> int:
         return self.count(self.text) + self.extra if self.text else 0
@@ -119,7 +139,10 @@ class SectionContent(Protocol):
     """All the content that a section could show, before `fit_section` limits it to the budget."""
 
     def fit_section(self, tokens: int | None) -> FittedSection:
-        """Return the part of the content that fits into `tokens` tokens. None means no limit."""
+        """Return the part of the content that fits into `tokens` tokens. None means no limit.
+
+        For long prompts, this method runs in a thread, so it must not use the event loop. For a list, use `fit_lines`.
+        """
         ...
 
 
@@ -127,11 +150,18 @@ class SectionReads(Protocol):
     """A section's reads from Redis for one prompt."""
 
     def queue_section(self, pipe: Any) -> int:
-        """Queue the section's reads on the prompt's pipeline. Return the number of replies to expect."""
+        """Queue the section's reads on the prompt's pipeline. Return the number of replies to expect.
+
+        All sections share one round trip to Redis. A retry calls this method again.
+        """
         ...
 
     async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> SectionContent:
-        """Build the section's content from the replies. `session` contains the messages in the prompt's session."""
+        """Build the section's content from the replies.
+
+        `replies` contains the replies to the queued commands, in order. `session` contains the messages in the prompt's
+        session, or the messages that the caller shows, or is None.
+        """
         ...
 
 
@@ -139,12 +169,16 @@ class PromptSection(Protocol):
     """A section that every memory prompt can contain."""
 
     async def open_section(self, ask: PromptAsk) -> SectionReads | None:
-        """Return the section's reads for a prompt, or None if the section has nothing to show."""
+        """Return the section's reads for a prompt, or None to omit the section.
+
+        Check that `ask.scope` reaches the data of `ask.reader`. If a request gives only a session's id, `recall` calls this
+        method again as soon as the session's user is known.
+        """
         ...
 
 
 class AnnouncedSection(PromptSection, Protocol):
-    """A section that a feature adds (`Feature.section`)."""
+    """A section that a feature adds (`Feature.section`). `kind` can be a class attribute."""
 
     @property
     def kind(self) -> SectionKind: ...

@@ -67,7 +67,14 @@ class ErasureGuard:
         self._check = Script(client, "storage/erasure_check")
 
     async def require_none(self, tenant: str, namespace: str | None, user_id: str | None, agent_id: str | None = None) -> None:
-        """Wait until no erasure of the owner's data is running. Raises ErasureUnderWay if an erasure takes too long."""
+        """Wait until no erasure of the owner's data is running. Call this method before each write of personal data.
+
+        In a request, raises ErasureUnderWay (409) if the erasure is still running 3 seconds after it was requested.
+
+        In a job or recurring job, raises ErasureUnderWay immediately. Also raises ErasureUnderWay if an erasure has ended
+        since this attempt began, because the attempt may have read data that is now erased. The worker repeats the attempt
+        later, and this failure does not count as an attempt.
+        """
         guard = guard_of(self._keys.root, tenant, namespace, user_id, agent_id=agent_id)
         await self._check(any=self._keys.wake, guard=guard)
 

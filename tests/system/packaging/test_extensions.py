@@ -150,7 +150,8 @@ async def test_installed_package_adds_a_command(installed: Path, http: httpx.Asy
 
 
 def test_extension_refuses_an_invalid_setting_in_one_line(installed: Path, tmp_path: Path) -> None:
-    done = agent_memory("serve", "--port", "0", cwd=tmp_path, cold=True, PYTHONPATH=str(installed), NICKNAME_MAX_CHARACTERS="0")
+    variables = {"PYTHONPATH": str(installed), "NICKNAME_MAX_CHARACTERS": "0", "LOG_LEVEL": "WARNING"}
+    done = agent_memory("serve", "--port", "0", cwd=tmp_path, cold=True, **variables)
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == "agent-memory: setting NICKNAME_MAX_CHARACTERS: must be at least 1"
 

@@ -20,12 +20,12 @@ class AuthSettings(Group):
     auth_mode: AuthMode = setting(
         "disabled",
         "AUTH_MODE",
-        meaning="credentials: none (`disabled`), API keys (`token`), JWTs of a login provider (`oauth2`), or `both`",
+        meaning="credentials: none (`disabled`), API keys (`token`), JWTs from a login provider (`oauth2`), or `both`",
     )
     disable_auth: bool | None = archived(None, "DISABLE_AUTH")
     token_auth_enabled: bool = archived(False, "TOKEN_AUTH_ENABLED")
     open_to_network: bool = setting(
-        False, "AUTH_DISABLED_ON_NETWORK", meaning="let a server without credentials listen on other addresses than 127.0.0.1"
+        False, "AUTH_DISABLED_ON_NETWORK", meaning="let a server without credentials listen on addresses other than 127.0.0.1"
     )
     secret: SecretStr | None = setting(
         None,
@@ -36,7 +36,9 @@ class AuthSettings(Group):
     admin_token: SecretStr | None = setting(
         None, "AUTH_ADMIN_TOKEN", meaning="API key of the operator, who may create the others", min_length=16
     )
-    oauth_server: bool = setting(False, "OAUTH_SERVER", meaning="let apps such as claude.ai log in by OAuth ([details](connect-apps.md))")
+    oauth_server: bool = setting(
+        False, "OAUTH_SERVER", meaning="let apps such as claude.ai log in through OAuth ([details](connect-apps.md))"
+    )
     oauth2_issuer_url: str | None = setting(None, "OAUTH2_ISSUER_URL", meaning="required `iss` of JWTs")
     oauth2_audience: str | None = setting(None, "OAUTH2_AUDIENCE", meaning="required `aud` of JWTs; not checked if unset")
     oauth2_client_id: str | None = setting(None, "OAUTH2_CLIENT_ID", meaning="client id of the console ([login](access.md#console))")

@@ -46,7 +46,7 @@ class LongTermSettings(Group):
     forget_in_conversation: Literal["propose", "auto", "off"] = setting(
         "propose",
         "FORGET_IN_CONVERSATION",
-        meaning='if a user says "forget that …" in a session: wait for approval (`propose`), delete at once (`auto`) or do nothing (`off`)',
+        meaning='if a user says "forget that …" in a session: ask for approval (`propose`), delete immediately (`auto`), ignore it (`off`)',
     )
     quarantine: bool = setting(
         True, "QUARANTINE", meaning="hide memories that read like instructions to a model, until an administrator approves them"
@@ -61,11 +61,13 @@ class ForgettingSettings(Group):
     enabled: bool = setting(
         False,
         "FORGETTING_ENABLED",
-        meaning="every hour, delete memories that exceed the limits below, except pinned ones; undo within 30 days. If both "
-        "`…_DAYS` limits are set, the server deletes a memory that exceeds both, or is older than 12 × `FORGETTING_MAX_AGE_DAYS`",
+        meaning="every hour, delete unpinned memories by the limits below (undo: 30 days). If both `…_DAYS` limits are set, the server "
+        "deletes a memory only if it exceeds both, or is older than 12 × `FORGETTING_MAX_AGE_DAYS`",
     )
     every_minutes: float = archived(60.0, "FORGETTING_EVERY_MINUTES", gt=0)
-    max_age_days: float | None = setting(None, "FORGETTING_MAX_AGE_DAYS", meaning="delete memories that are this many days old", ge=0)
+    max_age_days: float | None = setting(
+        None, "FORGETTING_MAX_AGE_DAYS", meaning="delete memories that are this many days old (by `created_at`)", ge=0
+    )
     max_inactive_days: float | None = setting(
         None, "FORGETTING_MAX_INACTIVE_DAYS", meaning="delete memories that no search, prompt or read has returned for this many days", ge=0
     )

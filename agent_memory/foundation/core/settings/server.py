@@ -75,7 +75,7 @@ class McpSettings(Group):
     )
     namespace: str | None = archived(None, "DEFAULT_MCP_NAMESPACE", max_length=512)
     user_id: str | None = archived(None, "DEFAULT_MCP_USER_ID", max_length=512)
-    token: SecretStr | None = setting(None, "MCP_TOKEN", meaning="credential of the caller over stdio, if `AUTH_MODE` requires one")
+    token: SecretStr | None = setting(None, "MCP_TOKEN", meaning="the caller's credential over stdio, if `AUTH_MODE` requires one")
 
 
 class CompatSettings(Group):
