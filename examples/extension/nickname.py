@@ -58,7 +58,7 @@ class Nicknames:
     async def put(self, scope: Scope, namespace: str | None, user_id: str, name: str, expected: str | None = None) -> str | None:
         """Store a nickname. Return the former nickname, or None.
 
-        If `expected` is given, store `name` only if the former nickname equals `expected`. "" means no former nickname.
+        With `expected`, store `name` only if the stored nickname equals `expected`; with "", only if none is stored.
         """
         await self._erasures.require_none(scope.tenant, namespace, user_id)
         condition = () if expected is None else (expected,)
@@ -137,8 +137,8 @@ async def tidy_nickname(runtime: Any, order: JobOrder) -> None:
     scope = scope_of_work(order.tenant, order.namespaces, order.users)
     namespace, user_id = order.arguments["namespace"], order.arguments["user_id"] or ""
     name = await runtime[Nicknames].load(scope, namespace, user_id)
-    if name is not None and name != " ".join(name.split()):
-        await runtime[Nicknames].put(scope, namespace, user_id, " ".join(name.split()), name)
+    if name is not None and name != (tidy := " ".join(name.split())):
+        await runtime[Nicknames].put(scope, namespace, user_id, tidy, expected=name)
 
 
 async def tidy_all_nicknames(runtime: Any) -> int:
