@@ -219,7 +219,7 @@ async def test_tools_and_hook_give_the_model_the_users_memories(client: MemoryCl
     assert "search_memory" in {tool.name for tool in tools}
     with pytest.raises(ValueError, match="no tool"):
         get_memory_tools(client, "s", tools=["nonsense"])
-    await client.memories.create([ClientMemoryRecord(text="Ada is allergic to peanuts.", user_id=user)])
+    await client.memories.create([ClientMemoryRecord(text="Ada is allergic to peanuts.", user_id=user)], wait=True)
     model.script += [{"name": "search_memory", "arguments": {"query": "peanuts"}}, "Peanuts."]
     await Runner.run(agent_of(model, tools=tools), "What may I not eat?")
     assert "allergic to peanuts" in str(model.asked[-1]["messages"])

@@ -8,7 +8,7 @@ _HUMAN = {"label": "human", "user_id": "ada", "agent_id": "travel-agent"}
 _SHARED = {"agent_id": "hotel-agent", "user_id": "ada"}
 
 EXAMPLES: tuple[Example, ...] = (
-    Example("put_block", _HUMAN, {"value": "Name: Ada", "description": "What must always be known of the user.", "limit": 2000}),
+    Example("put_block", _HUMAN, {"value": "Name: Ada", "description": "Lasting facts about the user.", "limit": 2000}),
     Example("edit_block", _HUMAN, {"operation": "append", "content": "Travels by train only."}),
     Example("get_block", _HUMAN),
     Example("list_blocks", {"user_id": "ada", "agent_id": "travel-agent", "shown": True}),
