@@ -63,7 +63,7 @@ test-integrations: dev
 	@scripts/tests.sh frameworks-3 $(ARGS)
 	@scripts/tests.sh typescript $(ARGS)
 
-# Broken links and pages outside the menu are errors. The variable turns off an advertisement in the output.
+# Links to missing pages or files, and pages outside the menu, are errors. The variable turns off an advertisement in the output.
 docs: dev
 	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict --quiet $(ARGS)
 
@@ -75,7 +75,7 @@ check: dev
 	.venv/bin/lint-imports
 	.venv/bin/python scripts/check_sizes.py
 	.venv/bin/codespell
-	.venv/bin/python -m pytest -q -n 0 --no-header tests/docs/test_prose.py tests/docs/test_names.py tests/docs/test_documentation.py -k "prose or names or links"
+	.venv/bin/python -m pytest -q -n 0 --no-header tests/docs/test_prose.py tests/docs/test_names.py tests/docs/test_log_events.py tests/docs/test_documentation.py -k "prose or names or log_events or links"
 	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict --quiet
 
 release-check: dev

@@ -49,7 +49,7 @@ _FLOOD = {"append": 150.0, "search": 50.0, "everything": 20.0, "long session": 2
 _ROUNDS = 6
 _SLICE_SECONDS = 12.0
 _SIDES = ("alone", "beside the flood")
-# This share of the planned flood must have been answered, or it was no flood.
+# The measurement counts only if the server answered at least this share of the planned flood.
 _IN_FULL = 0.95
 _TIMES = 1.5
 # Smaller differences are noise of the machine.

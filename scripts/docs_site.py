@@ -68,7 +68,7 @@ def _sections(markdown: str) -> set[str]:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Make links lead to pages of the site. Links to source files become plain text."""
+    """Make links lead to pages of the site. Links to source files become plain text. Raises PluginError for a missing target."""
     names = {name: source for source, name in OTHER_PAGES.items()}
     source = names.get(page.file.src_uri, f"docs/{page.file.src_uri}")
     parts = _FENCED.split(markdown.replace("<!-- table of keys -->", key_table.table()))
@@ -80,6 +80,8 @@ def _link(match: re.Match[str], source: str) -> str:
     if not target or "://" in target or source.removeprefix("docs/") in GENERATED:
         return match[0]
     path = os.path.normpath(os.path.join(os.path.dirname(source), target))
+    if path.removeprefix("docs/") not in GENERATED and not (ROOT / path).exists():
+        raise PluginError(f"{source}: {target} does not exist")
     here = os.path.dirname(source.removeprefix("docs/")) if source.startswith("docs/") else ""
     name = OTHER_PAGES.get(path) or (path.removeprefix("docs/") if path.startswith("docs/") else None)
     if name is None:

@@ -93,8 +93,8 @@ class Foundation:
         name = f"{self.keys.prefix}:" if alone else self.keys.root
         joint = "&" if "?" in self.redis_url else "?"
         url = f"{self.redis_url}{joint}max_connections={self.settings.worker.concurrency + 64}"
-        # Keep no record of a finished run: a message that is delivered again would set it to running, and docket would
-        # refuse the next task with the same key until the record expires.
+        # Keep no record of a finished run. A redelivered message would set it to running, and docket would refuse the
+        # next task with the same key until the record expires.
         return Docket(name=name + self.settings.worker.docket_name, url=url, execution_ttl=timedelta(0))
 
     async def queued(self, docket: Docket) -> int:

@@ -162,9 +162,7 @@ async def test_ended_memories_are_shown_and_made_valid_again(new_page: Make, ope
         await expect(page.locator(".left-out .tag", has_text="no longer true")).to_have_count(1)
 
 
-async def test_person_page_with_a_namespace_counts_what_other_namespaces_contain(
-    new_page: Make, open_url: str, api: httpx.AsyncClient
-) -> None:
+async def test_user_page_of_a_namespace_counts_memories_in_other_namespaces(new_page: Make, open_url: str, api: httpx.AsyncClient) -> None:
     await _remember(api, "hal", "Hal plays chess.", namespace="chat", memory_type="semantic")
     await _remember(api, "hal", "Hal broke a chair.", id="hal-ticket", namespace="support", memory_type="semantic")
     page: Page = await new_page(open_url, java_script_enabled=False)
@@ -178,7 +176,7 @@ async def test_person_page_with_a_namespace_counts_what_other_namespaces_contain
     await expect(page.get_by_role("link", name="Export: chat")).to_be_visible()
 
 
-async def test_memory_is_added_and_lines_are_chosen_on_the_page_of_a_person(new_page: Make, open_url: str, api: httpx.AsyncClient) -> None:
+async def test_user_page_adds_a_memory_and_forgets_selected_memories(new_page: Make, open_url: str, api: httpx.AsyncClient) -> None:
     await _remember(api, "ida", "Ida sails.", "Ida knits.", namespace="chat", memory_type="semantic")
     page: Page = await new_page(open_url)
     await page.goto("/console/people/ida?namespace=chat")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +15,8 @@ PAGES = [
     ROOT / "tests" / "README.md",
     ROOT / "client-ts" / "README.md",
 ]
+MARKDOWN = [ROOT / name for name in subprocess.check_output(("git", "ls-files", "*.md"), cwd=ROOT, text=True).splitlines()]
+"""All Markdown files of the repository, also those without programs or commands to run."""
 BASE_URL = "http://127.0.0.1:8000"
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

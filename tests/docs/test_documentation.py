@@ -19,7 +19,7 @@ from agent_memory.foundation.core.settings import variables
 from agent_memory.foundation.core.settings.renamed import RETIRED
 from agent_memory.interfaces.cli.app import app
 from agent_memory_eval.__main__ import app as eval_app
-from tests.docs.pages import BASE_URL, PAGES, Block, anchors, blocks, commands, links
+from tests.docs.pages import BASE_URL, MARKDOWN, PAGES, Block, anchors, blocks, commands, links
 from tests.support.cli import ROOT, agent_memory, clean_environment
 
 SHELL = [(block, command) for block in blocks("sh") for command in commands(block)]
@@ -119,7 +119,7 @@ def test_documented_commands_exist(block: Block, command: str, tmp_path: Path) -
             pytest.fail(f"{block} shows a command that nothing checks: {command}")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", MARKDOWN, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_have_existing_targets(page: Path) -> None:
     for link in links(page):
         target, _, anchor = link.partition("#")

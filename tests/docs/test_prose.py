@@ -12,6 +12,7 @@ from pathlib import Path
 import markdown
 import pytest
 
+from tests.docs.pages import MARKDOWN
 from tests.docs.test_names import docstrings, files
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -20,6 +21,7 @@ MOST_WORDS = 1_000
 # Readers look up reference pages and do not read them in full.
 REFERENCE = {"docs/guarantees.md": 1_300, "docs/memory/not-shown.md": 1_100}
 MOST_WORDS_IN_SENTENCE = 30
+MOST_WORDS_IN_README_BULLET = 8
 PASSIVE_SHARE = {"pages": 0.065, "docstrings": 0.087, "tests": 0.1}
 # Noun phrases instead of nouns, private verbs, legal words and filler.
 BANNED = re.compile(
@@ -40,10 +42,12 @@ NAMES = re.compile(
 )
 _FENCED = re.compile(r"^( *)```.*?^\1```", re.DOTALL | re.MULTILINE)
 _GENERATED = re.compile(r"<!-- (\w+): begin -->.*?<!-- \1: end -->", re.DOTALL)
+_LINK_TARGET = re.compile(r"(?<=\])\([^)]*\)")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 _TABLE_ROW = re.compile(r"\S {2,}\S|^\s*\||──")
 _CAPITALIZED = re.compile(r"(?<=[^.:?\"`] )[A-Z][a-z]")
 _COMMENT = re.compile(r"(?:^|\s) *# .+", re.MULTILINE)
+_PYTHON_COMMENT = re.compile(r"(?:^ *# .+\n)+|(?<=\S) +# .+", re.MULTILINE)
 _LUA_COMMENT = re.compile(r"--+ .+")
 _TS_COMMENT = re.compile(r"(?:/\*\*|//|^ *\*) .+", re.MULTILINE)
 _BULLET = re.compile(r"\s*(?:[-*]|\d+\.) ")
@@ -103,9 +107,15 @@ def count_words(page: str) -> int:
 
 
 def comments(path: Path) -> list[str]:
-    """Return the comments of a file, line by line. Headings in strings count, too, so that this stays fast."""
+    """Return the sentences of comments in Python, and the lines of other comments. Headings in strings count, too, so that this stays fast."""
+    if path.suffix == ".py":
+        return [
+            sentence
+            for comment in _PYTHON_COMMENT.finditer(path.read_text("utf-8"))
+            for sentence in docstring_sentences(re.sub(r"^ *# ?", "", comment[0], flags=re.MULTILINE))
+        ]
     pattern = _LUA_COMMENT if path.suffix == ".lua" else _TS_COMMENT if path.suffix == ".ts" else _COMMENT
-    is_text = path.suffix in (".py", ".lua", ".ts", ".sh", ".toml", ".yml") or path.name in ("Makefile", "Dockerfile")
+    is_text = path.suffix in (".lua", ".ts", ".sh", ".toml", ".yml") or path.name in ("Makefile", "Dockerfile")
     return pattern.findall(path.read_text("utf-8")) if is_text else []
 
 
@@ -115,10 +125,11 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 @cache
 def all_sentences(kind: str) -> list[tuple[str, str]]:
-    """Return places and sentences of the pages, of docstrings of packages or tests, or of comments."""
+    """Return places and sentences of all Markdown files, of docstrings of packages or tests, or of comments."""
     if kind == "pages":
-        return [(str(path.relative_to(ROOT)), sentence) for path in PAGES for sentence in page_sentences(path.read_text("utf-8"))]
-    sources = sorted(path for path in files(*(("tests",) if kind == "tests" else SOURCES)) if "_sync" not in path.parts)
+        return [(str(path.relative_to(ROOT)), sentence) for path in MARKDOWN for sentence in page_sentences(path.read_text("utf-8"))]
+    tops = {"docstrings": SOURCES, "tests": ("tests",)}.get(kind, (*SOURCES, "tests"))
+    sources = sorted(path for path in files(*tops) if "_sync" not in path.parts)
     if kind == "comments":
         sources += [ROOT / name for name in ("Makefile", "Dockerfile", "docker-compose.yml", "mkdocs.yml", "pyproject.toml")]
         return [(str(path.relative_to(ROOT)), comment) for path in sources for comment in comments(path)]
@@ -131,7 +142,7 @@ def all_sentences(kind: str) -> list[tuple[str, str]]:
     ]
 
 
-@pytest.mark.parametrize("kind", list(PASSIVE_SHARE))
+@pytest.mark.parametrize("kind", [*PASSIVE_SHARE, "comments"])
 def test_sentences_are_short(kind: str) -> None:
     assert not [(place, sentence) for place, sentence in all_sentences(kind) if len(sentence.split()) > MOST_WORDS_IN_SENTENCE]
 
@@ -139,6 +150,12 @@ def test_sentences_are_short(kind: str) -> None:
 @pytest.mark.parametrize("kind", [*PASSIVE_SHARE, "comments"])
 def test_sentences_have_no_banned_phrases(kind: str) -> None:
     assert not [(place, match[0], sentence) for place, sentence in all_sentences(kind) if (match := BANNED.search(sentence))]
+
+
+def test_test_names_have_no_banned_phrases() -> None:
+    sources = (path for path in files("tests") if path.suffix == ".py")
+    names = (name for path in sources for name in re.findall(r"\bdef (test_\w+)", path.read_text("utf-8")))
+    assert not [name for name in names if BANNED.search(name.replace("_", " "))]
 
 
 @pytest.mark.parametrize("kind", list(PASSIVE_SHARE))
@@ -153,6 +170,12 @@ def test_page_is_short_and_its_headings_are_in_sentence_case(path: Path) -> None
     assert count_words(_GENERATED.sub("", page)) <= REFERENCE.get(str(path.relative_to(ROOT)), MOST_WORDS)
     headings = re.findall(r"^#+ (.+)$", _FENCED.sub("", page), re.MULTILINE)
     assert not [heading for heading in headings if _CAPITALIZED.search(NAMES.sub("x", heading))]
+
+
+def test_readme_bullets_are_short() -> None:
+    bullets = re.findall(r"^- (.+(?:\n  .+)*)", _FENCED.sub("", (ROOT / "README.md").read_text("utf-8")), re.MULTILINE)
+    assert bullets
+    assert not [bullet for bullet in bullets if count_words(_LINK_TARGET.sub("", bullet)) > MOST_WORDS_IN_README_BULLET]
 
 
 def test_all_pages_keep_to_the_word_budget() -> None:

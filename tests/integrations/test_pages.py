@@ -13,7 +13,7 @@ import pytest
 from tests.integrations.conftest import ROOT, ModelServer
 
 README = ROOT / "README.md"
-# tests/interfaces/typescript runs those of other languages, with their own tools.
+# tests/interfaces/typescript runs the TypeScript programs, with npm packages.
 PAGES = [page for page in sorted((ROOT / "docs" / "integrations").glob("*.md")) if "```python" in page.read_text("utf-8")]
 FRAMEWORKS = {
     "frameworks": ["langchain", "langgraph", "mem0", "openai-agents", "supermemory"],

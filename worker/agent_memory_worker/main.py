@@ -38,8 +38,8 @@ async def run_worker(runtime: Runtime, settings: Settings, stop: asyncio.Event) 
     loop and relay.
     """
     only_plain_data()
-    functions = [import_name(name) for feature in FEATURES for name in feature.background]
-    background = [asyncio.create_task(_keep_running(run, bucket, stop)) for run in functions for bucket in runtime.all]
+    functions = {name: import_name(name) for feature in FEATURES for name in feature.background}
+    background = [asyncio.create_task(_keep_running(name, run, bucket, stop)) for name, run in functions.items() for bucket in runtime.all]
     try:
         await asyncio.gather(*(_run(bucket, settings, stop) for bucket in runtime.all))
     finally:
@@ -48,13 +48,13 @@ async def run_worker(runtime: Runtime, settings: Settings, stop: asyncio.Event) 
         await asyncio.gather(*background, return_exceptions=True)
 
 
-async def _keep_running(run: Callable[[Runtime, asyncio.Event], Awaitable[None]], bucket: Runtime, stop: asyncio.Event) -> None:
+async def _keep_running(name: str, run: Callable[[Runtime, asyncio.Event], Awaitable[None]], bucket: Runtime, stop: asyncio.Event) -> None:
     while not stop.is_set():
         try:
             await run(bucket, stop)
             return
         except Exception:
-            log.exception("background function failed; starting it again")
+            log.exception("background function failed; starting it again", function=name, bucket=bucket.keys.root)
             await pause(stop, _RESTART_SECONDS)
 
 
@@ -83,7 +83,7 @@ async def _run_docket(runtime: Runtime, docket: Docket, settings: Settings, stop
                 await _work(worker, relay, (stop, moved), settings.server.shutdown_grace_seconds)
         except Exception:
             # An unreadable message ends docket's loop in every worker. Its work stays marked in the outbox.
-            log.exception("task loop ended; restarting it")
+            log.exception("task loop ended; restarting it", docket=docket.name)
             carrier = Carrier(docket.stream_key, docket.worker_group_name)
             if dead := await runtime[CarrierGuard].move_unread(carrier, _DELIVERIES, docket.cancel):
                 log.error("moved unreadable queue messages to the dead messages", queue_messages=dead)
@@ -112,7 +112,7 @@ async def _work(worker: Worker, relay: Relay, ends: Sequence[asyncio.Event], gra
     running = asyncio.create_task(worker.run_forever())
     feeding = asyncio.create_task(relay.run())
     ending = [asyncio.create_task(event.wait()) for event in ends]
-    log.info("worker ready")
+    log.info("worker ready", worker=worker.name)
     try:
         await asyncio.wait({running, feeding, *ending}, return_when=asyncio.FIRST_COMPLETED)
         for task in (running, feeding):
@@ -127,4 +127,4 @@ async def _work(worker: Worker, relay: Relay, ends: Sequence[asyncio.Event], gra
         _, unfinished = await asyncio.wait({running, feeding}, timeout=grace)
         if unfinished:
             log.warning("some tasks did not finish in time; they stay queued", seconds=grace)
-        log.info("worker stopped")
+        log.info("worker stopped", worker=worker.name)

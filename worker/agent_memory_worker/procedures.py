@@ -45,7 +45,7 @@ async def embed_missing(runtime: Runtime, limit: int) -> int:
 async def learn_session(runtime: Runtime, order: JobOrder) -> None:
     """Learn procedures from a session. Raises ModelUnavailable and Conflict. The worker then retries."""
     outcome = await runtime[SessionLearner].learn(sid := order.arguments["session"] or "")
-    log.info("learned from a session", tenant=order.tenant, sid=sid, outcome=outcome)
+    log.info("learned from a session", tenant=order.tenant, session_id=sid, outcome=outcome)
 
 
 async def keep_up(runtime: Runtime) -> int:

@@ -65,7 +65,7 @@ class Relay:
                 log.warning("relay is waiting for Redis", error=error.__cause__ or error)
                 await pause(self._stop, _IDLE_SECONDS)
             except Exception:
-                log.exception("relay failed; continuing")
+                log.exception("relay failed; continuing", docket=self._docket.name)
                 await pause(self._stop, _IDLE_SECONDS)
 
     async def _round(self) -> float:

@@ -225,7 +225,7 @@ class ItemStore:
         return count
 
     async def undo_import(self, scope: Scope, owner: ItemOwner, imported: str, *, dry_run: bool) -> int:
-        """Delete or count the items that an import stored and that nobody has put since. Raises Forbidden."""
+        """Delete or count the items that an import stored, unless a later request replaced them. Raises Forbidden."""
         keys, count = self._item_keys.of(scope.tenant, owner_digest(scope, owner)), 0
         entries = [stored.entry async for stored in self.scan_items(scope, owner, [])]
         for start in range(0, len(entries), PAGE):

@@ -64,7 +64,7 @@ class ItemTransfer:
         return "new"
 
     async def undo_import(self, scope: Scope, owner: Owner | AgentOwner, source: str, *, dry_run: bool) -> Counter[str]:
-        """Delete the user's items that the import stored and that nobody has put since. Agents have no items."""
+        """Delete the user's items that the import stored, unless a later request replaced them. Agents have no items."""
         owners = await self._owners(scope, owner) if isinstance(owner, Owner) else []
         return Counter(items=sum([await self._store.undo_import(scope, other, tag(source), dry_run=dry_run) for other in owners]))
 

@@ -114,7 +114,7 @@ async def _sample_each_minute(sampler: LoadSampler) -> None:
             log.info("load of this minute not written", error=error)
         except Exception:
             # Samples only inform people, so an error must not end the process.
-            log.exception("load of this minute not written")
+            log.exception("load of this minute not written", retry_seconds=seconds)
         await asyncio.sleep(seconds)
 
 

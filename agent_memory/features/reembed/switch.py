@@ -119,4 +119,4 @@ class ModelSwitch(Generic[T]):
             try:
                 await self.follow()
             except Exception:
-                log.exception("cannot follow the change of the embedding model")
+                log.exception("cannot follow the change of the embedding model", retry_seconds=_LOOK_SECONDS)

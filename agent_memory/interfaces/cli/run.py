@@ -198,7 +198,7 @@ async def _run_parts(
             await asyncio.wait(parts.values(), timeout=settings.server.shutdown_drain_seconds, return_when=asyncio.FIRST_COMPLETED)
         broken = [each for each, part in parts.items() if part.done() and not (face == "stdio" and each == name and not part.exception())]
         if not broken:
-            log.info("stopping: finishing open requests, then running tasks")
+            log.info("stopping: finishing open requests, then running tasks", seconds=grace)
     finally:
         stop_request.cancel()
         if server is not None:

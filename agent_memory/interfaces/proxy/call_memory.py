@@ -56,7 +56,7 @@ class CallMemory:
     """False after Redis was unavailable, because a chat waits only once."""
 
     @property
-    def _subject(self) -> dict[str, str]:
+    def log_fields(self) -> dict[str, str]:
         return {"tenant": self.scope.tenant, "session_id": self.ref.session_id}
 
     async def recall(self) -> None:
@@ -66,10 +66,10 @@ class CallMemory:
                 self._since, _ = await asyncio.gather(self.services[ErasureGuard].now(), self._recall())
         except (AgentMemoryError, TimeoutError) as error:
             self.status, self._is_patient = "failed", False
-            log.warning("model call continues without memories", **self._subject, error=error)
+            log.warning("model call continues without memories", **self.log_fields, error=error)
         except Exception:
             self.status = "failed"
-            log.exception("model call continues without memories", **self._subject)
+            log.exception("model call continues without memories", **self.log_fields)
 
     async def _recall(self) -> None:
         if not (query := last_question(self.conversation.messages)):
@@ -124,10 +124,10 @@ class CallMemory:
         except (AgentMemoryError, TimeoutError, ValidationError) as error:
             # A validation error would show the message's text.
             why = "invalid" if isinstance(error, ValidationError) else str(error) or "Redis was unavailable for too long"
-            log.warning("messages of a model call not stored", **self._subject, error=why)
+            log.warning("messages of a model call not stored", **self.log_fields, error=why)
             return False
         except Exception:
-            log.exception("messages of a model call not stored", **self._subject)
+            log.exception("messages of a model call not stored", **self.log_fields)
             return False
         return True
 

@@ -139,7 +139,7 @@ class Relay(Response):
         try:
             return read(data)
         except Exception:
-            log.exception("answer of a model cannot be read")
+            log.exception("answer of a model cannot be read", bytes=len(data), **(self._memory.log_fields if self._memory else {}))
             return False
 
     async def _store(self) -> bool:

@@ -113,7 +113,7 @@ class _Call:
             yield
         except (MemoryClientError, ValidationError) as error:
             self.status = "failed"
-            log.warning("a model call continues without memories: %s", error)
+            log.warning("model call continues without memories", extra={"error": str(error)})
 
     def request(self) -> Any:
         """Return the request for the model: with the memories, without the memory headers, and asking for an uncompressed answer."""

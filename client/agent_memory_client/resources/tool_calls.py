@@ -208,7 +208,7 @@ class ToolCalls(Resource):
         except MemoryClientError as error:
             return failure(function_name, str(error))
         except Exception as error:  # The model waits for a result, so an error here must not end the conversation.
-            log.exception("the tool %s failed", function_name)
+            log.exception("tool failed", extra={"tool": function_name})
             return failure(function_name, f"unexpected {type(error).__name__}: {error}")
 
     async def resolve_function_calls(

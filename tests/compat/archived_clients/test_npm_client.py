@@ -44,7 +44,7 @@ def test_program_calls_every_npm_client_method(report: Report) -> None:
     assert {"background", "memory_ids", "dry_run", "context_window_max"} <= set(report["queries"])
 
 
-def test_stand_in_has_exactly_the_methods_of_the_package(report: Report) -> None:
+def test_substitute_has_the_same_methods_as_the_package(report: Report) -> None:
     if report["version"] is None:
         assert report["unknown"] == []
     else:

@@ -183,7 +183,7 @@ def _time(value: str) -> float:
     return datetime.fromisoformat(value).timestamp()
 
 
-async def test_undo_deletes_what_was_migrated(
+async def test_undo_deletes_migrated_data(
     old_redis: OldRedis, reports: tuple[str, dict[str, Any]], client: MemoryAPIClient, tmp_path: Path
 ) -> None:
     """Must be the last test, because it empties the store."""

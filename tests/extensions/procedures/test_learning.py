@@ -126,7 +126,7 @@ async def test_learning_keeps_the_steps_of_a_stated_procedure(server: Server) ->
     assert learned["pitfalls"] == ['Call book_flight with {"flight": 7}: Error: no such flight']
 
 
-async def test_session_without_tool_calls_teaches_nothing(server: Server) -> None:
+async def test_no_procedure_is_learned_from_a_session_without_tool_calls(server: Server) -> None:
     await server.put_session("g1", "How are you?", user_id="gus")
     assert (await server.mark("g1", "success", "gus"))["learned"] == "nothing"
     assert await all_of(server, user_id="gus") == []
@@ -134,7 +134,7 @@ async def test_session_without_tool_calls_teaches_nothing(server: Server) -> Non
     await server.call("GET", "/v1/session-results/none", status=404, user_id="gus")
 
 
-async def test_deleted_session_teaches_nothing(server: Server) -> None:
+async def test_no_procedure_is_learned_from_a_deleted_session(server: Server) -> None:
     await server.put_session("h1", TASK, SEARCH, user_id="hal")
     await server.call("PATCH", "/v1/working-memory/h1/result", {"result": "success"}, user_id="hal")
     await server.call("DELETE", "/v1/working-memory/h1", user_id="hal")

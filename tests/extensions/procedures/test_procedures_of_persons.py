@@ -179,7 +179,7 @@ async def test_erasing_one_namespace_keeps_the_others(server: Server) -> None:
     assert tools == []
 
 
-async def test_purging_a_session_deletes_what_was_learned_from_it(server: Server) -> None:
+async def test_purging_a_session_deletes_procedures_learned_from_it(server: Server) -> None:
     stated = await server.create("Report for eve", "By hand.", user_id="eve")
     await server.put_session("e1", "Report for eve", CALL, {"tool": "mail", "said": "Error: secret-eve"}, user_id="eve")
     await server.mark("e1", "failure", "eve")

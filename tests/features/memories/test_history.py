@@ -76,7 +76,7 @@ async def everything(rig: Rig, *names: str) -> list[Any]:
 DAYS = [datetime(2020, 1, 1, tzinfo=UTC) + timedelta(days=365 * n) for n in range(6)]
 
 
-async def test_timeline_shows_what_was_true_and_when_it_was_recorded(rig: Rig) -> None:
+async def test_timeline_shows_past_statements_and_when_they_were_recorded(rig: Rig) -> None:
     """Lived in Turin from 2020; Oslo from 2022, learned at once; Rome 2018-2019, learned late; Turin's text was corrected later."""
     await create(rig, fact("Ada lives in Turin", "turin", slot="home_city", valid_from=DAYS[0], created_at=DAYS[0]))
     first = (await found(rig, "turin")).record.recorded_at

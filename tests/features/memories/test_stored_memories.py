@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 from pydantic import BaseModel
 
-import agent_memory.interfaces.mcp.tools  # noqa: F401 # pyright: ignore[reportUnusedImport] - its models are among those that are stored
+import agent_memory.interfaces.mcp.tools  # noqa: F401 # pyright: ignore[reportUnusedImport] - the server stores its models
 from agent_memory.features.memories.records import TRUST, decode_memory, memory_digest, memory_fields, source_of
 from agent_memory.features.memories.shown_memories import ShownMemory
 from agent_memory.features.sessions.codec import decode_entry, decode_own, encode_own

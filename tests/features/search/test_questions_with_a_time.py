@@ -1,6 +1,6 @@
 """Test that questions with a time rank memories of that time first, by the user's calendar.
 
-The cases are labelled in three time zones.
+The cases are labeled in three time zones.
 
 Many memories are close to midnight, so that the right answer differs between the zones.
 """

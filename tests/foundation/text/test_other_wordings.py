@@ -106,7 +106,7 @@ def test_paraphrased_forget_request_is_recognized(text: str, subject: str) -> No
 
 
 @pytest.mark.parametrize("text", _lines(NO_REQUEST))
-def test_text_that_resembles_a_request_is_none(text: str) -> None:
+def test_text_that_only_resembles_a_request_is_not_recognized(text: str) -> None:
     assert memory_request(text) is None
 
 

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 LOCAL = {"MODEL_PROVIDER": "local", "EMBEDDING_PROVIDER": "local"}
 OPERATOR = "operator-of-the-tests-01"
-# All commands that read a store or a server, except those that start one.
+# All commands that read a store or a server, except the commands that start one.
 COMMANDS = [
     ["token", "add", "-d", "x"],
     ["token", "list"],

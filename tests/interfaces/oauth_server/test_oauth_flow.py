@@ -46,7 +46,7 @@ def sdk_login(site: Site, browser: Browser, storage: Storage, path: str = "/mcp"
 
 
 @pytest.mark.parametrize("path", ["/mcp", "/team/mcp"])
-async def test_sdk_client_goes_from_401_to_a_tool_call(site: Site, path: str) -> None:
+async def test_sdk_client_logs_in_after_401_and_calls_a_tool(site: Site, path: str) -> None:
     browser, storage = site.browser(), Storage()
     await browser.log_in((await site.key())["token"])
     login = sdk_login(site, browser, storage, path, user="ada")

@@ -13,7 +13,7 @@ PYTHON = ROOT / ".venvs" / "mcp-1" / "bin" / "python"
 PROGRAM = Path(__file__).with_name("mcp_1_login.py")
 
 
-async def test_first_generation_goes_from_401_to_tools_resources_and_prompts(site: Site) -> None:
+async def test_mcp_1_client_logs_in_after_401_and_uses_tools_resources_and_prompts(site: Site) -> None:
     if not PYTHON.exists():
         pytest.skip("mcp 1 is not installed: scripts/tests.sh compat does that")
     answer = await play_login(site, PYTHON, PROGRAM, f"{site.url}/mcp")

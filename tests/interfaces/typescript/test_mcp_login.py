@@ -17,7 +17,7 @@ PROGRAM = Path(__file__).with_name("mcp_login.mjs")
 @pytest.mark.parametrize(
     ("sdk", "mode", "version"), [("client", "auto", "2026-07-28"), ("client", "legacy", "2025-11-25"), ("sdk", "", None)]
 )
-async def test_typescript_sdk_goes_from_401_to_a_tool_call(
+async def test_typescript_sdk_logs_in_after_401_and_calls_a_tool(
     site: Site, node: Path, tmp_path: Path, sdk: str, mode: str, version: str | None
 ) -> None:
     program = tmp_path / PROGRAM.name

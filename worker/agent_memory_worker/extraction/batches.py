@@ -24,10 +24,11 @@ class PromptShares:
     """How to divide the tokens that a prompt leaves free in a model's context."""
 
     messages: int
-    """Tokens for new messages as the prompt shows them."""
+    """Maximum number of tokens for new messages, including `LINE_TOKENS` for each."""
     before: int
-    """Tokens for context: earlier messages, or the summary so far."""
+    """Maximum number of tokens for context: earlier messages, or the summary so far."""
     answer: int
+    """Maximum number of tokens for the model's answer."""
 
     @classmethod
     def of(

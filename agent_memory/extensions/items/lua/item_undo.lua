@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Deletes an owner's items that an import stored, unless they were put again since then. With `dry`, only counts them.
+-- Deletes an owner's items that an import stored, unless a later request replaced them. With `dry`, only counts them.
 -- KEYS: items, expiries, paths, owners
 -- ARGV: root, owner, imported, dry: flag, members...
 -- -> their number

@@ -1,4 +1,4 @@
-"""What a source yields: facts, conversations, blocks, and records that are left out."""
+"""Define the records that a source yields: facts, conversations, blocks and skipped records."""
 
 from __future__ import annotations
 

@@ -49,8 +49,8 @@ def having(clause: str, terms: Iterable[str], *, every: bool = False) -> str:
     term_list = list(terms)
     if not term_list or not all(term.isascii() and term.replace("_", "a").isalnum() for term in term_list):
         raise AssertionError("search terms come from agent_memory.foundation.text.terms")
-    # The clause has weight 0, because tags count in BM25: RediSearch 2.10 gives a huge weight to a tag with more
-    # postings than documents, which any rewrite causes (an unsigned difference wraps around). The clause must come
+    # The clause has weight 0, because tags count in BM25. RediSearch 2.10 gives a huge weight to a tag with more
+    # postings than documents: an unsigned difference wraps around. Any rewrite causes such tags. The clause must come
     # last, because the parser also applies the weight of a leading clause to the words.
     return f"@k:({(' ' if every else '|').join(term_list)}) ({clause})=>{{$weight: 0.0}}"
 
