@@ -107,7 +107,7 @@ def count_words(page: str) -> int:
 
 
 def comments(path: Path) -> list[str]:
-    """Return the sentences of comments in Python, and the lines of other comments. Headings in strings count, too, so that this stays fast."""
+    """Return the sentences of comments, outside Python line by line. Headings in strings count, too, so that this stays fast."""
     if path.suffix == ".py":
         return [
             sentence
@@ -116,7 +116,7 @@ def comments(path: Path) -> list[str]:
         ]
     pattern = _LUA_COMMENT if path.suffix == ".lua" else _TS_COMMENT if path.suffix == ".ts" else _COMMENT
     is_text = path.suffix in (".lua", ".ts", ".sh", ".toml", ".yml") or path.name in ("Makefile", "Dockerfile")
-    return pattern.findall(path.read_text("utf-8")) if is_text else []
+    return [*split_sentences(pattern.findall(path.read_text("utf-8")))] if is_text else []
 
 
 SOURCES = ("agent_memory", "worker", "client", "evaluation", "scripts", "benchmarks", "examples", "client-ts")

@@ -215,7 +215,7 @@ async def test_unexpected_exception_is_logged_and_returned_as_error(caplog: pyte
     async with serving(fault) as client:
         result = await client.resolve_function_call("search_memory", ARGUMENTS, "s")
     assert (result["success"], result["error"]) == (False, "unexpected RuntimeError: bug")
-    assert "search_memory failed" in caplog.text
+    assert [(entry.message, vars(entry)["tool"]) for entry in caplog.records if entry.exc_info] == [("tool failed", "search_memory")]
 
 
 async def test_deprecated_tool_name_works_with_a_warning() -> None:
