@@ -47,7 +47,7 @@ _CAPITALIZED = re.compile(r"(?<=[^.:?\"`] )[A-Z][a-z]")
 _COMMENT = re.compile(r"(?:^|\s) *# .+", re.MULTILINE)
 _LUA_COMMENT = re.compile(r"--+ .+")
 _TS_COMMENT = re.compile(r"(?:/\*\*|//|^ *\*) .+", re.MULTILINE)
-_WORD_LIST = re.compile(r"[\w\s']+")
+_WORD_LIST = re.compile("[^A-Z.,:;()]+")
 _BULLET = re.compile(r"\s*(?:[-*]|\d+\.) ")
 
 

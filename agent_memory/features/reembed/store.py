@@ -108,7 +108,7 @@ class ReembedStore:
             raise Conflict("vectors of the other model are missing for the newest memories: try again in a moment")
         if reply != 1:
             state = await self.load_state()
-            raise Conflict(_wrong_phase(state.phase if state else "", phases), field="action")
+            raise Conflict(wrong_phase(state.phase if state else "", phases), field="action")
 
     async def take_turn(self, worker: str) -> bool:
         """True if this worker may fill in vectors for the next 15 seconds."""
@@ -239,7 +239,7 @@ class ReembedStore:
         await write(self._client, build, atomic=True)
 
 
-def _wrong_phase(phase: str, phases: Sequence[str]) -> str:
+def wrong_phase(phase: str, phases: Sequence[str]) -> str:
     """Return why a change in `phase` ("" if no change is running) rejects an action of `phases`."""
     if not phase:
         return "no change of the embedding model is running: start one with POST /v1/reembed"
