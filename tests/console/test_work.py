@@ -245,7 +245,7 @@ async def test_dead_letter_shows_its_reason_and_is_replayed_or_dropped(
     page = await visited(new_page, url, "/jobs")
     await page.locator("td .problem, td.problem").get_by_role("link").click()
     await expect(page).to_have_url(f"{url}/console/jobs?tab=dead&kind=memory")
-    await expect(page.locator(".change")).to_contain_text("no try ended")
+    await expect(page.locator(".change")).to_contain_text("no attempt ended")
     await expect(page.locator(".change")).to_contain_text("This memory is found by its words, but not by its meaning.")
     await page.locator(".change").get_by_role("link", name="night").click()
     await expect(page.locator(".chat")).to_contain_text("Doomed")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ import markdown
 import pytest
 
 from tests.docs.pages import MARKDOWN
-from tests.docs.test_names import docstrings, files
+from tests.docs.test_names import PACKAGES, docstrings, files
 
 ROOT = Path(__file__).resolve().parents[2]
 MOST_WORDS_IN_ALL = 30_000
@@ -50,6 +51,7 @@ _COMMENT = re.compile(r"(?:^|\s) *# .+", re.MULTILINE)
 _PYTHON_COMMENT = re.compile(r"(?:^ *# .+\n)+|(?<=\S) +# .+", re.MULTILINE)
 _LUA_COMMENT = re.compile(r"--+ .+")
 _TS_COMMENT = re.compile(r"(?:/\*\*|//|^ *\*) .+", re.MULTILINE)
+_WORD_LIST = re.compile("[^A-Z.,:;()]+")
 _BULLET = re.compile(r"\s*(?:[-*]|\d+\.) ")
 
 
@@ -119,13 +121,32 @@ def comments(path: Path) -> list[str]:
     return [*split_sentences(pattern.findall(path.read_text("utf-8")))] if is_text else []
 
 
+def messages(source: str) -> Iterator[tuple[int, str]]:
+    """Return the lines and texts of string constants with three words or more, except docstrings and lists of words.
+
+    They include command-line help, errors, API descriptions and log events.
+    """
+    nodes: list[ast.AST] = [ast.parse(source)]
+    for node in nodes:  # grows
+        if isinstance(node, ast.JoinedStr | ast.Constant):
+            parts = node.values if isinstance(node, ast.JoinedStr) else [node]
+            text = "".join(str(part.value) if isinstance(part, ast.Constant) else "code" for part in parts)
+            if len(text.split()) >= 3 and not (len(text.split()) > MOST_WORDS_IN_SENTENCE and _WORD_LIST.fullmatch(text)):
+                yield node.lineno, text
+        elif not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Constant):
+            is_word_list = isinstance(node, ast.Attribute) and node.attr == "split"
+            nodes += () if is_word_list else ast.iter_child_nodes(node)
+
+
 SOURCES = ("agent_memory", "worker", "client", "evaluation", "scripts", "benchmarks", "examples", "client-ts")
+# Prompts, their headings and examples are for models. Measurements depend on their words.
+FOR_MODELS = re.compile(r"prompts\.py|prompt_marks\.py")
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 @cache
 def all_sentences(kind: str) -> list[tuple[str, str]]:
-    """Return places and sentences of all Markdown files, of docstrings of packages or tests, or of comments."""
+    """Return places and sentences of Markdown files, of docstrings of packages or tests, of messages, or of comments."""
     if kind == "pages":
         return [(str(path.relative_to(ROOT)), sentence) for path in MARKDOWN for sentence in page_sentences(path.read_text("utf-8"))]
     tops = {"docstrings": SOURCES, "tests": ("tests",)}.get(kind, (*SOURCES, "tests"))
@@ -133,21 +154,24 @@ def all_sentences(kind: str) -> list[tuple[str, str]]:
     if kind == "comments":
         sources += [ROOT / name for name in ("Makefile", "Dockerfile", "docker-compose.yml", "mkdocs.yml", "pyproject.toml")]
         return [(str(path.relative_to(ROOT)), comment) for path in sources for comment in comments(path)]
+    if kind == "messages":
+        sources = [path for path in sources if path.relative_to(ROOT).parts[0] in PACKAGES and not FOR_MODELS.search(path.name)]
     return [
         (f"{path.relative_to(ROOT)}:{line}", sentence)
         for path in sources
         if path.suffix == ".py"
-        for line, docstring in docstrings(path.read_text("utf-8")).items()
+        for source in [path.read_text("utf-8")]
+        for line, docstring in (messages(source) if kind == "messages" else docstrings(source).items())
         for sentence in docstring_sentences(docstring)
     ]
 
 
-@pytest.mark.parametrize("kind", [*PASSIVE_SHARE, "comments"])
+@pytest.mark.parametrize("kind", [*PASSIVE_SHARE, "comments", "messages"])
 def test_sentences_are_short(kind: str) -> None:
     assert not [(place, sentence) for place, sentence in all_sentences(kind) if len(sentence.split()) > MOST_WORDS_IN_SENTENCE]
 
 
-@pytest.mark.parametrize("kind", [*PASSIVE_SHARE, "comments"])
+@pytest.mark.parametrize("kind", [*PASSIVE_SHARE, "comments", "messages"])
 def test_sentences_have_no_banned_phrases(kind: str) -> None:
     assert not [(place, match[0], sentence) for place, sentence in all_sentences(kind) if (match := BANNED.search(sentence))]
 

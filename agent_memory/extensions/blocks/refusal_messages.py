@@ -62,9 +62,10 @@ def _is_full(block: str, reply: BlockReply, unit: str) -> BlockFull:
     size, limit, value = reply.size, reply.limit, "" if reply.block is None else reply.block.value
     longest = sorted(enumerate(value.split("\n"), 1), key=lambda line: -len(line[1]))[:_LINES]
     lines = [f"line {number} ({len(line):,} characters: {cut(line, _PREVIEW)!r})" for number, line in longest if line.strip()]
-    deletable = f" You could delete: {', '.join(lines)}." if lines else ""
-    message = f"{block} is full: it would have {size:,} {unit}, {size - limit:,} more than its limit of {limit:,}.{deletable}"
-    return BlockFull(message, size=size, limit=limit, unit=unit)
+    examples = f" (you could delete {', '.join(lines)})" if lines else ""
+    field = "limit" if unit == "characters" else "limit_tokens"
+    message = f"{block} is full: it would have {size:,} {unit}, {size - limit:,} more than its limit of {limit:,}"
+    return BlockFull(f"{message}: shorten the text{examples}, or raise `{field}`", field=field, size=size, limit=limit, unit=unit)
 
 
 def _not_in_block(block: str, value: str, old_content: str) -> Conflict:

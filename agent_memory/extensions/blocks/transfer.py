@@ -139,9 +139,9 @@ def _block_of(line: _BlockLine, owner: BlockOwner) -> StoredBlock:
             raise BadInput("the versions of the changes do not follow each other", field="changes")
         _check_settings(change)
     if value != given.value or version != given.version or version < 1:
-        raise BadInput("the changes do not make this text", field="changes")
+        raise BadInput("the changes do not result in this text", field="changes")
     if not (0 < given.limit <= MAX_BLOCK_CHARS and len(given.description) <= MAX_DESCRIPTION_CHARS and len(value) <= MAX_BLOCK_CHARS):
-        raise BadInput("the block is larger than one may be", field="block")
+        raise BadInput("the block exceeds the size limit", field="block")
     return StoredBlock(
         owner=owner,
         label=line.label,

@@ -24,7 +24,7 @@ def open_profiles(foundation: Foundation, services: Services) -> None:
     services.add(store, follower, history, service, ProfileSection(store, foundation.counter))
 
 
-_DERIVED = "it is made of memories, and an import makes it again of those"
+_DERIVED = "an import rebuilds it from the memories"
 
 FEATURE = Feature(
     name="profile",

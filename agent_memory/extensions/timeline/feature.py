@@ -31,7 +31,7 @@ def open_timelines(foundation: Foundation, services: Services) -> None:
     services.add(store, history, follower, service, summaries, summarizer, TimelineSection(store, foundation.counter))
 
 
-_DERIVED = "it is made of memories, and an import makes it again of those"
+_DERIVED = "an import rebuilds it from the memories"
 
 FEATURE = Feature(
     name="timeline",

@@ -121,7 +121,9 @@ class ViewService:
             raise NotFound(f"Task {task_id} not found", field="task_id", hint="tasks are kept for 7 days: run the view again")
         unfinished = task.status in (models.TaskStatusEnum.PENDING, models.TaskStatusEnum.RUNNING)
         if unfinished and await self._orders.given_up(_order(scope, task)):
-            return task.model_copy(update={"status": models.TaskStatusEnum.FAILED, "error_message": "given up after too many tries"})
+            return task.model_copy(
+                update={"status": models.TaskStatusEnum.FAILED, "error_message": "the server stopped after too many attempts"}
+            )
         return task
 
 

@@ -24,7 +24,7 @@ from agent_memory_client.models import MemoryTypeEnum, SummaryView, SummaryViewP
 
 log = get_logger(__name__)
 
-NO_MODEL = "no language model is configured: the memories that tell most are shown"
+NO_MODEL = "no language model is configured: the summary lists the most informative memories"
 # A summary covers only the newest memories, at most this many; `memory_count` counts all.
 _MOST_MEMORIES = 500
 _PROMPT_TOKENS = 16_000
@@ -76,7 +76,7 @@ class ViewSummarizer:
                 log.warning("model did not summarize a partition", tenant=scope.tenant, view_id=view.id, model=chat.model, error=error)
                 if stored is not None and stored.result.summary and stored.result.degraded is None:
                     return stored
-                reason = f"the language model did not answer usably ({error.code}): the memories that tell most are shown"
+                reason = f"the answer of the language model is unusable ({error.code}): the summary lists the most informative memories"
                 fingerprint = "degraded"
         summary = await run_in_thread(lambda: self._most_telling(memories), sum(len(memory.record.text) for memory in memories))
         return Partition(made(summary=summary, degraded=reason), fingerprint)

@@ -40,7 +40,7 @@ class BrowserSessions:
     async def open_session(self, credential: str) -> str:
         """Open a session and return its secret name. Raises Unauthenticated and RedisUnavailable."""
         if self._gate is None:
-            raise Unauthenticated("this server takes no API keys: set OAUTH2_CLIENT_ID, or let a proxy add tokens to requests")
+            raise Unauthenticated("this server accepts no API keys: set OAUTH2_CLIENT_ID, or let a proxy add tokens to requests")
         await self._gate.admit(credential)
         return await self._open(await self._gate.digest(credential), time() + LIFETIME_SECONDS)
 

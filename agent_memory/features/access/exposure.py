@@ -17,8 +17,8 @@ def check_exposure(settings: Settings, host: str) -> None:
     """Raise StartupError if listening on `host` would admit everyone who can reach this machine."""
     if not (settings.auth.required or settings.auth.open_to_network or is_loopback(host)):
         raise StartupError(
-            f"HOST={host} would admit everybody who can reach this machine: set AUTH_MODE=token (or oauth2, or both), listen on 127.0.0.1, "
-            "or set AUTH_DISABLED_ON_NETWORK=true if a proxy or firewall keeps strangers out"
+            f"HOST={host} gives access to everyone who can reach this machine: set AUTH_MODE=token (or oauth2, or both), "
+            "listen on 127.0.0.1, or set AUTH_DISABLED_ON_NETWORK=true if a proxy or firewall protects it"
         )
 
 

@@ -45,6 +45,12 @@ ACCESS = Feature(
         KeySpace("browser:<digest>", "string", "the API key's digest, or claims, of a browser's login; empty: a used login", "12 hours"),
         KeySpace("rate:<tenant>", "hash", "a tenant's remaining requests", "until it is full again", personal=False),
         KeySpace("spent:<tenant>", "hash", "the model tokens that a tenant used on a day", "2 days", personal=False),
-        KeySpace("ctx:<model>", "string", "learned from refusals: a model's tokens, or blindness", "an hour; a day", personal=False),
+        KeySpace(
+            "ctx:<model>",
+            "string",
+            "learned from refusals: a model's token limit, or that it accepts no pictures",
+            "an hour; a day",
+            personal=False,
+        ),
     ),
 )

@@ -182,7 +182,7 @@ class OperationService:
         mark = parse_operation_id(operation_id)
         operation = (await self._store.load_operations(scope, [mark]))[0] if mark else None
         if mark is None or operation is None:
-            raise NotFound(f"there is no operation {operation_id}", field="operation_id", hint="GET /v1/operations lists all")
+            raise NotFound(f"Operation {operation_id} not found", field="operation_id", hint="GET /v1/operations lists all")
         return mark, operation
 
 

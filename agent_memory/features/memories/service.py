@@ -226,7 +226,7 @@ class MemoryService:
         self.require()
         changes = self._changes_of(body)
         if not changes:
-            raise UnsupportedRequest("give at least one field to change", field="body")
+            raise UnsupportedRequest(f"send at least one field to change: {', '.join(EditMemoryRecordRequest.model_fields)}", field="body")
         # If the memory changed in the meantime, read it again. This loses no concurrent change and revives no deleted memory.
         for _ in range(_PATCH_TRIES):
             memory = await self._store.require(scope, memory_id)

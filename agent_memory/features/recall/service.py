@@ -146,7 +146,7 @@ class RecallService:
             return await self._searches.explain_search(scope, memory_id, body.search or SearchRequest())
         prompt = await self.build_prompt(scope, body.prompt, explain=True)
         if prompt.search is None or prompt.explanation is None:
-            raise UnsupportedRequest("the prompt does not search long-term memory: give long_term_search", field="prompt.long_term_search")
+            raise UnsupportedRequest("the prompt does not search long-term memory: send long_term_search", field="prompt.long_term_search")
         for memory in prompt.memories:
             if memory.id == memory_id:
                 why: HitExplanation | None = memory.values["explanation"]

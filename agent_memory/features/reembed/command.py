@@ -16,9 +16,9 @@ async def reembed(
     api: Any,
     what: Annotated[str, typer.Argument(metavar="MODEL", help=f"model, or {', '.join(_ACTIONS)}")] = "",
     provider: Annotated[Literal["local", "openai"] | None, typer.Option(help="provider (the current one)")] = None,
-    rate: Annotated[float, typer.Option(help="most memories per second; 0: all")] = 0,
+    rate: Annotated[float, typer.Option(help="maximum memories per second; 0: no limit")] = 0,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="only estimate the cost")] = False,
-    watch: Annotated[bool, typer.Option("--watch", help="wait until workers need no more time, and show the progress")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="show the progress until the workers finish")] = False,
 ) -> Any:
     """Change the embedding model in the background, without interrupting searches. Without MODEL, show the progress."""
     if near := get_close_matches(what, () if what in _ACTIONS else _ACTIONS, n=1, cutoff=0.7):

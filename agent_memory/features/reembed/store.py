@@ -108,8 +108,7 @@ class ReembedStore:
             raise Conflict("vectors of the other model are missing for the newest memories: try again in a moment")
         if reply != 1:
             state = await self.load_state()
-            current = f"the change of the model is {state.phase}" if state else "no change of the model is under way"
-            raise Conflict(f"{current}: this action needs {' or '.join(phase or 'none' for phase in phases)}")
+            raise Conflict(wrong_phase(state.phase if state else "", phases), field="action")
 
     async def take_turn(self, worker: str) -> bool:
         """True if this worker may fill in vectors for the next 15 seconds."""
@@ -238,3 +237,13 @@ class ReembedStore:
             pipe.delete(*self._own)
 
         await write(self._client, build, atomic=True)
+
+
+def wrong_phase(phase: str, phases: Sequence[str]) -> str:
+    """Return why a change in `phase` ("" if no change is running) rejects an action of `phases`."""
+    if not phase:
+        return "no change of the embedding model is running: start one with POST /v1/reembed"
+    if "" in phases:
+        return f"a change of the embedding model is already running (phase {phase}): confirm, roll back or abort it first"
+    needed = " or ".join(phases)
+    return f"the change of the embedding model is in phase {phase}, but this action needs {needed}: wait, or send another action"

@@ -117,7 +117,7 @@ class MessageLine(BaseModel):
         if self.chat is None and not self.content.strip():
             raise ValueError("content must not be blank")
         if self.chat is not None and self.chat.content != self.content:
-            raise ValueError("chat must say what content says")
+            raise ValueError("chat must have the same text as content")
         return self
 
     def message(self) -> MemoryMessage:

@@ -79,7 +79,7 @@ def note_unreadable_dates(metadata: Iterable[Any]) -> None:
 
 def _read_text(text: str) -> datetime:
     if len(text) > _MOST_SHOWN:
-        raise ValueError("a date cannot be this long")
+        raise ValueError("too long for a date")
     if _UNIX_TIME.fullmatch(text):
         return _read_number(float(text))
     try:
@@ -113,7 +113,7 @@ def _read_number(value: Any) -> datetime:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise TypeError("no number")
     if abs(value) < _LEAST:
-        raise ValueError("rather a year, or a count, than a time")
+        raise ValueError("looks like a year or a count, not a time")
     if _FIRST_DAY <= value <= _LAST_DAY and value == int(value):
         # 20231114 is a day, not a Unix time in August 1970.
         return datetime.combine(date.fromisoformat(str(int(value))), _IN_DAY)

@@ -65,7 +65,7 @@ class NotFound(AgentMemoryError, code="not_found", status=404):
     """
 
     def __init__(self, message: str, *, field: str = "", hint: str = "", **data: Any) -> None:
-        hint = hint or f"check {field}, whose it is (user_id, namespace), and what your credentials cover"
+        hint = hint or f"check {field}, user_id, namespace and your credentials' permissions"
         super().__init__(message, **data, **({"field": field, "hint": hint} if field else {}))
 
 
@@ -77,7 +77,7 @@ class IdTaken(Conflict):
     """Other owners' memories already use these `ids`, so nothing was written. The message does not name the owners."""
 
     def __init__(self, ids: Sequence[str], *, field: str = "id") -> None:
-        super().__init__("this id is taken: give another one, or none", field=field)
+        super().__init__("this id is already used: send another id, or omit it", field=field)
         self.ids = ids
 
     def of(self, ids: Sequence[str]) -> IdTaken:

@@ -26,21 +26,21 @@ def unit_rows(rows: ArrayLike, *, count: int, dimensions: int, model: str) -> Ve
     try:
         vectors = np.asarray(rows, dtype=np.float32)
     except (ValueError, TypeError, OverflowError) as error:
-        raise ModelAnswerInvalid(f"{model} answered embeddings that are not rows of numbers", reason="ragged") from error
+        raise ModelAnswerInvalid(f"{model} returned embeddings that are not rows of numbers", reason="ragged") from error
     if vectors.ndim != 2:
-        raise ModelAnswerInvalid(f"{model} answered embeddings that are not rows of numbers", reason="ragged")
+        raise ModelAnswerInvalid(f"{model} returned embeddings that are not rows of numbers", reason="ragged")
     if len(vectors) != count:
-        raise ModelAnswerInvalid(f"{model} answered {len(vectors)} embeddings for {count} texts", reason="count")
+        raise ModelAnswerInvalid(f"{model} returned {len(vectors)} embeddings for {count} texts", reason="count")
     if vectors.shape[1] != dimensions:
         raise ModelAnswerInvalid(
-            f"{model} answered embeddings of {vectors.shape[1]} dimensions where {dimensions} are expected: "
+            f"{model} returned embeddings of {vectors.shape[1]} dimensions where {dimensions} are expected: "
             f"set EMBEDDING_DIMENSIONS={vectors.shape[1]} and rebuild the indexes",
             reason="dimension",
             dimensions=vectors.shape[1],
         )
     if not np.isfinite(vectors).all():
-        raise ModelAnswerInvalid(f"{model} answered an embedding with NaN or infinity", reason="not_finite")
+        raise ModelAnswerInvalid(f"{model} returned an embedding with NaN or infinity", reason="not_finite")
     lengths = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
     if (lengths < 1e-9).any():
-        raise ModelAnswerInvalid(f"{model} answered an embedding of zeros", reason="zero_vector")
+        raise ModelAnswerInvalid(f"{model} returned an embedding of zeros", reason="zero_vector")
     return (vectors / lengths).astype(np.float32)

@@ -148,9 +148,8 @@ async def ensure_buckets(client: aioredis.Redis, home: Keys, bucket_count: int) 
         recorded = int(await client.hget(home.config, _BUCKETS) or bucket_count)
     if recorded != bucket_count:
         raise StartupError(
-            f"setting REDIS_BUCKETS: this store was made with {recorded}, not {bucket_count}, and keeps them: "
-            f"tenants are found by the number (set REDIS_BUCKETS={recorded}, "
-            "or move the data to a new store with `agent-memory export` and `import`)"
+            f"setting REDIS_BUCKETS: this store has {recorded} buckets, not {bucket_count}, and the number cannot change. "
+            f"Set REDIS_BUCKETS={recorded}, or move the data to a new store with `agent-memory export` and `import`"
         )
 
 

@@ -86,9 +86,9 @@ def translate_error(error: Exception) -> AgentMemoryError | None:
         if reply.startswith(("ERASING", "ERASED")):
             return ErasureUnderWay(int(reply.split()[1]) / 1000, is_over=reply.startswith("ERASED"))
         if reply.startswith(_TOO_LATE):
-            return RedisUnavailable("the search takes too long, and half an answer is none", retry_after=2)
+            return RedisUnavailable("the search takes too long: add filters, or try again", retry_after=2)
         if missing := _NO_INDEX.search(reply):
-            return RedisUnavailable(f"the search index {missing[1]} is gone and is being built again: try again", retry_after=2)
+            return RedisUnavailable(f"the search index {missing[1]} is missing and is being rebuilt: try again", retry_after=2)
         if reply.startswith("No such scorer"):
             return BadInput("this Redis does not have this scorer: use BM25STD", field="text_scorer")
     return None

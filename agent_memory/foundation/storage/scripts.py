@@ -28,7 +28,7 @@ _ERASURE_LOOK_SECONDS = 0.02
 _LOOKS_GROW = 1.25
 _MOST_LOOK_SECONDS = 0.25
 # The reason for a dead letter whose tries began but never ended.
-NEVER_ENDED = "no try ended, not even with an error: the workers may have died on it"
+NEVER_ENDED = "no attempt ended, not even with an error: it may have crashed the workers"
 
 
 class Script:

@@ -160,7 +160,7 @@ class StoreWatch:
         problems = [] if sight.refusal is None else [_write_refusal(sight.refusal)]
         if missing and not problems:
             self._mend(missing)
-        text = "the search index {} is gone and is being built again"
+        text = "the search index {} is missing and is being rebuilt"
         return problems + [Problem("index_missing", text.format(schema.index.name)) for schema in missing]
 
     async def _see(self, touch: str) -> StoreState:
@@ -195,8 +195,8 @@ class StoreWatch:
                 self._file.note(self._keys, self._expected)
         elif sight.id is not None:
             self._refusal = StoreChanged(
-                f"Redis holds the store {sight.id}, made {_utc_text(sight.made_ms)}, instead of {self._expected}: "
-                f"lead back to the right Redis, or accept this one with `{ACCEPT}`",
+                f"Redis holds the store {sight.id}, created {_utc_text(sight.made_ms)}, instead of {self._expected}: "
+                f"connect to the right Redis, or accept this one with `{ACCEPT}`",
                 retry_after=5,
             )
         elif self._expected is not None:

@@ -63,29 +63,29 @@ _TEXTS = {
     "PORT": ("--port PORT", "port to listen on (8000)"),
     "MCP_HOST": ("--host HOST", "address to listen on (127.0.0.1)"),
     "MCP_PORT": ("--port PORT", "port to listen on (9000)"),
-    "DEFAULT_MCP_NAMESPACE": ("--namespace NAME", "of calls that name none"),
-    "DEFAULT_MCP_USER_ID": ("--user --user-id NAME", "of calls that name none"),
-    "DATA_DIR": ("--data-dir DIR", "where the embedded Redis keeps its data (agent-memory-data)"),
-    "REDIS_URL": ("--redis-url URL", "a Redis with the query engine, instead of the embedded one"),
-    "EMBEDDED_REDIS_PORT": ("--embedded-redis-port PORT", "its port (a free one)"),
-    "KEY_PREFIX": ("--key-prefix WORD", "begin of every key in Redis (am)"),
-    "MODEL_PROVIDER": ("--model-provider NAME", "auto, openai or local (auto)"),
-    "OPENAI_BASE_URL": ("--openai-base-url URL", "any OpenAI-compatible server"),
-    "GENERATION_MODEL": ("--generation-model MODEL", "writes summaries and facts"),
-    "EMBEDDING_MODEL": ("--embedding-model MODEL", "embeds memories and queries"),
-    "WORKER_CONCURRENCY": ("--concurrency N", "tasks of a worker at one time (40)"),
-    "WORKER_REDELIVERY_TIMEOUT_SECONDS": ("--redelivery-timeout SECONDS", "until a dead worker's task is taken over"),
-    "SHUTDOWN_GRACE_SECONDS": ("--grace SECONDS", "for what runs when we are stopped (20)"),
-    "LOG_LEVEL": ("--log-level LEVEL", "DEBUG, INFO, WARNING, ERROR (INFO)"),
-    "LOG_FORMAT": ("--log-format FORMAT", "console or json (console)"),
+    "DEFAULT_MCP_NAMESPACE": ("--namespace NAME", "namespace for calls without one"),
+    "DEFAULT_MCP_USER_ID": ("--user --user-id NAME", "user for calls without one"),
+    "DATA_DIR": ("--data-dir DIR", "data directory of the embedded Redis (agent-memory-data)"),
+    "REDIS_URL": ("--redis-url URL", "Redis with the query engine, instead of the embedded one"),
+    "EMBEDDED_REDIS_PORT": ("--embedded-redis-port PORT", "port of the embedded Redis (a free one)"),
+    "KEY_PREFIX": ("--key-prefix WORD", "prefix of all Redis keys (am)"),
+    "MODEL_PROVIDER": ("--model-provider NAME", "provider of models: auto, openai or local (auto)"),
+    "OPENAI_BASE_URL": ("--openai-base-url URL", "URL of an OpenAI-compatible server"),
+    "GENERATION_MODEL": ("--generation-model MODEL", "model for summaries and facts"),
+    "EMBEDDING_MODEL": ("--embedding-model MODEL", "model for embeddings"),
+    "WORKER_CONCURRENCY": ("--concurrency N", "tasks that a worker runs at the same time (40)"),
+    "WORKER_REDELIVERY_TIMEOUT_SECONDS": ("--redelivery-timeout SECONDS", "seconds before another worker retries a dead worker's task"),
+    "SHUTDOWN_GRACE_SECONDS": ("--grace SECONDS", "seconds to finish running work at shutdown (20)"),
+    "LOG_LEVEL": ("--log-level LEVEL", "lowest level to log: DEBUG, INFO, WARNING, ERROR (INFO)"),
+    "LOG_FORMAT": ("--log-format FORMAT", "format of log lines: console or json (console)"),
 }
 _SETTINGS: dict[str, Any] = {variable: Annotated[str | None, _option(variable, *texts)] for variable, texts in _TEXTS.items()}
 _SETTINGS["ACCESS_LOG"] = Annotated[
-    bool | None, typer.Option("--access-log/--no-access-log", help="a line in the log for each request (yes) [env: ACCESS_LOG]")
+    bool | None, typer.Option("--access-log/--no-access-log", help="log each request (yes) [env: ACCESS_LOG]")
 ]
 _MODELS = ("KEY_PREFIX", "MODEL_PROVIDER", "OPENAI_BASE_URL", "GENERATION_MODEL", "EMBEDDING_MODEL")
 _Backend = Literal["docket", "asyncio"]
-_BACKENDS = "docket: workers are other processes; asyncio: a worker runs in this one"
+_BACKENDS = "docket: workers are other processes; asyncio: this process runs a worker"
 _PROCESS = ("SHUTDOWN_GRACE_SECONDS", "LOG_LEVEL", "LOG_FORMAT")
 
 
@@ -134,7 +134,7 @@ def worker(given: dict[str, str]) -> None:
 @_with_settings("MCP_HOST", "MCP_PORT", "DEFAULT_MCP_NAMESPACE", "DEFAULT_MCP_USER_ID", "DATA_DIR", "REDIS_URL", *_MODELS, *_PROCESS)
 def mcp(
     given: dict[str, str],
-    mode: Annotated[Literal["stdio", "sse", "streamable-http"], typer.Option(help="how clients speak to it")] = "stdio",
+    mode: Annotated[Literal["stdio", "sse", "streamable-http"], typer.Option(help="transport for clients")] = "stdio",
     task_backend: Annotated[_Backend, typer.Option(help=_BACKENDS)] = "asyncio",
 ) -> None:
     """Run the MCP server: memory as tools for a model. `serve` and `api` also offer MCP, at /mcp."""
@@ -158,7 +158,7 @@ def redis(
 @_with_settings("HOST", "PORT", "DATA_DIR", "REDIS_URL")
 def doctor(
     given: dict[str, str],
-    everything: Annotated[bool, typer.Option("--all", help="all settings and engines, also unset and unavailable ones")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="also show unset settings and unavailable engines")] = False,
 ) -> Answer:
     """Print what `serve` would find here, then the settings. The exit code is 1 if something would prevent a start."""
     from agent_memory.interfaces.cli.commands.doctor import examine
@@ -233,10 +233,13 @@ def run_app(app: typer.Typer) -> None:
 
 def _report_usage(error: Any) -> int:
     """Print what is wrong with a command line. For an unknown option, suggest very similar ones, or the argument of that name."""
+    from agent_memory_client._wire.problems import plain_words
+
     option = getattr(error, "option_name", "")
     error.possibilities = get_close_matches(option, getattr(error, "possibilities", None) or (), cutoff=0.75)
     if option and any(parameter.metavar == option.lstrip("-").upper() for parameter in error.ctx.command.params):
         error.message += f". Write the {option.lstrip('-')} without {option}"
+    error.message = plain_words(error.message)
     error.show(lines := StringIO())
     say(*lines.getvalue().splitlines(), err=True)
     return error.exit_code

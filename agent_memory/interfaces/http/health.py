@@ -21,7 +21,7 @@ from agent_memory_client.models import ErrorResponse, HealthCheckResponse
 
 router = operations("operations")
 
-_STOPPING = Problem("stopping", "the process is stopping: ask another one")
+_STOPPING = Problem("stopping", "the process is stopping: use another one")
 _READY_SCHEMA: dict[str, Any] = {
     "type": "object",
     "required": ["ready", "checks"],
@@ -29,8 +29,7 @@ _READY_SCHEMA: dict[str, Any] = {
         "ready": {"type": "boolean", "description": "Whether requests can be served: always true with status 200."},
         "checks": {
             "type": "object",
-            "description": "The state of each part, such as `redis`, `models` and `work` that waits; empty for callers that the server "
-            "does not know.",
+            "description": "The state of each part, such as `redis`, `models` and waiting `work`. Empty for unauthenticated callers.",
         },
     },
 }

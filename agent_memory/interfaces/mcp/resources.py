@@ -85,8 +85,10 @@ class ResourceHandlers:
             return types.ReadResourceResult(contents=[await self._contents(await self._find_caller(context.request), params.uri)])
 
     async def list_prompts(self, context: _Context, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
-        user = types.PromptArgument(name="user_id", description="The user; by default the one of these credentials.")
-        prompt = types.Prompt(name=PROMPT, title="What do you know about me?", description="Shows what is remembered.", arguments=[user])
+        user = types.PromptArgument(name="user_id", description="The user. Default: the user of the credentials.")
+        prompt = types.Prompt(
+            name=PROMPT, title="What do you know about me?", description="Shows all memories about the user.", arguments=[user]
+        )
         return types.ListPromptsResult(prompts=[prompt])
 
     async def get_prompt(self, context: _Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:

@@ -103,7 +103,7 @@ def forget_answer(answer: ForgetMemoryResponse) -> dict[str, Any]:
         "forgotten": answer.forgotten or None,
         "receipt_id": answer.receipt_id,
         "undo_until": None if answer.undo_until is None else answer.undo_until.isoformat(),
-        "summary": summary or "Nothing of that is remembered.",
+        "summary": summary or "No matching memories.",
     }
 
 

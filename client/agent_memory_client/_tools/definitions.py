@@ -80,7 +80,7 @@ DEFINITIONS: tuple[Definition, ...] = (
             "topics": texts_rule("Only memories with at least one of these topics."),
             "entities": texts_rule("Only memories that name at least one of these people, places or things."),
             "memory_type": text_rule(
-                "Only this kind: 'semantic' facts, 'episodic' events, 'message' what was said word for word.",
+                "Only this kind: 'semantic' facts, 'episodic' events, 'message' messages word for word.",
                 enum=["episodic", "semantic", "message"],
             ),
             "max_results": {
@@ -172,9 +172,9 @@ DEFINITIONS: tuple[Definition, ...] = (
             "topics": texts_rule("The new topics, which replace all old ones."),
             "entities": texts_rule("The new entities, which replace all old ones."),
             "memory_type": text_rule(_KIND, enum=["episodic", "semantic"]),
-            "namespace": text_rule("The namespace to move the memory to. Leave it out unless you were told to move it."),
-            "user_id": text_rule("The user to give the memory to. Leave it out unless you were told to."),
-            "session_id": text_rule("The conversation that it belongs to. Leave it out unless you were told to change it."),
+            "namespace": text_rule("The namespace to move the memory to. Omit it unless the user asks you to move the memory."),
+            "user_id": text_rule("The user to give the memory to. Omit it unless the user asks for it."),
+            "session_id": text_rule("The conversation that it belongs to. Omit it unless the user asks for it."),
             "event_date": text_rule(_WHEN),
         },
         ("memory_id",),

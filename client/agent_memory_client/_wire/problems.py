@@ -38,8 +38,9 @@ _WORDS = (
     (re.compile(r"\bgreater than or equal to\b"), "at least"),
     (re.compile(r"\bless than or equal to\b"), "at most"),
 )
-# The last part of `loc` for an alternative of a union: a type, such as `list[str]`.
+# A part of `loc` for an alternative of a union: a type, such as `list[str]`, or a model.
 _ALTERNATIVE = re.compile(r"bool|int|float|str|date|datetime|[\w-]+\[.*\]", re.DOTALL)
+_MODEL = re.compile(r"[A-Z][A-Za-z]+")
 
 
 def plain_problems(problems: ValidationError | Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -50,7 +51,7 @@ def plain_problems(problems: ValidationError | Iterable[Mapping[str, Any]]) -> l
     if isinstance(problems, ValidationError):
         problems = problems.errors(include_url=False, include_input=False, include_context=False)
     plain: list[dict[str, Any]] = []
-    for loc, group in groupby(problems, key=_place):
+    for loc, group in groupby(_without_branches(problems), key=_place):
         alternatives = [{"type": problem["type"], "loc": problem["loc"], "msg": _plain(problem)} for problem in group]
         first, *others = alternatives
         if others and len({problem["loc"] for problem in alternatives}) == len(alternatives):
@@ -65,6 +66,22 @@ def problem_line(error: ValidationError) -> str:
     return "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}".removeprefix(": ") for problem in plain_problems(error))
 
 
+def _without_branches(problems: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Remove the names of models in unions from `loc`. If fields of such a model are invalid, omit the union's other alternatives."""
+    problems = list(problems)
+    unions = {tuple(problem["loc"][:-1]) for problem in problems if _place(problem) != tuple(problem["loc"])}
+    chosen: set[tuple[str | int, ...]] = set()
+    plain: list[Mapping[str, Any]] = []
+    for problem in problems:
+        loc = tuple(problem["loc"])
+        cuts = (at for at in range(1, len(loc)) if loc[:at] in unions and isinstance(loc[at], str) and _MODEL.fullmatch(loc[at]))
+        at = next(cuts, 0)
+        if at and loc[at + 1 :]:
+            chosen.add(loc[:at])
+        plain.append({**problem, "loc": (*loc[:at], *(loc[at + 1 :] or ("model[]",)))} if at else problem)
+    return [problem for problem in plain if _place(problem) == tuple(problem["loc"]) or tuple(problem["loc"][:-1]) not in chosen]
+
+
 def _place(problem: Mapping[str, Any]) -> tuple[str | int, ...]:
     *place, last = problem["loc"] or ("",)
     return tuple(place) if place and isinstance(last, str) and _ALTERNATIVE.fullmatch(last) else tuple(problem["loc"])
@@ -73,8 +90,11 @@ def _place(problem: Mapping[str, Any]) -> tuple[str | int, ...]:
 def _plain(problem: Mapping[str, Any]) -> str:
     kind = _TYPE.fullmatch(problem["type"])
     text = _NEEDED.get(kind[1]) if kind else None
-    if text is None:
-        text = problem["msg"]
-        for pattern, words in _WORDS:
-            text = pattern.sub(words, text)
+    return plain_words(problem["msg"]) if text is None else text
+
+
+def plain_words(text: str) -> str:
+    """Return pydantic's message in plain words."""
+    for pattern, words in _WORDS:
+        text = pattern.sub(words, text)
     return text

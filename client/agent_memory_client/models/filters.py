@@ -48,15 +48,15 @@ class DateConditions:
 
 _OPERATORS: Mapping[str, str] = MappingProxyType(
     {
-        "field": "The name of the field that is filtered; it may be left out, and must be this one.",
-        "enum_class": "Not used; it may be left out.",
-        "eq": "The value must be this one.",
-        "ne": "The value must not be this one.",
+        "field": "Optional. If present, must be this field's name.",
+        "enum_class": "Optional and ignored.",
+        "eq": "The value must equal this one.",
+        "ne": "The value must differ from this one.",
         "not_eq": "Another name of `ne`.",
-        "any": "At least one of these values must be there.",
+        "any": "The field must contain at least one of these values.",
         "in_": "Another name of `any`.",
-        "not_in": "None of these values may be there.",
-        "all": "All of these values must be there, which only fields with several values (topics, entities) can fulfill.",
+        "not_in": "The field must contain none of these values.",
+        "all": "The field must contain all of these values. Only for fields with several values (topics, entities).",
         "none": "Another name of `not_in`.",
     }
 )

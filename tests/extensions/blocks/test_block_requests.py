@@ -61,9 +61,10 @@ async def test_full_block_error_names_size_limit_and_removable_lines(api: Api) -
     await api.put("human", f"short\n{'long ' * 10}end", limit=70)
     full = await api.edit("human", "append", "x" * 20, status=409)
     assert full["code"] == "block_full"
-    assert (full["size"], full["limit"], full["unit"]) == (80, 70, "characters")
+    assert (full["field"], full["size"], full["limit"], full["unit"]) == ("limit", 80, 70, "characters")
     assert "10 more than its limit of 70" in full["detail"]
-    assert "line 2 (53 characters: 'long" in full["detail"]
+    assert "shorten the text (you could delete line 2 (53 characters: 'long" in full["detail"]
+    assert full["detail"].endswith("or raise `limit`")
     assert await api.value("human") == f"short\n{'long ' * 10}end"
     await api.edit("human", "replace", "", old_content=f"{'long ' * 10}end")
     assert (await api.edit("human", "append", "x" * 20))["block"]["chars"] == 26

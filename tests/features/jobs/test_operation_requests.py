@@ -200,7 +200,7 @@ async def test_dead_work_can_be_listed_inspected_replayed_and_dropped(redis_url:
             )
         (dead,) = (await client.get("/v1/operations", params={"state": "dead"})).json()["operations"]
         assert (dead["state"], dead["attempts"]) == ("dead", 2)
-        assert "no try ended" in dead["reason"]
+        assert "no attempt ended" in dead["reason"]
         assert (await client.get("/v1/operations", params={"state": "pending", "kind": "memory"})).json()["operations"] == []
         listed = await asyncio.to_thread(_command, tmp_path, "call", "GET", "/v1/operations?state=dead", "--url", url)
         assert json.loads(listed)["operations"] == [dead]

@@ -11,11 +11,12 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 import agent_memory
+from agent_memory.features.reembed.store import wrong_phase
 from agent_memory.foundation.core.errors import Forbidden, NotFound
 from agent_memory.foundation.core.permissions import permit_session, permit_writing
 from agent_memory.foundation.core.scope import Scope, SessionRef
 from agent_memory_client._wire.problems import problem_line
-from agent_memory_client.models import MemoryRecord, SearchRequest
+from agent_memory_client.models import MemoryPromptRequest, MemoryRecord, SearchRequest
 
 _SOURCE = Path(agent_memory.__file__).parent
 
@@ -36,6 +37,8 @@ class _Switch(BaseModel):
         (SearchRequest, {"topics": {"any": []}}, "topics.any: must have at least 1 item, not 0"),
         (SearchRequest, {"created_at": {"gte": "soon"}}, "created_at.gte: must be a time in ISO 8601, such as "),
         (MemoryRecord, {"id": "m"}, "text: is required: add it"),
+        (MemoryPromptRequest, {"query": "x", "long_term_search": {"limit": -1}}, "long_term_search.limit: must be at least 1"),
+        (MemoryPromptRequest, {"query": "x", "long_term_search": 3}, "long_term_search: must be an object, or true or false"),
         (_Switch, {"wait": "later"}, "wait: must be true or false, or a number"),
         (_Switch, {"wait": "later", "size": 1.5}, "wait: must be true or false, or a number; size: must be a whole number"),
     ],
@@ -44,6 +47,24 @@ def test_invalid_values_are_described_by_what_they_must_be(model: type[BaseModel
     with pytest.raises(ValidationError) as caught:
         model.model_validate(fields)
     assert problem_line(caught.value).startswith(line)
+
+
+def test_invalid_field_of_an_alternative_is_the_only_problem() -> None:
+    with pytest.raises(ValidationError) as caught:
+        MemoryPromptRequest.model_validate({"query": "x", "long_term_search": {"limit": -1}})
+    assert problem_line(caught.value) == "long_term_search.limit: must be at least 1"
+
+
+@pytest.mark.parametrize(
+    ("phase", "phases", "part"),
+    [
+        ("", ["swapped"], "no change of the embedding model is running: start one with POST /v1/reembed"),
+        ("filling", ["swapped"], "in phase filling, but this action needs swapped: wait"),
+        ("filling", [""], "already running (phase filling): confirm, roll back or abort it first"),
+    ],
+)
+def test_wrong_phase_of_a_model_change_has_a_way_out(phase: str, phases: list[str], part: str) -> None:
+    assert part in wrong_phase(phase, phases)
 
 
 def test_refused_owner_is_named_with_a_way_out() -> None:

@@ -68,7 +68,7 @@ def test_unread_variables_get_a_retirement_note_or_a_suggestion() -> None:
     found = {one.name: one for one in unread(["USE_DOCKET", "REDIS_URI", "PATH", "HOSTNAME", "PORT", "redis_url", "REDIS_MEMORY_X"])}
     assert set(found) == {"USE_DOCKET", "REDIS_URI", "REDIS_MEMORY_X"}
     assert "serve" in found["USE_DOCKET"].advice
-    assert "is REDIS_URL meant?" in found["REDIS_URI"].advice
+    assert "did you mean REDIS_URL?" in found["REDIS_URI"].advice
 
 
 def test_dotenv_file_gets_suggestions_for_less_similar_names() -> None:

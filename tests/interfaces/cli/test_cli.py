@@ -300,6 +300,7 @@ def test_group_help_names_only_commands_that_exist() -> None:
         ("erase --user ada", ["No such option: --user. Write the user without --user"]),
         ("export --user ada", ["No such option: --user. Write the user without --user"]),
         ("top --user ada", ["Error: No such option: --user"]),
+        ("search x --limit 0", ["Invalid value for '--limit' / '-l': must be at least 1"]),
         ("search x --limt 3", ["No such option: --limt (Possible options: --limit)"]),
         ("token make", ["No such command 'make'"]),
         ("reembed confrim --dry-run --url http://127.0.0.1:1", ["there is no action confrim: write confirm"]),

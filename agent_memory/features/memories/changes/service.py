@@ -161,7 +161,7 @@ class HistoryService:
         _, ids = await self._changes.find_changes(scope, {"bt": batch_id, "st": "applied"}, 0, 10_000)
         applied = await self._reached(scope, await self._changes.load_changes(scope, ids))
         if not applied:
-            raise NotFound(f"no applied change of batch {batch_id} found", field="batch_id")
+            raise NotFound(f"Batch {batch_id} not found: it has no applied changes", field="batch_id")
         for change in sorted(applied, key=lambda change: (change.at, change.id), reverse=True):
             undone.append(await self._undo(scope, change, batch))
         changes = await self._render_changes(scope, await self._changes.load_changes(scope, undone[:100]))

@@ -50,25 +50,25 @@ FORGET = Feature(
         KeySpace(
             "fg:<id>",
             "hash",
-            "the receipt of a request to forget: `t`, `ns`, `u` owner; `nss` the caller's namespaces; `at` time of the request; "
-            "`by` its author; `un` end of the undo time; after an undo: `undone` result, `back` restored data. Other fields: a copy for "
+            "the receipt of a request to forget. `t`, `ns`, `u` owner; `nss` the caller's namespaces; `at` time of the request; "
+            "`by` its author; `un` end of the undo time. After an undo: `undone` result, `back` restored data. Other fields: a copy for "
             "the undo (`agent_memory/features/privacy/lua/kept_copy.lua`)",
             "FORGET_UNDO_SECONDS",
-            not_exported="what was forgotten comes back by an undo alone",
+            not_exported="only an undo restores forgotten data",
         ),
         KeySpace(
             "fo:<mid>",
             "string",
             "the owner of a forgotten memory's id",
             "as the receipt, or until an undo",
-            not_exported="it keeps an id from others, and holds nothing of what was forgotten",
+            not_exported="it only reserves the id and contains no forgotten data",
         ),
         KeySpace(
             "fgu:<user>",
             "zset",
             "a user's receipts of requests to forget, by the time (ms) when they expire",
             "as the last of them",
-            not_exported="it holds ids of receipts alone",
+            not_exported="it contains only ids of receipts",
         ),
     ),
     eraser=ForgetStore,

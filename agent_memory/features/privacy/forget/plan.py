@@ -154,7 +154,7 @@ class Planner:
         if memory.now is None:
             return
         self._note(record)
-        why = next((why for cited in evidence_messages(memory) if (why := self._targets.messages.get(cited))), "it says the same")
+        why = next((why for cited in evidence_messages(memory) if (why := self._targets.messages.get(cited))), "it states the same")
         self.plan.matches.append(ForgetMatch(kind="message", id=record.id, text=record.text, why=why, session_id=record.session_id))
         self.plan.counts["messages"] += 1
 
@@ -165,7 +165,7 @@ class Planner:
             return
         text = memory.versions[-1].record.text
         if self._targets.messages.keys() >= set(cited) and shared(self._targets.values, text):
-            self._take_fact(Chosen(memory, "it was made only from data that is deleted"))
+            self._take_fact(Chosen(memory, "it was made only from deleted data"))
         else:
             self.plan.quoting.append(memory)
 
@@ -240,7 +240,7 @@ class Planner:
         message_ids = {entry.stored.message.id for entry in copy.entries}
         if copy.context is None or not (set(removed_messages) - message_ids or any(self.states(part) for part in sentences(copy.context))):
             return False
-        name, why = copy.ref.session_id, "it was made from data that is deleted"
+        name, why = copy.ref.session_id, "it was made from deleted data"
         self.plan.counts["summaries"] += 1
         self.plan.matches.append(ForgetMatch(kind="summary", id=name, text=copy.context, why=why, session_id=name))
         return True

@@ -372,7 +372,7 @@ def _take_stated(targets: Targets, memories: Sequence[LineageMemory]) -> None:
             if message.role == "user" and subject_to_forget(message) is not None:
                 targets.requests.append((copy.ref, message.id))
                 continue
-            targets.messages[copy.ref, message.id] = "it says this"
+            targets.messages[copy.ref, message.id] = "it states this"
             targets.stated += stating_parts
     for memory in memories:
         stating_parts = [(version, stating(version.record.text, version.record.slot)) for version in memory.versions]
@@ -380,11 +380,11 @@ def _take_stated(targets: Targets, memories: Sequence[LineageMemory]) -> None:
             continue
         targets.stated += [part for _, parts in stating_parts for part in parts]
         if is_turn(memory.versions[-1].record):
-            targets.add_turn(memory, "it says this")
+            targets.add_turn(memory, "it states this")
             continue
         former = [version for version, parts in stating_parts if parts and version is not memory.now]
         whole = bool(stating_parts[-1][1]) or (memory.now is None and len(former) == len(memory.versions))
-        targets.facts.append(Chosen(memory, "it says this" if whole else "an earlier version of it says this", () if whole else former))
+        targets.facts.append(Chosen(memory, "it states this" if whole else "an earlier version of it states this", () if whole else former))
     targets.ambiguous = subject.is_name and name_different_things(subject, targets.stated)
 
 

@@ -91,7 +91,7 @@ def _message(node: Fields) -> SourceMessage | str | None:
     if role not in ("user", "assistant") or hidden or (message.text("recipient") or "all") != "all":
         return "a system or tool message" if text or kind not in _TEXT_TYPES else None
     if kind not in _TEXT_TYPES:
-        return f"{kind}, which nobody said" if kind else "a message without content"
+        return f"{kind}, not a message" if kind else "a message without content"
     if not text:
         return "a picture or file without text" if parts and any(not isinstance(part, str) for part in parts) else None
     return SourceMessage(message.text("id") or node.needed("id"), role, text, message.time("create_time"))

@@ -58,5 +58,5 @@ def unread(environment: Iterable[str], file: Iterable[str] = ()) -> list[UnreadV
             elif upper.startswith(_NEVER_READ):
                 unread[name] = UnreadVariable(name, f"{name} is not read, and never was")
             elif len(upper) >= _SHORTEST and (like := difflib.get_close_matches(upper, variable_names, 1, near)):
-                unread[name] = UnreadVariable(name, f"{name} is not read: is {like[0]} meant?")
+                unread[name] = UnreadVariable(name, f"{name} is not read: did you mean {like[0]}?")
     return [unread[name] for name in sorted(unread)]

@@ -52,14 +52,18 @@ async def search(
     namespace: Namespace = None,
     session_id: Session = None,
     user_id: User = None,
-    topics: Annotated[str | None, typer.Option("--topics", "-t", metavar="A,B", help="any of these topics")] = None,
-    entities: Annotated[str | None, typer.Option("--entities", "-e", metavar="A,B", help="any of these entities")] = None,
-    limit: Annotated[int, typer.Option("--limit", "-l", min=1, max=100, help="most memories")] = 10,
-    offset: Annotated[int, typer.Option("--offset", "-o", min=0, help="memories to skip")] = 0,
-    search_mode: Annotated[_Mode | None, typer.Option(help="by meaning, by words or by both (as the server does)")] = None,
-    hybrid_alpha: Annotated[float | None, typer.Option(min=0.0, max=1.0, help="weight of the meaning")] = None,
+    topics: Annotated[str | None, typer.Option("--topics", "-t", metavar="A,B", help="only memories with one of these topics")] = None,
+    entities: Annotated[
+        str | None, typer.Option("--entities", "-e", metavar="A,B", help="only memories with one of these entities")
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", "-l", min=1, max=100, help="maximum number of memories")] = 10,
+    offset: Annotated[int, typer.Option("--offset", "-o", min=0, help="number of memories to skip")] = 0,
+    search_mode: Annotated[_Mode | None, typer.Option(help="search by meaning, words or both (the server's default)")] = None,
+    hybrid_alpha: Annotated[float | None, typer.Option(min=0.0, max=1.0, help="weight of the meaning, 0 to 1")] = None,
     text_scorer: Annotated[str | None, typer.Option(metavar="NAME", help="text scorer, such as BM25STD")] = None,
-    distance_threshold: Annotated[float | None, typer.Option("--distance-threshold", "-d", min=0.0, help="cosine distance, 0 to 2")] = None,
+    distance_threshold: Annotated[
+        float | None, typer.Option("--distance-threshold", "-d", min=0.0, help="maximum cosine distance, 0 to 2")
+    ] = None,
 ) -> Answer:
     """Search long-term memory."""
     options = {"search_mode": search_mode, "hybrid_alpha": hybrid_alpha, "text_scorer": text_scorer}
@@ -86,7 +90,7 @@ async def prompt(
     namespace: Namespace = None,
     session_id: Annotated[str | None, typer.Option("--session-id", "-s", metavar="ID", help="session of the prompt's messages")] = None,
     user_id: User = None,
-    max_tokens: Annotated[int | None, typer.Option(min=64, help="of the whole prompt")] = None,
+    max_tokens: Annotated[int | None, typer.Option(min=64, help="token limit of the prompt")] = None,
 ) -> Any:
     """Print the memory prompt for a question."""
     body = {"query": query, "long_term_search": _filters(namespace=namespace, user_id=user_id) or True, **_given(max_tokens=max_tokens)}
@@ -99,9 +103,9 @@ async def prompt(
 async def show(
     api: Api,
     name: Annotated[str, typer.Argument(metavar="ID", help="the id of a memory or, with --session, of a session")],
-    session: Annotated[bool, typer.Option("--session", help="show the session of that id")] = False,
-    namespace: Annotated[str | None, typer.Option("--namespace", "-n", metavar="NAME", help="of the session")] = None,
-    user_id: Annotated[str | None, typer.Option("--user", "--user-id", "-u", metavar="ID", help="of the session")] = None,
+    session: Annotated[bool, typer.Option("--session", help="show the session with this id")] = False,
+    namespace: Annotated[str | None, typer.Option("--namespace", "-n", metavar="NAME", help="namespace of the session")] = None,
+    user_id: Annotated[str | None, typer.Option("--user", "--user-id", "-u", metavar="ID", help="namespace of the session")] = None,
 ) -> Any:
     """Print a memory or a session. The exit code is 3 if the memory or session does not exist."""
     scope = {"namespace": namespace, "user_id": user_id} if session else None
@@ -122,12 +126,12 @@ async def top(api: Api) -> Answer:
 async def forget(
     api: Api,
     text: Annotated[str | None, typer.Argument(metavar="TEXT", help="what to forget: 'I am allergic to peanuts', 'my address'")] = None,
-    memory_id: Annotated[list[str] | None, typer.Option("--id", metavar="ID", help="exactly this; may be repeated")] = None,
+    memory_id: Annotated[list[str] | None, typer.Option("--id", metavar="ID", help="id of a memory or message; may be repeated")] = None,
     user_id: User = None,
     namespace: Namespace = None,
     session_id: Session = None,
     dry_run: DryRun = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="do not ask")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="do not ask for confirmation")] = False,
     undo: Annotated[str | None, typer.Option(metavar="RECEIPT", help="restore forgotten memories")] = None,
 ) -> Answer:
     """Forget what you describe: facts, the messages that support them, and matching sentences in live sessions."""

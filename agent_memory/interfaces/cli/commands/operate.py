@@ -58,7 +58,7 @@ def migrate(
     session_prefix: Annotated[str, typer.Option(envvar="WORKING_MEMORY_INDEX_PREFIX", metavar="PREFIX", help=_KEYS)] = "working_memory:",
     vectors: Annotated[Literal["auto", "reuse", "embed"], typer.Option(help="auto: reused if a comparison shows the same model")] = "auto",
     extract: Annotated[bool, typer.Option(help="create memories from messages that the old server extracted no facts from")] = True,
-    batch_size: Annotated[int | None, typer.Option(min=1, help="keys to read together")] = None,
+    batch_size: Annotated[int | None, typer.Option(min=1, help="number of keys to read at once")] = None,
     yes: Annotated[bool, typer.Option("--yes/--dry-run", "-y", help="import; without it, only show what would happen")] = False,
 ) -> Answer:
     """Copy the archived server's data into this server. The command never changes the old Redis, and is safe to repeat."""

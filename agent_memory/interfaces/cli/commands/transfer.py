@@ -39,9 +39,9 @@ def _owners(api: Api, *, agents: bool) -> Users | Agents:
 async def export_owner(
     api: Api,
     owner: Owner,
-    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="where to (stdout)")] = None,
+    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="output file (stdout)")] = None,
     namespace: Namespace = None,
-    force: Annotated[bool, typer.Option("--force", "-f", help="replace the file")] = False,
+    force: Annotated[bool, typer.Option("--force", "-f", help="overwrite the file")] = False,
     agent: Agent = False,
 ) -> Answer:
     """Write all data of a user or an agent to a file, one JSON object per line. Servers may keep running."""
@@ -80,12 +80,16 @@ async def export_owner(
 async def import_file(
     api: Api,
     files: Annotated[list[Path] | None, typer.Argument(metavar="FILE", help="file from `export`, or of another system")] = None,
-    origin: Annotated[str | None, typer.Option("--from", metavar="SYSTEM", help=f"whose files they are: {', '.join(SOURCES)}")] = None,
+    origin: Annotated[
+        str | None, typer.Option("--from", metavar="SYSTEM", help=f"system that wrote the files: {', '.join(SOURCES)}")
+    ] = None,
     user_id: Annotated[str | None, typer.Option("--user", "--user-id", "-u", metavar="ID", help="new owner")] = None,
     agent_id: Annotated[str | None, typer.Option(metavar="ID", help="for an agent's export: new owner")] = None,
-    namespace: Annotated[str | None, typer.Option("--namespace", "-n", metavar="NAME", help="put all of it there")] = None,
-    source: Annotated[str | None, typer.Option(metavar="NAME", help="name for an undo or purge (import; derived from the files)")] = None,
-    columns: Annotated[list[str] | None, typer.Option("--map", metavar="OURS=THEIRS", help="with --from: which column is which")] = None,
+    namespace: Annotated[str | None, typer.Option("--namespace", "-n", metavar="NAME", help="target namespace")] = None,
+    source: Annotated[str | None, typer.Option(metavar="NAME", help="name for an undo or purge (default: derived from the files)")] = None,
+    columns: Annotated[
+        list[str] | None, typer.Option("--map", metavar="OURS=THEIRS", help="with --from: their column for one of our fields")
+    ] = None,
     extract: Annotated[bool, typer.Option("--extract", help="with --from: a model extracts facts from conversations")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="with --from: only report what would be imported")] = False,
     undo: Annotated[str | None, typer.Option(metavar="NAME", help="delete what the import with this name created")] = None,

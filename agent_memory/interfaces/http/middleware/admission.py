@@ -170,7 +170,7 @@ class AdmissionMiddleware:
         with ExitStack() as place:
             if not await admission.enter(tenant, place, is_arriving=BODY_ARRIVING in scope):
                 REQUESTS_REFUSED.inc()
-                under_way = f"{admission.under_way} requests are under way, more than are answered in time"
+                under_way = f"{admission.under_way} requests are running, too many to answer in time"
                 await render(Overloaded(f"{under_way} (MAX_CONCURRENT_REQUESTS at most): try again"))(scope, receive, send)
                 return
             scope[LEAVE] = place.close

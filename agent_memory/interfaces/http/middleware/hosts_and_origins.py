@@ -57,7 +57,7 @@ class HostMiddleware:
                 if name == b"host":
                     host = value
                     if not (value in self._allowed or self._is_ours(value)):
-                        message = "the server is not known by this name: call it by one of this machine, or add the name to ALLOWED_HOSTS"
+                        message = "unknown host name: use a name of this machine, or add this name to ALLOWED_HOSTS"
                         await render(WrongHost(message))(scope, receive, send)
                         return
                 elif name == b"origin":
@@ -65,7 +65,7 @@ class HostMiddleware:
                 elif name == b"sec-fetch-site":
                     site = value
             if (origin is not None or site) and not _reads(scope) and not self._may_ask(scope["scheme"], host, origin, site):
-                message = "a page of another origin may not ask for this: add its origin to CORS_ALLOWED_ORIGINS"
+                message = "pages of other origins may not send this request: add its origin to CORS_ALLOWED_ORIGINS"
                 await render(Forbidden(message))(scope, receive, send)
                 return
         await self._app(scope, receive, send)

@@ -67,7 +67,7 @@ class ArchiveTools(ModelTools):
         Definition(
             CONVERSATION_SEARCH,
             "Search the messages of all conversations, by meaning and by words.",
-            {"query": text_rule("What was said, in plain words."), "page": _PAGE_RULE},
+            {"query": text_rule("The messages to find, in plain words."), "page": _PAGE_RULE},
             ("query",),
         ),
         Definition(

@@ -61,7 +61,7 @@ class ProfileTools(ModelTools):
     definitions: ClassVar[tuple[Definition, ...]] = (
         Definition(
             "get_profile",
-            "Returns what is known about this conversation's user: stable facts, current facts, and single values such as their home. "
+            "Returns the profile of this conversation's user: stable facts, current facts, and single values such as their home. "
             "Read it before you plan something for the user or give advice.",
             {"query": text_rule("What you are about to do. The result then includes matching memories.")},
         ),
