@@ -45,7 +45,8 @@ OTHER_PRODUCTS = {
 PACKAGES = ("agent_memory", "worker", "client", "client-ts/src")
 # A name such as `found` does not say what it contains: `matches`, `existing_file`, `owner`, `deleted_ids` do.
 VAGUE_NAME = re.compile(
-    r"\b_*(?:said|found|kept|known|asked|wanted|held|told|meant|aside|whose|who|here|there|theirs|stands|mine|gone|seen|spared|taken|went)\b",
+    r"\b_*(?:said|found|kept|known|asked|wanted|held|told|meant|aside|whose|who|here|there|theirs|stands|mine|gone|seen|spared|taken|went"
+    r"|things?|something|some|got|came|heard|stated)\b",
     re.IGNORECASE,
 )
 # Fields of public models, exports and models' answers.

@@ -133,7 +133,7 @@ def replay_change(value: str, change: BlockChange) -> str:
 
 def _describe_change(body: Mapping[str, Any], settings: Mapping[str, Any] | None) -> str:
     removed, inserted = len(body["old"]), len(body["new"])
-    what = {
+    text_change = {
         "append": f"appended {inserted} characters",
         "insert": f"inserted {inserted} characters",
         "replace": f"replaced {removed} characters by {inserted}",
@@ -141,4 +141,4 @@ def _describe_change(body: Mapping[str, Any], settings: Mapping[str, Any] | None
         "undo": f"undid version {body.get('u')}: {removed} characters became {inserted}",
     }.get(body["op"], f"wrote {inserted} characters in the place of {removed}" if removed or inserted else "")
     changed = "" if not settings else f"changed {', '.join(settings)}"
-    return "; ".join(part for part in (what, changed) if part) or "made an empty block"
+    return "; ".join(part for part in (text_change, changed) if part) or "made an empty block"

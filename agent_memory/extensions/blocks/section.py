@@ -101,7 +101,7 @@ class BlockReads:
         omitted_labels: list[str] = []
         # A token has at least one byte, so a text never has more tokens than bytes.
         if tokens is not None and sum(len(text.encode()) for text in (self.head, *texts.values())) + PER_MESSAGE > tokens:
-            labels = [shown.block.label for shown in sorted(self.blocks, key=lambda shown: -shown.names.bit_count())]
+            labels = [each.block.label for each in sorted(self.blocks, key=lambda each: -each.names.bit_count())]
             fitting, _ = fit_lines(labels, tokens - PER_MESSAGE - count(self.head), lambda label: count(texts[label]))
             omitted_labels = sorted(set(labels).difference(fitting))
             texts = {label: text for label, text in texts.items() if label in fitting}

@@ -39,7 +39,7 @@ With 1,000 owners, each call takes Redis 70 ms.
 """
 MAX_CHANGES = 500
 """Number of latest changes to keep per block."""
-_SHOWN = load("blocks/blocks_shown")
+_SHOWN_BLOCKS = load("blocks/blocks_shown")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def choose_blocks(candidates: Iterable[ShownBlock]) -> list[ShownBlock]:
     block wins over an attached block.
     """
     ranked = sorted(candidates, key=lambda one: (one.names.bit_count(), one.names, not one.attached, str(one.block.owner)))
-    chosen = {shown.block.label: shown for shown in ranked}
+    chosen = {shown_block.block.label: shown_block for shown_block in ranked}
     return [chosen[label] for label in sorted(chosen)]
 
 
@@ -208,7 +208,7 @@ class BlockStore:
 
         `session` is the session's key, or None. The session supplies the agent if the reader does not specify one.
         """
-        command = _SHOWN.read_only(
+        command = _SHOWN_BLOCKS.read_only(
             any=f"{self._keys.root}bl",
             session=session,
             root=self._keys.root,

@@ -128,7 +128,7 @@ class BlockTransfer:
 
 def _block_of(line: _BlockLine, owner: BlockOwner) -> StoredBlock:
     """Return the block in an export line. Raises BadInput if the block exceeds a limit, or if its changes do not produce its text."""
-    given, value, version = line.block, line.base, line.block.version - len(line.changes)
+    block, value, version = line.block, line.base, line.block.version - len(line.changes)
     for change in line.changes:
         version += 1
         try:
@@ -138,21 +138,21 @@ def _block_of(line: _BlockLine, owner: BlockOwner) -> StoredBlock:
         if change.version != version or len(value) > MAX_BLOCK_CHARS:
             raise BadInput("the versions of the changes do not follow each other", field="changes")
         _check_settings(change)
-    if value != given.value or version != given.version or version < 1:
+    if value != block.value or version != block.version or version < 1:
         raise BadInput("the changes do not result in this text", field="changes")
-    if not (0 < given.limit <= MAX_BLOCK_CHARS and len(given.description) <= MAX_DESCRIPTION_CHARS and len(value) <= MAX_BLOCK_CHARS):
+    if not (0 < block.limit <= MAX_BLOCK_CHARS and len(block.description) <= MAX_DESCRIPTION_CHARS and len(value) <= MAX_BLOCK_CHARS):
         raise BadInput("the block exceeds the size limit", field="block")
     return StoredBlock(
         owner=owner,
         label=line.label,
         value=value,
-        description=given.description,
-        limit=given.limit,
-        limit_tokens=min(max(given.limit_tokens or 0, 0), MAX_BLOCK_CHARS),
-        read_only=given.read_only,
+        description=block.description,
+        limit=block.limit,
+        limit_tokens=min(max(block.limit_tokens or 0, 0), MAX_BLOCK_CHARS),
+        read_only=block.read_only,
         version=version,
-        created=round(given.created_at.timestamp() * 1_000_000),
-        updated=round(given.updated_at.timestamp() * 1_000_000),
+        created=round(block.created_at.timestamp() * 1_000_000),
+        updated=round(block.updated_at.timestamp() * 1_000_000),
         base=line.base,
         attached_to=(),
     )

@@ -29,8 +29,8 @@ def media_type_of(declared: str, name: str, data: bytes) -> str:
         raise TooLarge(f"a file has at most {MAX_FILE_BYTES} bytes: split it", field="body", limit=MAX_FILE_BYTES)
     if not data:
         raise BadInput("must not be empty: send the file's bytes", field="body")
-    stated = declared.partition(";")[0].strip().lower()
-    media_type = _BY_SUFFIX.get(PurePosixPath(name).suffix.lower(), "") if stated in _UNDECLARED else stated
+    declared_type = declared.partition(";")[0].strip().lower()
+    media_type = _BY_SUFFIX.get(PurePosixPath(name).suffix.lower(), "") if declared_type in _UNDECLARED else declared_type
     if media_type not in SENT_TYPES:
         message = f"send a text, Markdown, HTML, PDF or DOCX file: a Content-Type of {', '.join(SENT_TYPES)}"
         raise UnsupportedMedia(f"{message}, or a name that ends in {', '.join(_BY_SUFFIX)}", field="content-type", where="header")

@@ -176,10 +176,10 @@ def screened(settings: Settings, content: wire.ProcedureContent) -> wire.Procedu
 
 def _updates_of(body: wire.UpdateProcedureRequest) -> dict[str, Any]:
     """Return the body's new field values. Null clears a field that may be empty; other nulls are ignored."""
-    given = body.model_dump(exclude_unset=True)
-    cleared: dict[str, Any] = {"text": None} if "text" in given and not given["text"] else {}
-    cleared |= {name: [] for name in _LISTS.intersection(given) if given[name] is None}
-    return {name: value for name, value in given.items() if value is not None} | cleared
+    updates = body.model_dump(exclude_unset=True)
+    cleared: dict[str, Any] = {"text": None} if "text" in updates and not updates["text"] else {}
+    cleared |= {name: [] for name in _LISTS.intersection(updates) if updates[name] is None}
+    return {name: value for name, value in updates.items() if value is not None} | cleared
 
 
 def owner_of(scope: Scope, requested: wire.ProcedureOwner) -> wire.ProcedureOwner:

@@ -145,11 +145,11 @@ def shown_evidence(memory: FollowedMemory) -> list[dict[str, Any]]:
     record = memory.record
     own = record.evidence or [Evidence(session_id=record.session_id, message_ids=record.extracted_from or [], at=record.created_at)]
     pieces = sorted((*own, *memory.evidence), key=lambda piece: (piece.at or record.created_at, piece.session_id or "", piece.message_ids))
-    shown = [
+    shown_pieces = [
         {"session_id": piece.session_id, "message_ids": sorted(piece.message_ids)[-5:], "at": piece.at and iso(piece.at)}
         for piece in pieces[-_SHOWN_EVIDENCE:]
     ]
-    return [{name: value for name, value in piece.items() if value} for piece in shown]
+    return [{name: value for name, value in piece.items() if value} for piece in shown_pieces]
 
 
 def day_since_epoch(moment: datetime, zone: tzinfo = UTC) -> int:

@@ -37,16 +37,16 @@ def shown_lists(pages: ProfilePages, now: datetime, limit: int) -> tuple[list[Ma
     static = [entry for until, entry in pages.static if until > moment and _is_true(entry, moment)]
     lapsed = [(until - SILENT_DAYS * SECONDS_OF_DAY, entry) for until, entry in pages.static if until <= moment]
     recent = sorted((*pages.dynamic, *lapsed), key=lambda item: item[0], reverse=True) if lapsed else pages.dynamic
-    shown: set[tuple[str, str | None]] = set()
-    static = [entry for entry in static if _is_first(entry, shown)]
-    return static[:limit], [entry for _, entry in recent if _is_true(entry, moment) and _is_first(entry, shown)][:limit]
+    shown_lines: set[tuple[str, str | None]] = set()
+    static = [entry for entry in static if _is_first(entry, shown_lines)]
+    return static[:limit], [entry for _, entry in recent if _is_true(entry, moment) and _is_first(entry, shown_lines)][:limit]
 
 
-def _is_first(entry: Mapping[str, Any], shown: set[tuple[str, str | None]]) -> bool:
+def _is_first(entry: Mapping[str, Any], shown_lines: set[tuple[str, str | None]]) -> bool:
     line = normal_text(entry["text"]), entry.get("event_date")
-    if line in shown:
+    if line in shown_lines:
         return False
-    shown.add(line)
+    shown_lines.add(line)
     return True
 
 

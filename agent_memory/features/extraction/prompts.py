@@ -172,22 +172,22 @@ class ExtractionAnswer(BaseModel):
     @classmethod
     def _each_by_itself(cls, value: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
         """Validate each fact separately. Reject the answer only if it contains facts but no valid one."""
-        given = value.get("memories") if isinstance(value, dict) else None
-        if not isinstance(given, list):
+        items = value.get("memories") if isinstance(value, dict) else None
+        if not isinstance(items, list):
             return handler(value)
-        facts, refused = _fitting_facts(cast("list[object]", given))
-        return handler({"memories": facts if facts else given}).with_refused(refused)
+        facts, refused = _fitting_facts(cast("list[object]", items))
+        return handler({"memories": facts if facts else items}).with_refused(refused)
 
     def with_refused(self, refused: Sequence[str]) -> Self:
         self._refused = list(refused)
         return self
 
 
-def _fitting_facts(given: Sequence[object]) -> tuple[list[ExtractedFact], list[str]]:
+def _fitting_facts(items: Sequence[object]) -> tuple[list[ExtractedFact], list[str]]:
     """Return the valid facts, and the reason for rejecting each invalid fact. A plain string counts as a fact."""
     facts: list[ExtractedFact] = []
     refused: list[str] = []
-    for item in given:
+    for item in items:
         fact = {"text": item} if isinstance(item, str) else item
         text = cast("dict[str, object]", fact).get("text") if isinstance(fact, dict) else None
         if not (isinstance(text, str) and text.strip()):

@@ -69,8 +69,8 @@ class ReconcileAnswer(BaseModel):
     @classmethod
     def _each_by_itself(cls, value: object) -> object:
         """Drop invalid decisions. Reject the answer only if it contains decisions but no valid one."""
-        given = cast("list[object]", value) if isinstance(value, list) else []
-        return [decision for decision in given if _is_decision(decision)] or value
+        decisions = cast("list[object]", value) if isinstance(value, list) else []
+        return [decision for decision in decisions if _is_decision(decision)] or value
 
 
 def _is_decision(value: object) -> bool:

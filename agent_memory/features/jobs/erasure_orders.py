@@ -38,13 +38,13 @@ class Erasure:
         return erasure_place(self.tenant, self.namespace, self.user_id, self.session_id, self.agent_id)
 
 
-def permit_erasure(scope: Scope, what: Erasure) -> None:
+def permit_erasure(scope: Scope, erasure: Erasure) -> None:
     """Raise Forbidden if the caller may not erase this data.
 
     Callers that are restricted to certain agents may erase only those agents' data.
     """
-    permit_session(scope, SessionRef("", what.namespace, what.user_id), write=True)
-    if scope.agents is not None and what.agent_id not in scope.agents:
+    permit_session(scope, SessionRef("", erasure.namespace, erasure.user_id), write=True)
+    if scope.agents is not None and erasure.agent_id not in scope.agents:
         raise Forbidden("credentials that are limited to some agents cannot erase users or memories of sessions: name the memories' ids")
 
 
@@ -54,19 +54,26 @@ class ErasureOrders:
         self._keys = keys
         self._order = Script(client, "jobs/erasure_order", fsync=fsync)
 
-    async def order_erasure(self, scope: Scope, what: Erasure) -> Mark:
+    async def order_erasure(self, scope: Scope, erasure: Erasure) -> Mark:
         """Store an erasure order and mark it as due, in one step. Raises Forbidden.
 
         Until the erasure is done, Redis rejects writes for the data's owner. Repeated requests for the same erasure
         share one order, and do not restart a running erasure. Later requests get an order and a receipt of their own.
         """
-        permit_erasure(scope, what)
-        names = (scope.tenant, what.namespace, what.user_id, what.session_id)
-        name = digest("erasure", *names) if what.agent_id is None else digest("erasure of an agent", *names, what.agent_id)
-        body = {"tn": scope.tenant, "ns": what.namespace, "us": what.user_id, "sid": what.session_id, "of": str(ULID()), "pl": what.place}
-        body |= {} if what.agent_id is None else {"ag": what.agent_id}
+        permit_erasure(scope, erasure)
+        names = (scope.tenant, erasure.namespace, erasure.user_id, erasure.session_id)
+        name = digest("erasure", *names) if erasure.agent_id is None else digest("erasure of an agent", *names, erasure.agent_id)
+        body = {
+            "tn": scope.tenant,
+            "ns": erasure.namespace,
+            "us": erasure.user_id,
+            "sid": erasure.session_id,
+            "of": str(ULID()),
+            "pl": erasure.place,
+        }
+        body |= {} if erasure.agent_id is None else {"ag": erasure.agent_id}
         # The receipt must not say whom it is about.
-        body |= {"by": "self" if scope.actor == what.user_id else scope.actor, "at": datetime.now(UTC).isoformat()}
+        body |= {"by": "self" if scope.actor == erasure.user_id else scope.actor, "at": datetime.now(UTC).isoformat()}
         order: bytes = await self._order(
             orders=self._keys.erasure(""),
             due=self._keys.due(DueKind.DELETION),
@@ -75,6 +82,6 @@ class ErasureOrders:
             root=self._keys.root,
             name=name,
             body=json.dumps(body),
-            place=what.place,
+            place=erasure.place,
         )
         return Mark(DueKind.DELETION, order.decode())

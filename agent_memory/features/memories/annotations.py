@@ -56,18 +56,18 @@ def check_annotations(scope: Scope, messages: Sequence[MemoryMessage]) -> None:
 def annotate(record: MemoryRecord, messages: Iterable[Annotations | None]) -> None:
     """Apply the source messages' annotations to a record: an agent or category that all messages share, and the earliest expiry."""
     each = list(messages)
-    given = [item for item in each if item is not None]
-    if not given:
+    message_annotations = [item for item in each if item is not None]
+    if not message_annotations:
         return
     if (agent := _agreed(each, "agent_id")) is not None:
         record.agent_id = agent
-    ends = [end for end in (record.expires_at, *(item.expires_at for item in given)) if end is not None]
+    ends = [end for end in (record.expires_at, *(item.expires_at for item in message_annotations)) if end is not None]
     if ends:
         record.expires_at = min(ends)
     if record.category is None and (category := _agreed(each, "category")) is not None:
         record.category = category
     metadata: dict[str, Any] = {}
-    for item in given:
+    for item in message_annotations:
         metadata |= item.metadata or {}
     if metadata:
         record.metadata = {**metadata, **record.metadata}

@@ -125,7 +125,7 @@ class ChangeOrigin:
     prompt_version: str | None = None
 
 
-STATED = ChangeOrigin("client", "stated by a client")
+CLIENT_STATEMENT = ChangeOrigin("client", "stated by a client")
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +183,7 @@ class MemoryCommits:
         fence: Fence | None = None,
         background: bool = False,
         review: bool = False,
-        stated: bool = False,
+        allow_pinned: bool = False,
         written: Mapping[str, str] | None = None,
     ) -> CommitOutcome:
         """Commit all decisions or none.
@@ -192,9 +192,9 @@ class MemoryCommits:
         - `background`: do not store deleted memories again.
         - `written`: for each record id, the time (µs) when a caller wrote the record. With `background`, such a record
           is refused only if the memory was deleted after that time.
-        - `stated`: allow background decisions about pinned memories and events. Without it, they raise ValueError.
+        - `allow_pinned`: allow background decisions about pinned memories and events. Without it, they raise ValueError.
         """
-        if background and not stated:
+        if background and not allow_pinned:
             for decision in decisions:
                 check_background_decision(decision)
         if not decisions and fence is None:

@@ -12,7 +12,7 @@ from ulid import ULID
 
 from agent_memory.features.access.limits import MemoryLimit
 from agent_memory.features.memories.annotations import annotate, annotations_of
-from agent_memory.features.memories.commit import STATED, ChangeOrigin, MemoryCommits, Update
+from agent_memory.features.memories.commit import CLIENT_STATEMENT, ChangeOrigin, MemoryCommits, Update
 from agent_memory.features.memories.quarantine.service import rules_of, screen_caller_record, screen_record
 from agent_memory.features.memories.records import message_memory_id, one_owner_each
 from agent_memory.features.memories.similar_memories import SimilarMemoryStore
@@ -250,21 +250,21 @@ class MemoryService:
                 if decisions is not None:
                     decided = {decision.memory.mid for decision in decisions if isinstance(decision, Update)}
                     decisions += [end for end in ends if end.memory.mid not in decided]
-                    if (await self._commits.commit(scope, decisions, STATED)).done:
+                    if (await self._commits.commit(scope, decisions, CLIENT_STATEMENT)).done:
                         await self._followers.follow([memory.mid])
                         return await self.get(scope, memory_id)
                     continue
             # A new text names its writer itself; no field says who ended a memory, or made it valid again.
             is_moved = any(getattr(new, name) != getattr(old, name) for name in _VALIDITY)
-            origin = ChangeOrigin(scope.actor or STATED.actor) if is_moved else None
+            origin = ChangeOrigin(scope.actor or CLIENT_STATEMENT.actor) if is_moved else None
             if await self._store.replace_memory(scope, memory, new, settled=not claims_slot, origin=origin, ends=ends):
                 await self._followers.follow([memory.mid, *(end.memory.mid for end in ends)])
                 return new
         raise Conflict(f"Memory with ID {memory_id} is constantly being changed by other requests: try again")
 
     def _changes_of(self, body: EditMemoryRecordRequest) -> dict[str, Any]:
-        given = {name: getattr(body, name) for name in body.model_fields_set}
-        changes = {name: value for name, value in given.items() if value is not None or name not in _NEVER_EMPTY}
+        body_fields = {name: getattr(body, name) for name in body.model_fields_set}
+        changes = {name: value for name, value in body_fields.items() if value is not None or name not in _NEVER_EMPTY}
         if "metadata" in changes:
             changes["metadata"] = changes["metadata"] or {}
             note_unreadable_dates([changes["metadata"]])

@@ -15,7 +15,7 @@ from redis.asyncio.client import Pipeline
 from redisvl.query.filter import Num
 from ulid import ULID
 
-from agent_memory.features.memories.commit import STATED, ChangeKind, ChangeOrigin, Update, change_base, change_fields
+from agent_memory.features.memories.commit import CLIENT_STATEMENT, ChangeKind, ChangeOrigin, Update, change_base, change_fields
 from agent_memory.features.memories.records import (
     READ_FIELDS,
     StoredEvidence,
@@ -143,7 +143,7 @@ class MemoryStore(MemoryQueries):
         if not records and fence is None:
             return ["ok"]
         batch = str(ULID())
-        revised = {"id": batch, "fields": change_base(scope.tenant, ChangeKind.UPDATE, STATED, batch, "applied")}
+        revised = {"id": batch, "fields": change_base(scope.tenant, ChangeKind.UPDATE, CLIENT_STATEMENT, batch, "applied")}
         steps = StepGroups(self._keys, scope.tenant, atomic=atomic, fence=fence, revised=revised)
         options = PutOptions(
             unique="words" if dedupe else None,

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from agent_memory.features.memories.commit import (
-    STATED,
+    CLIENT_STATEMENT,
     Add,
     AddEvidence,
     Decision,
@@ -123,7 +123,7 @@ async def _store_batch(
         records = [record for record, state in zip(records, refused, strict=True) if state != "same"]
         decided = await decide(store, neighbors, scope, records, dedupe=dedupe)
         decisions = [(record.id, decision) for record, its_decisions in decided for decision in its_decisions]
-        outcome = await commits.commit(scope, [decision for _, decision in decisions], STATED)
+        outcome = await commits.commit(scope, [decision for _, decision in decisions], CLIENT_STATEMENT)
         if outcome.taken_groups:
             raise IdTaken([decisions[position][0] for position in outcome.taken_groups])
         if outcome.done:

@@ -33,7 +33,7 @@ class ErasureOrder:
     """An erasure order. `raw` is its stored form, which is different each time the same erasure is ordered."""
 
     name: str
-    what: Erasure
+    erasure: Erasure
     raw: bytes
 
 
@@ -70,14 +70,14 @@ class ErasureStore:
         """Replace a finished order with a receipt that does not name the owner, unless another worker has already done so."""
         ordered, ends = json.loads(order.raw), {"end": datetime.now(UTC).isoformat()}
         about = {name: ordered[name] for name in ("by", "at") if ordered.get(name)} | ends | ({} if note is None else {"note": note})
-        receipt = json.dumps({"tn": order.what.tenant, "done": dict(counts)} | about)
+        receipt = json.dumps({"tn": order.erasure.tenant, "done": dict(counts)} | about)
         name = self._keys.erasure(order.name)
         await self._finish(
             order=name,
-            receipts=self._keys.erasure_receipts(tag(order.what.tenant)),
+            receipts=self._keys.erasure_receipts(tag(order.erasure.tenant)),
             name=order.name,
             root=self._keys.root,
-            place=order.what.place,
+            place=order.erasure.place,
             remembered_seconds=_REMEMBERED_SECONDS,
             carried_out=order.raw,
             receipt=receipt,

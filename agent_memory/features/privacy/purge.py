@@ -24,9 +24,9 @@ class PurgeService:
     async def order(self, scope: Scope, request: PurgeRequest, namespace: str | None, user_id: str | None, *, dry_run: bool) -> JobOrder:
         """Order a purge in a namespace, for a user, or for everything that the caller may access. Raises Forbidden."""
         namespace, user_id = list_place_of(scope, namespace, user_id)
-        what = request.model_dump_json(exclude_none=True)
+        request_json = request.model_dump_json(exclude_none=True)
         # A dry run is a separate order: it neither replaces a purge nor shares its receipt.
-        arguments = {"what": what, "namespace": namespace, "user_id": user_id} | ({"dry_run": "true"} if dry_run else {})
+        arguments = {"what": request_json, "namespace": namespace, "user_id": user_id} | ({"dry_run": "true"} if dry_run else {})
         order = JobOrder.of(writing(scope), PURGE, **arguments)
         await self._orders.place_orders(order)
         return order

@@ -186,5 +186,5 @@ def may_name_user(order: Any, user_id: str) -> bool:
 
 def may_name_agent(order: Any, agent_id: str) -> bool:
     """True if a stored order contains the agent's id, or ids of memories, which may contain the agent's id."""
-    what = order["args"].get("what") or ""
-    return "ids" in order or json.dumps(agent_id)[1:-1] in what or agent_id in what
+    request_json = order["args"].get("what") or ""
+    return "ids" in order or json.dumps(agent_id)[1:-1] in request_json or agent_id in request_json

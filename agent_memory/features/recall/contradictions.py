@@ -89,11 +89,11 @@ def _changes() -> frozenset[str]:
 
 def _is_moved(shared: frozenset[str], text: str, earlier: str) -> bool:
     """True if a text gives a new time for a plan in the earlier text: "They moved the dentist to the 15th"."""
-    things = shared - _changes() - _frequent_words()
-    if not things or not (_tells_time(text) and _tells_time(earlier)):
+    topic_words = shared - _changes() - _frequent_words()
+    if not topic_words or not (_tells_time(text) and _tells_time(earlier)):
         return False
     folded = fold(text)
-    return any(not _tells_time(thing) and re.search(_PLACE + re.escape(thing), folded) is None for thing in things)
+    return any(not _tells_time(word) and re.search(_PLACE + re.escape(word), folded) is None for word in topic_words)
 
 
 @lru_cache(maxsize=1)

@@ -61,8 +61,8 @@ class NamedThing:
 def named_things(page: Sequence[ShownMemory]) -> Sequence[NamedThing]:
     """Return up to four things that statements on the page identify by name and number, in page order."""
     statements = [memory for memory in page if memory.is_message and not only_asks(memory)]
-    things = {referent.wording: NamedThing(memory, referent) for memory in reversed(statements) for referent in referents(memory.text)}
-    return [*things.values()][-_MOST_THINGS:][::-1]
+    by_wording = {referent.wording: NamedThing(memory, referent) for memory in reversed(statements) for referent in referents(memory.text)}
+    return [*by_wording.values()][-_MOST_THINGS:][::-1]
 
 
 def with_mentions(
@@ -70,12 +70,12 @@ def with_mentions(
 ) -> list[ShownMemory]:
     """Return the page with each later statement about a thing inserted after the memory that mentions the thing."""
     shown_mids, behind = {memory.mid for memory in page}, dict[str, list[ShownMemory]]()
-    for thing, statements in statements_by_thing:
-        for memory in thing.mentions(statements):
+    for named_thing, statements in statements_by_thing:
+        for memory in named_thing.mentions(statements):
             if memory.mid not in shown_mids:
                 shown_mids.add(memory.mid)
-                memory.beside = thing.memory.mid
-                behind.setdefault(thing.memory.mid, []).append(memory)
+                memory.beside = named_thing.memory.mid
+                behind.setdefault(named_thing.memory.mid, []).append(memory)
     return [each for memory in page for each in (memory, *behind.get(memory.mid, ()))]
 
 
@@ -128,11 +128,11 @@ def with_corrections(page: Sequence[ShownMemory], further: Sequence[ShownMemory]
     shown_mids, candidates = {memory.mid for memory in page}, [memory for memory in further if not only_asks(memory)]
     if not candidates:
         return page
-    stated = [memory for memory in page if memory.is_message and not only_asks(memory)]
+    statements = [memory for memory in page if memory.is_message and not only_asks(memory)]
     by_id = {memory.id: memory for memory in candidates}
-    last = corrections_of(sorted([*stated, *by_id.values()], key=lambda memory: (line_date(memory), memory.id)))
+    last = corrections_of(sorted([*statements, *by_id.values()], key=lambda memory: (line_date(memory), memory.id)))
     added: dict[str, ShownMemory] = {}
-    for memory in stated:
+    for memory in statements:
         correction = by_id.get(last.get(memory.id, ""))
         if correction is not None and correction.mid not in shown_mids and correction.id not in added:
             correction.beside = memory.mid

@@ -64,11 +64,11 @@ class MemoryList:
         """
         dated = {memory.id: line_date(memory) for memory in self.statements}
         oldest_first = sorted(self.statements, key=lambda memory: (dated[memory.id], memory.id))
-        stated = [memory for memory in oldest_first if memory.id not in self.question_ids]
-        last = corrections_of(stated) if len(stated) > 1 else {}
+        statements = [memory for memory in oldest_first if memory.id not in self.question_ids]
+        last = corrections_of(statements) if len(statements) > 1 else {}
         latest = frozenset(last.values())
         lines: list[str] = []
-        for group in _groups(stated, last):
+        for group in _groups(statements, last):
             for place, memory in enumerate(group):
                 passage = self.passages.get(memory.id)
                 line = memory_line(memory, style, dated[memory.id], latest=memory.id in latest, passage=passage)

@@ -116,7 +116,7 @@ class RecallService:
         characters = len(session.summary.text) + sum(len(card.text) for card in memories)
         fitted_always, fitted_summary, fitted_own, fitted_recalled = await run_in_thread(fit_all, characters)
         window = session.fit_window(budget.left)
-        shown_messages = window.shown_messages or ask.shown
+        shown_messages = window.shown_messages or ask.shown_messages
         always = [
             *[_framed(section.render_section(shown_messages)) for section in fitted_always],
             *[section.render_section(shown_messages) for section in fitted_summary],
@@ -166,7 +166,7 @@ class RecallService:
         session = await self._session.load_session(ask, of_session)
         messages = session.messages
         if messages is None:
-            messages = ask.shown
+            messages = ask.shown_messages
         elif messages.ref != ask.session:
             # The session was found by its id alone, so the other sections' user is known only now.
             reader = Reader(messages.ref.namespace, messages.ref.user_id, ask.reader.agent_id)
@@ -242,11 +242,11 @@ def _ask_of(scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool, ex
     agent = body.agent_id if session is None else session.agent_id
     permit_agent(scope, agent)
     reader = reader_of(scope, body.namespace, body.user_id, agent) if ref is None else Reader(ref.namespace, ref.user_id, agent)
-    shown = None
+    shown_messages = None
     if body.shown_messages is not None:
         place = session_of(scope, body.shown_messages.session_id, body.namespace, body.user_id)
-        shown = SessionMessages(place, body.shown_messages.message_ids)
-    return PromptAsk(scope, body, ref, optimize_query, explain, reader, names_tokens, zone_of(body.timezone), shown)
+        shown_messages = SessionMessages(place, body.shown_messages.message_ids)
+    return PromptAsk(scope, body, ref, optimize_query, explain, reader, names_tokens, zone_of(body.timezone), shown_messages)
 
 
 def _with_one_zone(body: MemoryPromptRequest) -> MemoryPromptRequest:

@@ -19,7 +19,7 @@ from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory_client.models import ReembedAction, ReembedRequest, ReembedStatus
 
 _PROBE_SECONDS = 10.0
-_SHOWN = 100
+_MOST_SHOWN = 100
 # By action: the phases that allow it, and the phase after it.
 _ACTIONS: Final[dict[ReembedAction, tuple[Sequence[Phase], Phase]]] = {
     "pause": (["filling"], "paused"),
@@ -111,7 +111,7 @@ class ReembedService:
             seconds_left=state.missing / speed if speed and state.phase == "filling" else None,
             error=state.error or None,
             refused=state.refused,
-            refused_ids=await self._store.list_refused(_SHOWN) if state.refused else [],
+            refused_ids=await self._store.list_refused(_MOST_SHOWN) if state.refused else [],
         )
 
 
@@ -132,7 +132,7 @@ def join_statuses(statuses: Sequence[ReembedStatus]) -> ReembedStatus:
     order = ("filling", "paused", "swapped", "ending", "none")
     first = min(statuses, key=lambda status: order.index(status.phase))
     counted = {name: sum(getattr(status, name) or 0 for status in statuses) for name in ("texts", "done", "rate", "refused")}
-    shown = [name for status in statuses for name in status.refused_ids][:_SHOWN]
+    refused_ids = [name for status in statuses for name in status.refused_ids][:_MOST_SHOWN]
     tokens = None if first.tokens is None else sum(status.tokens or 0 for status in statuses)
     left = [status.seconds_left for status in statuses if status.seconds_left is not None]
-    return first.model_copy(update={**counted, "refused_ids": shown, "tokens": tokens, "seconds_left": max(left, default=None)})
+    return first.model_copy(update={**counted, "refused_ids": refused_ids, "tokens": tokens, "seconds_left": max(left, default=None)})

@@ -52,7 +52,7 @@ class PictureMemories:
         names = list(dict.fromkeys(memory_id for each in ids.values() for memory_id in each))
         memories_by_name = zip(names, await self._memories.find(scope, names), strict=True) if names else ()
         texts = {name: memory.record.text for name, memory in memories_by_name if memory is not None and memory.record.quarantine is None}
-        return {message_id: shown for message_id, each in ids.items() if (shown := [texts[name] for name in each if name in texts])}
+        return {message_id: own_texts for message_id, each in ids.items() if (own_texts := [texts[name] for name in each if name in texts])}
 
     async def mark(self, scope: Scope, session: WorkingMemoryResponse) -> None:
         """Set `content_pictures` in each message that has pictures."""

@@ -60,7 +60,7 @@ _WINDOW = load("sessions/session_window")
 JOURNAL_CONTEXT = 10
 # How many other ids to try: a new id may be in use, too.
 _OTHER_IDS = 8
-_SHOWN = ("sid", "ns", "us", "ctx", "ag")
+_SHOWN_FIELDS = ("sid", "ns", "us", "ctx", "ag")
 # How many messages to read before a window, because they may contain tool calls that the window answers.
 _BEFORE = 16
 _ALL_BEFORE = 2**31
@@ -228,7 +228,7 @@ class SessionStore:
     def queue_turns(self, pipe: Pipeline, scope: Scope, ref: SessionRef, window: TokenWindow, before: int = _BEFORE) -> None:
         """Queue a read of the parts of a session that a prompt shows. Pass the two replies to `parse_turns`."""
         k = self._keys.session(self._sid(scope, ref))
-        pipe.execute_command("HMGET", k.meta, *_SHOWN)
+        pipe.execute_command("HMGET", k.meta, *_SHOWN_FIELDS)
         _queue_window(pipe, k, window, before)
 
     @staticmethod

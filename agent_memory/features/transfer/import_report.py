@@ -12,7 +12,7 @@ from agent_memory.foundation.core.listing import counted
 if TYPE_CHECKING:  # `agent-memory --help` does not wait for the models.
     from agent_memory_client.models import ImportReport
 
-_SHOWN = 20
+_MOST_SHOWN = 20
 
 
 def summary_lines(report: ImportReport) -> list[str]:
@@ -34,8 +34,8 @@ def problem_lines(report: ImportReport, *, numbered: bool = True) -> list[str]:
         f"{f'line {each.line} ' if numbered else ''}({' '.join(filter(None, (each.kind or '?', each.id)))}): {each.reason}"
         for each in report.problems
     ]
-    if report.problem_count > _SHOWN:
-        problems[_SHOWN:] = [f"{report.problem_count} lines were not imported: --json lists up to 1000 of them"]
+    if report.problem_count > _MOST_SHOWN:
+        problems[_MOST_SHOWN:] = [f"{report.problem_count} lines were not imported: --json lists up to 1000 of them"]
     if numbered and not report.complete:
         problems.append("the file is incomplete: its last line or lines before it are missing")
     return problems

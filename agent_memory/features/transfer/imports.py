@@ -380,10 +380,10 @@ class ImportService:
                 await part.resume_part(run.scope, ref)
 
     def _fields(self, run: _Run, line: SessionLine) -> dict[str, str]:
-        given, fields = line.model_extra or {}, dict[str, str]()
+        extra_fields, fields = line.model_extra or {}, dict[str, str]()
         for part in self.parts:
-            if given.get(part.part) is not None:
-                fields |= part.restore_part(run.scope, run.placing, given[part.part], len(line.messages))
+            if extra_fields.get(part.part) is not None:
+                fields |= part.restore_part(run.scope, run.placing, extra_fields[part.part], len(line.messages))
         return fields
 
     async def _waits(self, run: _Run, ref: SessionRef, line: SessionLine) -> list[bool]:
@@ -402,6 +402,6 @@ class ImportService:
         return [entry.waits and (not entry.promoted or texts.get(entry.id) == entry.content) for entry in line.messages]
 
 
-def _writer(scope: Scope, given: str | None) -> str | None:
-    """Return the writer of imported text: `given` if the caller is an administrator, otherwise the caller."""
-    return given if scope.may_administer else scope.actor or None
+def _writer(scope: Scope, written_by: str | None) -> str | None:
+    """Return the writer of imported text: `written_by` if the caller is an administrator, otherwise the caller."""
+    return written_by if scope.may_administer else scope.actor or None

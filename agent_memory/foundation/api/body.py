@@ -129,8 +129,8 @@ def _check_headers(scope: Scope, media_type: str | None, limit: int) -> None:
         if name == b"content-type" and media_type is not None:
             declared = _is_media_type(value, media_type.encode())
     if not declared and media_type is not None:
-        what = "JSON" if media_type == "application/json" else "lines of JSON"
-        message = f"send the body as {what}, with the header Content-Type: {media_type}"
+        body_format = "JSON" if media_type == "application/json" else "lines of JSON"
+        message = f"send the body as {body_format}, with the header Content-Type: {media_type}"
         raise UnsupportedMedia(message, field="content-type", where="header")
 
 

@@ -90,14 +90,14 @@ def place_of(scope: Scope, namespace: str | None, user_id: str | None) -> tuple[
     return namespace, user_id
 
 
-def shared_place_of(scope: Scope, what: str, namespace: str | None, user: str | None) -> tuple[str | None, str | None]:
+def shared_place_of(scope: Scope, resources: str, namespace: str | None, user: str | None) -> tuple[str | None, str | None]:
     """Return the request's namespace and user, like `place_of`, for data that all agents share.
 
-    Raises Forbidden as `place_of` does, and also if the caller is limited to certain agents. `what` is a plural noun
+    Raises Forbidden as `place_of` does, and also if the caller is limited to certain agents. `resources` is a plural noun
     for the data.
     """
     if scope.agents is not None:
-        raise Forbidden(f"{what} are shared by all agents: use credentials that are not limited to certain agents")
+        raise Forbidden(f"{resources} are shared by all agents: use credentials that are not limited to certain agents")
     return place_of(scope, namespace, user)
 
 

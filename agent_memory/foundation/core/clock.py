@@ -125,7 +125,7 @@ def statement_time(metadata: Any, created_at: datetime) -> datetime:
 
     Also returns `created_at` if the `date` is in the future or on the same UTC day as `created_at`.
     """
-    stated = stated_date(metadata) if isinstance(metadata, Mapping) else None
-    if stated is None or stated > datetime.now(UTC) or stated.date() == created_at.astimezone(UTC).date():
+    stated_at = stated_date(metadata) if isinstance(metadata, Mapping) else None
+    if stated_at is None or stated_at > datetime.now(UTC) or stated_at.date() == created_at.astimezone(UTC).date():
         return created_at
-    return stated
+    return stated_at

@@ -44,10 +44,10 @@ def permit_owner(scope: Scope, record: MemoryRecord, field: str | None = None) -
         raise access_denied(f"the {name} of a memory", name if field is None else f"{field}.{name}")
 
 
-def access_denied(what: str, field: str) -> Forbidden:
+def access_denied(resource: str, field: str) -> Forbidden:
     """Return the error for data that the credentials do not cover. `field` is the request's field that leads to the data."""
     name = field.rpartition(".")[2]
-    return Forbidden(f"these credentials do not give access to {what}: use credentials that do, or another {name}", field=field)
+    return Forbidden(f"these credentials do not give access to {resource}: use credentials that do, or another {name}", field=field)
 
 
 def denied_field(scope: Scope, owner: object) -> str:

@@ -71,7 +71,7 @@ class PromptAsk:
     names_tokens: bool = False
     """True if the request itself limits the number of tokens in the prompt."""
     zone: tzinfo = UTC
-    shown: SessionMessages | None = None
+    shown_messages: SessionMessages | None = None
     """Messages that the caller shows next to a prompt without a session. The prompt does not repeat them."""
 
 

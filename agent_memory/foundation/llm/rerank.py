@@ -41,12 +41,12 @@ class RemoteReranker:
         await self._server.close()
 
 
-def _scores(answer: Any, count: int, what: str) -> list[float]:
+def _scores(answer: Any, count: int, description: str) -> list[float]:
     scores: dict[int, float] = {}
     for result in answer["results"]:
         index, score = result["index"], float(result["relevance_score"])
         if isinstance(index, int) and 0 <= index < count and math.isfinite(score):
             scores[index] = score
     if len(scores) != count:
-        raise ModelAnswerInvalid(f"{what}: scores for {len(scores)} of {count} texts", reason="wrong_count")
+        raise ModelAnswerInvalid(f"{description}: scores for {len(scores)} of {count} texts", reason="wrong_count")
     return [scores[index] for index in range(count)]

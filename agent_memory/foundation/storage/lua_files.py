@@ -141,11 +141,11 @@ def _folders(owner: str) -> list[Traversable]:
     return [folder for top in tops for folder in (top, *(entry for entry in top.iterdir() if entry.is_dir()))]
 
 
-def _declared(lines: list[str], what: str) -> tuple[Argument, ...]:
+def _declared(lines: list[str], kind: str) -> tuple[Argument, ...]:
     items = [
         item
         for line in lines
-        if (declaration := _DECLARED.fullmatch(line)) and declaration[1] == what
+        if (declaration := _DECLARED.fullmatch(line)) and declaration[1] == kind
         for item in declaration[2].split(", ")
     ]
     matches = [_ARGUMENT.fullmatch(item) for item in items]

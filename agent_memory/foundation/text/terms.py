@@ -157,8 +157,8 @@ def terms(text: str) -> list[str]:
     """
     index_terms: list[str] = []
     wholes: list[str] = []
-    for some, whole in map(_terms_of_chunk, chunks(text)):
-        index_terms += some
+    for chunk_terms, whole in map(_terms_of_chunk, chunks(text)):
+        index_terms += chunk_terms
         if whole is not None:
             wholes.append(whole)
     index_terms += wholes

@@ -194,8 +194,8 @@ class Page:
 
     def url(self, path: str = "", **query: Any) -> str:
         """Return a page's URL. Omit parameters that are None or empty."""
-        given = {name: value for name, value in query.items() if value not in (None, "")}
-        return f"{self._root}{BASE}{quote(path)}" + (f"?{urlencode(given)}" if given else "")
+        parameters = {name: value for name, value in query.items() if value not in (None, "")}
+        return f"{self._root}{BASE}{quote(path)}" + (f"?{urlencode(parameters)}" if parameters else "")
 
     def page_url(self, **query: Any) -> str:
         """Return this page's URL with changes to its query."""

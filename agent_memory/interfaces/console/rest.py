@@ -59,7 +59,7 @@ class Rest:
     ) -> tuple[Any, dict[str, str]]:
         """Call an operation, and return its JSON answer and headers. Raises RestError."""
         body = b"" if json is None else to_json(json)
-        status, parts, given, sent = 500, list[bytes](), dict[str, str](), False
+        status, parts, answer_headers, sent = 500, list[bytes](), dict[str, str](), False
 
         async def receive() -> Message:
             nonlocal sent
@@ -72,7 +72,7 @@ class Rest:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                given.update((name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in message["headers"])
+                answer_headers.update((name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in message["headers"])
             else:
                 parts.append(message.get("body", b""))
 
@@ -80,7 +80,7 @@ class Rest:
         content = b"".join(parts)
         if status >= 400:
             raise RestError(status, _message_of(from_json(content or b"null"), status))
-        return from_json(content or b"null"), given
+        return from_json(content or b"null"), answer_headers
 
     def forward(
         self,
@@ -96,7 +96,7 @@ class Rest:
     def _scope(
         self, method: str, path: str, body: bytes, headers: Mapping[str, str] | None, query: Mapping[str, str | float | None]
     ) -> Scope:
-        given = {"content-type": "application/json", "content-length": str(len(body)), **(headers or {})}
+        all_headers = {"content-type": "application/json", "content-length": str(len(body)), **(headers or {})}
         return {
             **self._shared,
             "type": "http",
@@ -105,7 +105,7 @@ class Rest:
             "raw_path": quote(path).encode(),
             "root_path": "",
             "query_string": urlencode({name: value for name, value in query.items() if value is not None}).encode(),
-            "headers": [(name.lower().encode(), value.encode("latin-1")) for name, value in given.items()],
+            "headers": [(name.lower().encode(), value.encode("latin-1")) for name, value in all_headers.items()],
             "state": {},
         }
 

@@ -146,9 +146,9 @@ def data_answer(data: Mapping[str, Any], merge_strategy: str) -> dict[str, Any]:
     }
 
 
-def error_answer(what: str, error: Exception, **fields: Any) -> dict[str, Any]:
-    """Return the result of a tool that failed while performing the action `what`."""
-    return {**fields, "error": str(error), "summary": f"Error {what}: {error}"}
+def error_answer(action: str, error: Exception, **fields: Any) -> dict[str, Any]:
+    """Return the result of a tool that failed while performing `action`."""
+    return {**fields, "error": str(error), "summary": f"Error {action}: {error}"}
 
 
 def current_datetime() -> dict[str, Any]:

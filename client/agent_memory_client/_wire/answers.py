@@ -71,11 +71,11 @@ class Acknowledgement(AckResponse):
     pending: bool = Field(default=False, exclude=True)
 
 
-def _read_or_refuse(read: Any, what: str) -> Any:
+def _read_or_refuse(read: Any, type_name: str) -> Any:
     try:
         return read()
     except (ValidationError, ValueError, RecursionError) as error:
-        raise MemoryProtocolError(f"the memory server's answer is not a {what}: {str(error)[:300]}") from error
+        raise MemoryProtocolError(f"the memory server's answer is not a {type_name}: {str(error)[:300]}") from error
 
 
 def parse(model: type[Model], response: httpx.Response) -> Model:
@@ -95,9 +95,9 @@ def parse_acknowledgement(response: httpx.Response) -> Acknowledgement:
     return answer.model_copy(update=header_values)
 
 
-def parse_list(adapter: TypeAdapter[list[Value]], what: str, response: httpx.Response) -> list[Value]:
-    """Parse a response as a list of `what`. Raises MemoryProtocolError."""
-    return cast("list[Value]", _read_or_refuse(lambda: adapter.validate_json(response.content, context=ANSWER), f"list of {what}"))
+def parse_list(adapter: TypeAdapter[list[Value]], noun: str, response: httpx.Response) -> list[Value]:
+    """Parse a response as a list of `noun`. Raises MemoryProtocolError."""
+    return cast("list[Value]", _read_or_refuse(lambda: adapter.validate_json(response.content, context=ANSWER), f"list of {noun}"))
 
 
 def parse_object(response: httpx.Response) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from agent_memory_client._wire.requests import checked, given, jsonable, validation_error
+from agent_memory_client._wire.requests import checked, jsonable, omit_none, validation_error
 from agent_memory_client.errors import MemoryValidationError
 from agent_memory_client.models import ClientMemoryRecord, MemoryMessage, MemoryRecord, WorkingMemory, new_id
 
@@ -32,12 +32,12 @@ def _record(memory: Mapping[str, Any]) -> MemoryRecord:
     unknown = sorted(map(str, memory.keys() - ClientMemoryRecord.model_fields.keys()))
     if unknown:
         raise MemoryValidationError(f"a memory has no field {', '.join(unknown)}: remove it, or put it into `metadata`")
-    return checked(ClientMemoryRecord, **given(**memory))
+    return checked(ClientMemoryRecord, **omit_none(**memory))
 
 
 def new_session(session_id: str, namespace: str | None, user_id: str | None, **fields: Any) -> WorkingMemory:
     """Return a new session that is not stored yet. Raises MemoryValidationError."""
-    return checked(WorkingMemory, session_id=session_id, namespace=namespace, user_id=user_id, **given(**fields))
+    return checked(WorkingMemory, session_id=session_id, namespace=namespace, user_id=user_id, **omit_none(**fields))
 
 
 def as_messages(messages: Sequence[Mapping[str, Any] | MemoryMessage]) -> list[MemoryMessage]:

@@ -57,7 +57,7 @@ def jsonable(value: Any) -> Any:
         raise MemoryValidationError(f"the request cannot be sent as JSON: {error}") from error
 
 
-def given(**values: Any) -> dict[str, Any]:
+def omit_none(**values: Any) -> dict[str, Any]:
     """Return the values that are not None."""
     return {name: value for name, value in values.items() if value is not None}
 
@@ -89,7 +89,7 @@ def segment(name: str, value: str) -> str:
 
 def query(**values: Any) -> dict[str, str]:
     """Return query parameters as text. Omit parameters that are None."""
-    present = {key: str(to_jsonable_python(value)) for key, value in given(**values).items()}
+    present = {key: str(to_jsonable_python(value)) for key, value in omit_none(**values).items()}
     return {key: text.lower() if isinstance(values[key], bool) else text for key, text in present.items()}
 
 
@@ -133,7 +133,7 @@ def search_body(default_namespace: str | None, recency: RecencyConfig | None = N
 
     If there is no namespace filter, use the default namespace.
     """
-    body = within({key: _search_value(value) for key, value in given(**values).items()}, default_namespace)
+    body = within({key: _search_value(value) for key, value in omit_none(**values).items()}, default_namespace)
     for key, value in (recency.model_dump(exclude_none=True) if recency is not None else {}).items():
         plain = key in ("recency_boost", "server_side_recency")
         body[key if plain else f"recency_{key}"] = value

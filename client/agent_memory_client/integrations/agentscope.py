@@ -148,8 +148,8 @@ class AgentMemoryLongTermMemory(LongTermMemoryBase):
 
     async def record(self, msgs: Msg | list[Msg | None] | None, **kwargs: Any) -> None:
         """Store messages. Skip messages that are already stored."""
-        given: list[Any] = msgs if isinstance(msgs, list) else [msgs]
-        messages = [_our(message, []) for message in given if message is not None]
+        message_list: list[Any] = msgs if isinstance(msgs, list) else [msgs]
+        messages = [_our(message, []) for message in message_list if message is not None]
         await self._session.aappend(messages, wait="searchable")
 
     async def retrieve(self, msg: Msg | list[Msg] | None, limit: int = 5, **kwargs: Any) -> str:

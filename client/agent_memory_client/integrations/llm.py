@@ -59,8 +59,8 @@ def with_memory(
     `max_tokens` limits the added context. Without `session_id`, each conversation gets its own session. If the memory
     server fails, calls continue without memory. Raises MemoryValidationError for invalid ids.
     """
-    given = {"user_id": user_id, "session_id": session_id, "namespace": namespace, "agent_id": agent_id, "max_tokens": max_tokens}
-    defaults = {HEADERS[name]: str(value) for name, value in given.items() if value is not None}
+    options = {"user_id": user_id, "session_id": session_id, "namespace": namespace, "agent_id": agent_id, "max_tokens": max_tokens}
+    defaults = {HEADERS[name]: str(value) for name, value in options.items() if value is not None}
     _options(defaults)
     sender: Any = cast("Any", client)._client  # noqa: SLF001 - the SDKs have no public name for it
     http: Any = sys.modules[
@@ -95,10 +95,16 @@ class _Call:
 
     def recall(self, client: Any) -> Any:
         names = {"user_id": self._options.user_id, "namespace": self._options.namespace, "agent_id": self._options.agent_id}
-        shown = self._conversation.shown_messages(self._session_id)
+        shown_messages = self._conversation.shown_messages(self._session_id)
         limit = self._options.max_tokens
         return client.prompts.render(
-            self.query, **names, long_term_search=True, format="anthropic", include_ids=False, max_tokens=limit, shown_messages=shown
+            self.query,
+            **names,
+            long_term_search=True,
+            format="anthropic",
+            include_ids=False,
+            max_tokens=limit,
+            shown_messages=shown_messages,
         )
 
     def use(self, prompt: Any) -> None:

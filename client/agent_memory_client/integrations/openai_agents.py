@@ -126,11 +126,13 @@ def memory_filter(
     recall = Recall(client, user_id, namespace, limit=limit, needed=needed)
 
     async def add_memories(data: CallModelData[Any]) -> ModelInputData:
-        given = data.model_data
-        lines = await recall.alines(_last_user_text(given.input))
+        model_data = data.model_data
+        lines = await recall.alines(_last_user_text(model_data.input))
         if not lines:
-            return given
-        return ModelInputData(input=given.input, instructions="\n\n".join([*([given.instructions] if given.instructions else []), lines]))
+            return model_data
+        return ModelInputData(
+            input=model_data.input, instructions="\n\n".join([*([model_data.instructions] if model_data.instructions else []), lines])
+        )
 
     return add_memories
 

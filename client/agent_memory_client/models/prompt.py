@@ -262,7 +262,7 @@ def text_of(content: Any) -> str:
 
 
 _CHAT_ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
-_SHOWN = frozenset({"role", "content", "original_role", "content_parts", "no_content"})
+_SHOWN_KEYS = frozenset({"role", "content", "original_role", "content_parts", "no_content"})
 
 
 def prompt_messages(response: MemoryPromptResponse | Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -277,7 +277,7 @@ def prompt_messages(response: MemoryPromptResponse | Mapping[str, Any]) -> list[
 
 def _chat_message(message: Mapping[str, Any]) -> dict[str, Any]:
     """Return a message as it was sent. Unknown roles, and tool messages without a call id, become `assistant`."""
-    own = {name: value for name, value in message.items() if name not in _SHOWN}
+    own = {name: value for name, value in message.items() if name not in _SHOWN_KEYS}
     role = message.get("original_role") or message["role"]
     names_call = {"tool": "tool_call_id", "function": "name"}.get(role)
     if role not in _CHAT_ROLES or (names_call is not None and names_call not in own):

@@ -8,7 +8,7 @@ import httpx
 from pydantic import BaseModel
 
 from agent_memory_client._wire.answers import parse
-from agent_memory_client._wire.requests import Call, given
+from agent_memory_client._wire.requests import Call, omit_none
 from agent_memory_client.config import MemoryClientConfig
 from agent_memory_client.transport import Transport
 
@@ -40,7 +40,7 @@ class Resource:
 
     def _window(self, model_name: str | None, context_window_max: int | None) -> dict[str, Any]:
         """Return the model and window to send, by default the client's. Omit values that are None, "" or 0."""
-        return given(
+        return omit_none(
             model_name=model_name or self._config.default_model_name,
             context_window_max=context_window_max or self._config.default_context_window_max,
         )

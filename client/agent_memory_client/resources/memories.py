@@ -15,8 +15,8 @@ from agent_memory_client._wire.requests import (
     Wait,
     as_body,
     checked,
-    given,
     idempotency_headers,
+    omit_none,
     query,
     search_body,
     segment,
@@ -335,7 +335,7 @@ class Memories(Resource):
         if the client has a default. If the request is ambiguous, nothing is deleted, and the `ambiguous` response lists
         the candidates. To undo the call, pass its `receipt_id` to `undo_forget` before `undo_until`.
         """
-        values = given(text=text, ids=ids, user_id=user_id, namespace=namespace, session_id=session_id, dry_run=dry_run)
+        values = omit_none(text=text, ids=ids, user_id=user_id, namespace=namespace, session_id=session_id, dry_run=dry_run)
         body = as_body(checked(ForgetMemoryRequest, **values))
         # Sent only once: a second request would find nothing, and the first request's receipt would be lost.
         return await self._read(ForgetMemoryResponse, Call("POST", _FORGET, {}, body, idempotent=False))

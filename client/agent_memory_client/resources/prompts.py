@@ -8,7 +8,7 @@ from typing import Any, Unpack, cast
 from pydantic import BaseModel
 
 from agent_memory_client._wire.answers import PromptAnswer, parse_prompt
-from agent_memory_client._wire.requests import Call, as_body, given, query, search_body, within
+from agent_memory_client._wire.requests import Call, as_body, omit_none, query, search_body, within
 from agent_memory_client.models import PromptFormat, SearchModeEnum, SearchRequest
 from agent_memory_client.models.features.prompt_options import PromptOptionArguments, PromptOptions
 from agent_memory_client.models.prompt import ShownMessages
@@ -48,7 +48,7 @@ class Prompts(Resource):
         The prompt omits memories made only from them.
         `options` add more sections, each given as a model or mapping. See `models.features.prompt_options`.
         """
-        values = given(
+        values = omit_none(
             max_tokens=max_tokens, format=format, agent_id=agent_id, timezone=timezone, include_ids=None if include_ids else False
         )
         body: dict[str, Any] = {"query": query, **values, **_bodies_of(options)}
@@ -56,9 +56,9 @@ class Prompts(Resource):
             body["shown_messages"] = as_body(shown_messages)
         scope = self._scope(namespace, user_id)
         if session_id is None:
-            body |= given(**scope)
+            body |= omit_none(**scope)
         else:
-            body["session"] = {"session_id": session_id, **given(**scope), **self._window(model_name, context_window_max)}
+            body["session"] = {"session_id": session_id, **omit_none(**scope), **self._window(model_name, context_window_max)}
         if isinstance(long_term_search, bool):
             body["long_term_search"] = long_term_search
         elif long_term_search is not None:

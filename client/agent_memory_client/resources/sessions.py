@@ -17,7 +17,17 @@ from agent_memory_client._merging import MergeStrategy, merge_data
 from agent_memory_client._wire.answers import Acknowledgement, parse, parse_acknowledgement
 from agent_memory_client._wire.checks import as_messages, as_records, message_body, new_session
 from agent_memory_client._wire.problems import problem_line
-from agent_memory_client._wire.requests import Call, MessageWait, Wait, checked, given, idempotency_headers, jsonable, query, wait_seconds
+from agent_memory_client._wire.requests import (
+    Call,
+    MessageWait,
+    Wait,
+    checked,
+    idempotency_headers,
+    jsonable,
+    omit_none,
+    query,
+    wait_seconds,
+)
 from agent_memory_client.errors import MemoryNotFoundError, MemoryPreconditionFailedError, MemoryValidationError
 from agent_memory_client.models import (
     AckResponse,
@@ -134,7 +144,7 @@ class Sessions(Resource):
         ("searchable", True, or seconds). `reached` is the stage at the end of the wait. `agent_id` sets the session's
         agent.
         """
-        more = self._window(model_name, context_window_max) | given(agent_id=agent_id)
+        more = self._window(model_name, context_window_max) | omit_none(agent_id=agent_id)
         request = checked(AppendMessagesRequest, messages=as_messages(messages), **self._scope(namespace, user_id), **more)
         body = jsonable(request) | {"messages": [message_body(message) for message in request.messages]}
         call = Call("POST", f"{_path(session_id)}/messages", query(wait=wait), body, wait=wait_seconds(wait))
@@ -322,7 +332,7 @@ class Sessions(Resource):
         unset_times = _SESSION_TIMES - memory.model_fields_set
         body = memory.model_dump(mode="json", exclude_none=True, by_alias=True, include=set(WorkingMemory.model_fields) - unset_times)
         body |= {"messages": [message_body(message) for message in memory.messages], "session_id": session_id}
-        body |= given(**self._scope(memory.namespace, user_id))
+        body |= omit_none(**self._scope(memory.namespace, user_id))
         return Call("PUT", _path(session_id), query(user_id=user_id, **window), body, condition)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from agent_memory.features.memories.changes.service import HistoryService
-from agent_memory.features.memories.commit import STATED, MemoryCommits, Update
+from agent_memory.features.memories.commit import CLIENT_STATEMENT, MemoryCommits, Update
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.memories.upkeep.scan import MemoryScan, Selection
 from agent_memory.features.transfer.imports import ImportService
@@ -105,7 +105,7 @@ async def test_later_value_of_a_slot_supersedes_the_earlier_one(
         await settled(rig, said(TURIN, 0, slot="home"), said(OSLO, 9), said("Ada plays the violin", 3))
         (oslo,) = await rig.rt[MemoryStore].find(SCOPE, [OSLO])
         assert oslo is not None
-        await rig.rt[MemoryCommits].commit(SCOPE, [Update(oslo, oslo.record.model_copy(update={"slot": "home"}))], STATED)
+        await rig.rt[MemoryCommits].commit(SCOPE, [Update(oslo, oslo.record.model_copy(update={"slot": "home"}))], CLIENT_STATEMENT)
         assert await current(rig) == {TURIN, OSLO, "Ada plays the violin"}
         assert await look(rig) == 1
         await rig.work()
@@ -171,7 +171,9 @@ async def test_supersession_is_only_proposed_by_setting_or_for_pinned_or_edited_
         if why == "edited":
             (home,) = await rig.rt[MemoryStore].find(SCOPE, ["home"])
             assert home is not None
-            await rig.rt[MemoryCommits].commit(SCOPE, [Update(home, home.record.model_copy(update={"text": TURIN}), edited=True)], STATED)
+            await rig.rt[MemoryCommits].commit(
+                SCOPE, [Update(home, home.record.model_copy(update={"text": TURIN}), edited=True)], CLIENT_STATEMENT
+            )
             (oslo,) = await rig.rt[MemoryStore].find(SCOPE, ["oslo"])
             assert oslo is not None
             later = oslo.record.model_copy(update={"created_at": datetime.now(UTC) + timedelta(hours=1)})
@@ -333,7 +335,7 @@ async def test_proposal_is_a_conflict_if_a_memory_changed_meanwhile(make_rig: Ma
         (proposal,) = await changes(rig, "proposed")
         (oslo,) = await rig.rt[MemoryStore].find(SCOPE, ["oslo"])
         assert oslo is not None
-        await rig.rt[MemoryCommits].commit(SCOPE, [Update(oslo, oslo.record.model_copy(update={"topics": ["home"]}))], STATED)
+        await rig.rt[MemoryCommits].commit(SCOPE, [Update(oslo, oslo.record.model_copy(update={"topics": ["home"]}))], CLIENT_STATEMENT)
         with pytest.raises(Conflict):
             await rig.rt[HistoryService].approve_proposal(SCOPE, proposal.id)
         assert await current(rig) == {TURIN, OSLO}
@@ -344,7 +346,7 @@ async def test_slot_contradictions_are_resolved_during_a_model_outage(make_rig: 
         await settled(rig, said("Ada works in Rome", 0, slot="work"), said("Ada works in Bonn", 9), said(TURIN, 0), said(OSLO, 9))
         (bonn,) = await rig.rt[MemoryStore].find(SCOPE, ["Ada works in Bonn"])
         assert bonn is not None
-        await rig.rt[MemoryCommits].commit(SCOPE, [Update(bonn, bonn.record.model_copy(update={"slot": "work"}))], STATED)
+        await rig.rt[MemoryCommits].commit(SCOPE, [Update(bonn, bonn.record.model_copy(update={"slot": "work"}))], CLIENT_STATEMENT)
         ends.set_fault("503")
         assert await look(rig) == 1
         ends.set_fault(None)

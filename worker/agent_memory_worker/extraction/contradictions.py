@@ -265,7 +265,12 @@ async def _carry_out(work: _Pass, question: _Question, model: str | None) -> boo
     )
     origin = ChangeOrigin("contradictions", "said later than what it ends", model=model, prompt_version=model and VERSION)
     outcome = await runtime[MemoryCommits].commit(
-        work.scope, [Supersede([older.memory for older in olds], record, newer)], origin, background=True, stated=review, review=review
+        work.scope,
+        [Supersede([older.memory for older in olds], record, newer)],
+        origin,
+        background=True,
+        allow_pinned=review,
+        review=review,
     )
     if outcome.done:
         work.touched.update((newer.mid, *(older.memory.mid for older in olds)))

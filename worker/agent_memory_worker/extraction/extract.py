@@ -254,9 +254,9 @@ def _read_batch(
     `pictures` are descriptions of pictures by message id. A message can have pictures and no text.
     """
 
-    def read(shown: Iterable[StoredMessage]) -> list[ExtractionMessage]:
+    def read(stored_messages: Iterable[StoredMessage]) -> list[ExtractionMessage]:
         messages: list[ExtractionMessage] = []
-        for stored in shown:
+        for stored in stored_messages:
             message, text = stored.message, statement_filter.text_for_model(stored.message)
             descriptions = tuple(pictures.get(message.id, ())) if text or not message.content.strip() else ()
             # A request to forget is hidden, because it would become a fact.

@@ -42,7 +42,7 @@ async def erase(runtime: Runtime, name: str) -> int:
     order = await runtime[ErasureStore].load(name)
     if order is None:
         return 0
-    erasing = _Erasing(runtime, scope_of_work(order.what.tenant), order)
+    erasing = _Erasing(runtime, scope_of_work(order.erasure.tenant), order)
     with carrying_out(Work(waits=False, erases=True)):
         try:
             await erasing.carry_out()
@@ -59,7 +59,7 @@ class _Erasing:
         self._runtime = runtime
         self._scope = scope
         self._order = order
-        self._what = order.what
+        self._erasure = order.erasure
         self.counts: Counter[str] = Counter()
         self.unreadable = UnreadableRecords()
         self._failure: Exception | None = None
@@ -76,14 +76,14 @@ class _Erasing:
 
     async def _round(self) -> int:
         """Delete all data that one search finds. Return the number of deletions."""
-        if self._what.agent_id is not None:
-            erased = await self._erase_agent_sessions(self._what.agent_id)
-            erased += await self._purge_agent(self._what.agent_id)
+        if self._erasure.agent_id is not None:
+            erased = await self._erase_agent_sessions(self._erasure.agent_id)
+            erased += await self._purge_agent(self._erasure.agent_id)
         else:
             erased = await self._erase_sessions() + await self._erase_memories()
-        if self._what.session_id is not None:
-            await self._runtime[TraceStore].forget_evidence(self._scope, self._what, self.unreadable.add)
-        erased["versions"] += await self._runtime[TraceStore].forget_past(self._scope, self._what, self.unreadable.add)
+        if self._erasure.session_id is not None:
+            await self._runtime[TraceStore].forget_evidence(self._scope, self._erasure, self.unreadable.add)
+        erased["versions"] += await self._runtime[TraceStore].forget_past(self._scope, self._erasure, self.unreadable.add)
         await self._require_standing()
         erased += await self._run_erasers()
         self.counts += erased
@@ -103,15 +103,15 @@ class _Erasing:
 
     async def _erase_memories(self) -> Counter[str]:
         counts: Counter[str] = Counter()
-        while memories := await self._runtime[ErasureStore].page(self._scope, self._what):
+        while memories := await self._runtime[ErasureStore].page(self._scope, self._erasure):
             await self._require_standing()
             for memory in memories:
                 if memory.record is None:
                     self.unreadable.add(f"m:{memory.name}")
-                elif self._what.session_id is not None:
+                elif self._erasure.session_id is not None:
                     with self.unreadable.passing_over(f"m:{memory.name}"):
                         stored = StoredMemory(memory.name, memory.version, memory.record)
-                        await hand_on(self._runtime.services, self._scope, self._what.session_id, [stored])
+                        await hand_on(self._runtime.services, self._scope, self._erasure.session_id, [stored])
             counts["memories"] += await self._runtime[TraceStore].drop_memories(self._scope, memories)
         return counts
 
@@ -120,20 +120,22 @@ class _Erasing:
 
         If there are no such sessions, return ended sessions with pending work, or [] if none are left.
         """
-        what, sessions = self._what, self._runtime[SessionStore]
-        if what.session_id is not None:
-            return await sessions.lives(self._scope, [sessions.sid(self._scope, SessionRef(what.session_id, what.namespace, what.user_id))])
-        _, refs = await sessions.list(self._scope, what.namespace, what.user_id, 0, _PAGE)
+        erasure, sessions = self._erasure, self._runtime[SessionStore]
+        if erasure.session_id is not None:
+            return await sessions.lives(
+                self._scope, [sessions.sid(self._scope, SessionRef(erasure.session_id, erasure.namespace, erasure.user_id))]
+            )
+        _, refs = await sessions.list(self._scope, erasure.namespace, erasure.user_id, 0, _PAGE)
         lives = await sessions.lives(self._scope, [sessions.sid(self._scope, ref) for ref in refs])
-        if lives or what.user_id is None:
+        if lives or erasure.user_id is None:
             return lives
-        waiting = await sessions.lives(self._scope, await sessions.waiting(self._scope, what.user_id))
-        return [life for life in waiting if life.user_id == what.user_id and what.namespace in (None, life.namespace)]
+        waiting = await sessions.lives(self._scope, await sessions.waiting(self._scope, erasure.user_id))
+        return [life for life in waiting if life.user_id == erasure.user_id and erasure.namespace in (None, life.namespace)]
 
     async def _erase_agent_sessions(self, agent_id: str) -> Counter[str]:
         counts: Counter[str] = Counter()
         client, keys = self._runtime.client, self._runtime.keys
-        async for refs in walk_agent_sessions(client, keys, self._scope, self._what.namespace, agent_id):
+        async for refs in walk_agent_sessions(client, keys, self._scope, self._erasure.namespace, agent_id):
             for ref in refs:
                 await self._require_standing()
                 # Place an order for each session: once it is deleted, nothing else names its memories.
@@ -146,7 +148,7 @@ class _Erasing:
     async def _purge_agent(self, agent_id: str) -> Counter[str]:
         """Delete data with the agent's id, and memories derived only from such data."""
         await self._require_standing()
-        where = (self._what.namespace, None)
+        where = (self._erasure.namespace, None)
         purged, _ = await purge_source(self._runtime, self._scope, PurgeRequest(agent_id=agent_id), where, self.unreadable)
         counts = Counter(memories=purged["matched"] + purged["inferred"], messages=purged["messages"])
         return counts + await self._erase_memories()
@@ -163,24 +165,24 @@ class _Erasing:
         return counts
 
     async def _run_eraser(self, eraser: Eraser) -> Counter[str]:
-        what = self._what
-        if what.agent_id is not None:
-            owner = AgentOwner(what.namespace, what.agent_id)
+        erasure = self._erasure
+        if erasure.agent_id is not None:
+            owner = AgentOwner(erasure.namespace, erasure.agent_id)
             return await eraser.erase_agent(self._scope, owner) if isinstance(eraser, AgentEraser) else Counter()
-        if what.session_id is not None:
-            session = SessionRef(what.session_id, what.namespace, what.user_id)
+        if erasure.session_id is not None:
+            session = SessionRef(erasure.session_id, erasure.namespace, erasure.user_id)
             return await eraser.erase_session(self._scope, session) if isinstance(eraser, SessionEraser) else Counter()
-        return await eraser.erase_owner(self._scope, Owner(what.namespace, what.user_id or ""))
+        return await eraser.erase_owner(self._scope, Owner(erasure.namespace, erasure.user_id or ""))
 
     async def _erase_traces(self) -> None:
         """Delete traces of a user or agent in API keys, orders, cached answers and the append-only file."""
-        traces, what, counts = self._runtime[TraceStore], self._what, self.counts
+        traces, erasure, counts = self._runtime[TraceStore], self._erasure, self.counts
         await traces.forget_claims(self._scope)
-        if what.session_id is not None:
+        if erasure.session_id is not None:
             return
-        name = what.user_id if what.agent_id is None else what.agent_id
-        if what.namespace is None and name is not None:
-            tokens, of_agent = self._runtime[TokenService], what.agent_id is not None
+        name = erasure.user_id if erasure.agent_id is None else erasure.agent_id
+        if erasure.namespace is None and name is not None:
+            tokens, of_agent = self._runtime[TokenService], erasure.agent_id is not None
             forget, may_name = (tokens.forget_agent, may_name_agent) if of_agent else (tokens.forget_user, may_name_user)
             counts["keys"] += await forget(self._scope.tenant, name)
             counts["orders"] += await traces.forget_orders(self._scope, lambda order: may_name(order, name))

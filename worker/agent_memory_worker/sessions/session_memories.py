@@ -23,7 +23,7 @@ from agent_memory.foundation.text.statements import StatementFilter
 from agent_memory.runtime import Runtime
 from agent_memory_client.models import MemoryRecord
 
-_STATED = ChangeOrigin("client", "stated in a session")
+_SESSION_STATEMENT = ChangeOrigin("client", "stated in a session")
 _BEYOND = "the caller that put it into the session has no access to its namespace, user or agent"
 _ID_TAKEN = "its id is already used: choose another id, or omit it"
 
@@ -103,10 +103,10 @@ async def _settle(runtime: Runtime, sid: str, journal: Journal, waiting: Sequenc
         outcome = await runtime[MemoryCommits].commit(
             scope,
             [decision for _, decision in decisions_by_id],
-            _STATED,
+            _SESSION_STATEMENT,
             fence=_fence(sid, journal, done, {}),
             background=True,
-            stated=True,
+            allow_pinned=True,
             written=written,
         )
         if not outcome.taken_groups:
@@ -118,7 +118,7 @@ async def _settle(runtime: Runtime, sid: str, journal: Journal, waiting: Sequenc
 async def _end(runtime: Runtime, sid: str, journal: Journal, dropped: Mapping[str, str], refused: Mapping[str, tuple[str, str]]) -> bool:
     """Remove memories from the journal without storing them. Return False if the session changed."""
     fence = _fence(sid, journal, dropped, refused)
-    return (await runtime[MemoryCommits].commit(scope_of_work(journal.tenant), [], _STATED, fence=fence)).done
+    return (await runtime[MemoryCommits].commit(scope_of_work(journal.tenant), [], _SESSION_STATEMENT, fence=fence)).done
 
 
 def _fence(sid: str, journal: Journal, own: Mapping[str, str], refused: Mapping[str, tuple[str, str]]) -> Fence:

@@ -68,7 +68,7 @@ class _Session:
 class _Decision(NamedTuple):
     """What to do with a lesson: the outcome, the procedure to merge into, its new content, and the vector of a new situation."""
 
-    what: str = "nothing"
+    outcome: str = "nothing"
     existing: StoredProcedure | None = None
     content: ProcedureContent | None = None
     vector: Any = None
@@ -112,7 +112,7 @@ class SessionLearner:
             decision = await self._decide(session, answers)
             state = await self._commit(session, decision, counter, (learned or b"0").decode())
             if state != "moved":
-                return decision.what if state == "done" else state
+                return decision.outcome if state == "done" else state
         raise Conflict("the procedures that a session is compared with keep changing")
 
     async def _load(self, sid: str) -> _Session | None:
@@ -237,7 +237,7 @@ class SessionLearner:
 
     async def _commit(self, session: _Session, decision: _Decision, counter: str, expected_learned: str) -> str:
         marked, now = session.marked, datetime.now(UTC)
-        what, existing, content, vector = decision
+        outcome, existing, content, vector = decision
         keys: list[str] = []
         calls: list[dict[str, Any]] = []
         counted = int(marked.learned.get("seq", 0))
@@ -247,13 +247,13 @@ class SessionLearner:
                 keys += [] if key in keys else [key]
                 calls.append(arguments | {"place": keys.index(key)})
         last = max((stored.seq for stored in session.state.messages), default=counted)
-        learned = {"mark": marked.mark, "what": what, "seq": max(last, counted)} | ({} if content is None else {"id": content.id})
+        learned = {"mark": marked.mark, "what": outcome, "seq": max(last, counted)} | ({} if content is None else {"id": content.id})
         meta = self._keys.session(session.sid).meta
         if content is None:
             change, write = "{}", dict.fromkeys(("record", "changes", "order", "order_due", "order_dead", "wake"), meta)
             write |= {"fields": [], "unset": [], "most_changes": MOST_CHANGES, "vector_field": "", "vector": None, "order_json": None}
         else:
-            kind, reason = "learn" if what == "created" else "merge", f"session {session.state.ref.session_id}; {VERSION}"
+            kind, reason = "learn" if outcome == "created" else "merge", f"session {session.state.ref.session_id}; {VERSION}"
             change = change_record(kind, content, "worker", reason)
             write = self._store.write_arguments(session.scope, content, existing and existing.content, vector)
         reply = await self._learn(

@@ -40,18 +40,18 @@ _MOST_SAYING = 32
 class Subject:
     """What to forget. If `about` is true, the subject covers everything that mentions it.
 
-    `thing` is true if the subject is a thing or a person, and false if it is a statement.
+    `is_thing` is true if the subject is a thing or a person, and false if it is a statement.
     """
 
     text: str
     terms: tuple[str, ...]
     about: bool = False
-    thing: bool = False
+    is_thing: bool = False
 
     @property
     def is_name(self) -> bool:
         """True if the subject is a bare name. Statements with the same name can be about different things."""
-        return self.thing and (self.text.istitle() or len(words(self.text)) == 1)
+        return self.is_thing and (self.text.istitle() or len(words(self.text)) == 1)
 
     @property
     def deictic(self) -> bool:
@@ -70,8 +70,8 @@ def subject_of(text: str, *, about: bool = False) -> Subject:
         or "’s " in bare
         or bare[:2] in ("我的", "私の")
     )
-    thing = named or text_words[:1] in (["the"], *([owner] for owner in OWNERS))
-    return Subject(bare, tuple(dict.fromkeys(content(bare))), about, thing and not about)
+    is_thing = named or text_words[:1] in (["the"], *([owner] for owner in OWNERS))
+    return Subject(bare, tuple(dict.fromkeys(content(bare))), about, is_thing and not about)
 
 
 def requested(text: str) -> Subject:
@@ -95,7 +95,7 @@ def states(subject: Subject, sentence: str, *, slot: str | None = None, owner: s
 
     `owner` is the user's id, because facts may refer to the user by id.
     """
-    if slot is not None and subject.thing and not subject.deictic:
+    if slot is not None and subject.is_thing and not subject.deictic:
         named = slot.replace("_", " ").replace(".", " ")
         if coverage(subject.terms, named) == coverage(content(named), subject.text) == 1.0:
             return True
@@ -105,7 +105,7 @@ def states(subject: Subject, sentence: str, *, slot: str | None = None, owner: s
         return True
     if _is_negated(sentence, subject) != _is_negated(subject.text, subject) or not _is_same_person(subject, sentence, owner):
         return False
-    return subject.is_name or not (subject.thing and _names_more(subject, sentence))
+    return subject.is_name or not (subject.is_thing and _names_more(subject, sentence))
 
 
 def _is_negated(sentence: str, subject: Subject) -> bool:
@@ -172,13 +172,13 @@ def guesses(subject: Subject, texts: Sequence[str]) -> list[tuple[float, int, st
     return [(sum(weights[term] for term in shared_terms) / total, at, part) for at, part, shared_terms in parts]
 
 
-def values_of(stated: Iterable[str], elsewhere: Iterable[str]) -> list[str]:
-    """Return the content words in `stated` that do not occur in the user's other texts (`elsewhere`).
+def values_of(statements: Iterable[str], elsewhere: Iterable[str]) -> list[str]:
+    """Return the content words in `statements` that do not occur in the user's other texts (`elsewhere`).
 
     A text that repeats one of these words repeats the statement.
     """
     have = frozenset().union(*map(content_forms, elsewhere))
-    return [word for word in dict.fromkeys(word for text in stated for word in content(text)) if have.isdisjoint(forms(word))]
+    return [word for word in dict.fromkeys(word for text in statements for word in content(text)) if have.isdisjoint(forms(word))]
 
 
 def repetitions(messages: Sequence[tuple[str, str, bool]]) -> list[int]:
@@ -195,8 +195,8 @@ def repetitions(messages: Sequence[tuple[str, str, bool]]) -> list[int]:
     users = [(at, text, goes) for at, (role, text, goes) in enumerate(messages) if role == "user"]
     first = min((at for at, _, goes in users if goes), default=len(messages))
     earlier = frozenset[str]().union(*(content_forms(text) for role, text, _ in messages[:first] if role == "assistant"))
-    stated = [text for _, text, goes in users if goes]
-    own = [word for word in values_of(stated, [text for _, text, goes in users if not goes]) if earlier.isdisjoint(forms(word))]
+    statements = [text for _, text, goes in users if goes]
+    own = [word for word in values_of(statements, [text for _, text, goes in users if not goes]) if earlier.isdisjoint(forms(word))]
     places_by_word: defaultdict[str, set[int]] = defaultdict(set)
     for place, text, _ in users:
         for word in content(text):

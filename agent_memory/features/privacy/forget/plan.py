@@ -49,7 +49,7 @@ class TargetOwner:
 
 @dataclass(slots=True)
 class Targets:
-    """A request's targets: the facts and messages to delete, and the sentences that state the subject (`stated`).
+    """A request's targets: the facts and messages to delete, and the sentences that state the subject (`subject_sentences`).
 
     `possible` contains uncertain matches, which are shown but not deleted.
     """
@@ -62,9 +62,9 @@ class Targets:
     """The memories of the messages to delete, by mid."""
     messages: dict[Cited, str] = field(default_factory=dict[Cited, str])
     """The messages to delete, each with its reason."""
-    stated: list[str] = field(default_factory=list[str])
+    subject_sentences: list[str] = field(default_factory=list[str])
     values: list[str] = field(default_factory=list[str])
-    """Words of the `stated` sentences that no other statement by the user contains.
+    """Words of the `subject_sentences` that no other statement by the user contains.
 
     If a fact comes only from deleted messages and contains such a word, the plan deletes it.
     """

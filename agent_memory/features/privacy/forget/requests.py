@@ -55,9 +55,9 @@ class ForgetRequests:
     async def approve(self, scope: Scope, change: StoredChange) -> dict[str, Any]:
         """Carry out a proposal and return its receipt. Raises Conflict if a memory changed after the proposal."""
         assert change.proposal is not None
-        what = change.proposal[FORGET]
-        proposed = {memory["id"]: memory for memory in what["memories"]}
-        messages = [(SessionRef(session, namespace, user), name) for session, namespace, user, name in what["messages"]]
+        proposal = change.proposal[FORGET]
+        proposed = {memory["id"]: memory for memory in proposal["memories"]}
+        messages = [(SessionRef(session, namespace, user), name) for session, namespace, user, name in proposal["messages"]]
 
         def is_as_proposed(memories: Sequence[StoredMemory]) -> bool:
             named = {memory.record.id: memory for memory in memories}

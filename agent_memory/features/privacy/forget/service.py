@@ -240,7 +240,7 @@ class ForgetService:
             await self._take_likely(scope, targets, memories, near, guess=guess)
         if targets.has_matches and not targets.ambiguous:
             targets.messages |= dict.fromkeys(targets.requests, "it asks to forget this")
-            more, _ = await self.finder.find(scope, owner.selection, " ".join(targets.stated))
+            more, _ = await self.finder.find(scope, owner.selection, " ".join(targets.subject_sentences))
             await asyncio.to_thread(_take_repeated, targets, more)
         return targets
 
@@ -254,7 +254,7 @@ class ForgetService:
         assert targets.subject is not None
         candidates = await asyncio.to_thread(_candidates, targets, memories)
         parts = await asyncio.to_thread(guesses, targets.subject, [match.text for _, match in candidates])
-        of_memory = [0.0 if isinstance(what, tuple) else near.get(what.mid, 0.0) for what, _ in candidates]
+        of_memory = [0.0 if isinstance(candidate, tuple) else near.get(candidate.mid, 0.0) for candidate, _ in candidates]
         parts = sorted(parts, key=lambda part: -(part[0] + of_memory[part[1]]))[:_MOST_COMPARED]
         cosines = await self.finder.cosines(scope, targets.subject.text, [part for _, _, part in parts])
         likeness = [(share + cosine, share, at, part) for (share, at, part), cosine in zip(parts, cosines, strict=True)]
@@ -262,18 +262,18 @@ class ForgetService:
         best = max((each[0] for each in likely), default=0.0)
         listed: dict[int, str] = {}
         for _, share, at, part in sorted((one for one in likely if one[0] * 2 >= best), key=lambda one: -one[0])[: 1 if guess else None]:
-            what, _ = candidates[at]
+            candidate, _ = candidates[at]
             why = "it shares words with the request" if share else "it is similar in meaning"
             listed.setdefault(at, why)
             if not guess:
                 continue
-            targets.stated.append(part)
-            if isinstance(what, tuple):
-                targets.messages[what] = why
-            elif is_turn(what.versions[-1].record):
-                targets.add_turn(what, why)
+            targets.subject_sentences.append(part)
+            if isinstance(candidate, tuple):
+                targets.messages[candidate] = why
+            elif is_turn(candidate.versions[-1].record):
+                targets.add_turn(candidate, why)
             else:
-                targets.facts.append(Chosen(what, why))
+                targets.facts.append(Chosen(candidate, why))
         if not guess:
             targets.possible += [candidates[at][1].model_copy(update={"why": why}) for at, why in listed.items()]
 
@@ -373,19 +373,19 @@ def _take_stated(targets: Targets, memories: Sequence[LineageMemory]) -> None:
                 targets.requests.append((copy.ref, message.id))
                 continue
             targets.messages[copy.ref, message.id] = "it states this"
-            targets.stated += stating_parts
+            targets.subject_sentences += stating_parts
     for memory in memories:
         stating_parts = [(version, stating(version.record.text, version.record.slot)) for version in memory.versions]
         if not any(parts for _, parts in stating_parts):
             continue
-        targets.stated += [part for _, parts in stating_parts for part in parts]
+        targets.subject_sentences += [part for _, parts in stating_parts for part in parts]
         if is_turn(memory.versions[-1].record):
             targets.add_turn(memory, "it states this")
             continue
         former = [version for version, parts in stating_parts if parts and version is not memory.now]
         whole = bool(stating_parts[-1][1]) or (memory.now is None and len(former) == len(memory.versions))
         targets.facts.append(Chosen(memory, "it states this" if whole else "an earlier version of it states this", () if whole else former))
-    targets.ambiguous = subject.is_name and name_different_things(subject, targets.stated)
+    targets.ambiguous = subject.is_name and name_different_things(subject, targets.subject_sentences)
 
 
 def _candidates(targets: Targets, memories: Sequence[LineageMemory]) -> list[tuple[LineageMemory | Cited, ForgetMatch]]:
@@ -427,8 +427,8 @@ def _take_repeated(targets: Targets, memories: Sequence[LineageMemory]) -> None:
     texts = [
         text for each in lines_by_session.values() for one, (role, text) in each.items() if role == "user" and one not in targets.requests
     ]
-    others = [part for text in texts for part in sentences(text) if part not in targets.stated]
-    targets.values = values_of(targets.stated, others)
+    others = [part for text in texts for part in sentences(text) if part not in targets.subject_sentences]
+    targets.values = values_of(targets.subject_sentences, others)
 
 
 def _items(data: ForgottenData) -> list[ForgottenItem]:

@@ -213,14 +213,14 @@ class ForgetStore:
         if header is None:
             return None
         guard = guard_of(self._keys.root, scope.tenant, header.namespace, header.user_id)
-        state, *given = await self._show(receipt=self._keys.forgetting(name), root=self._keys.root, guard=guard)
+        state, *reply_parts = await self._show(receipt=self._keys.forgetting(name), root=self._keys.root, guard=guard)
         if state == b"gone":
             return None
         if state == b"undone":
-            data = await self._restored(scope, header, given[0].decode().splitlines())
-            data.kept_newer = int(given[1].split()[2])
+            data = await self._restored(scope, header, reply_parts[0].decode().splitlines())
+            data.kept_newer = int(reply_parts[1].split()[2])
             return data
-        rows = [[None if value is None else value.decode() for value in row] for row in given[0]]
+        rows = [[None if value is None else value.decode() for value in row] for row in reply_parts[0]]
         return await asyncio.to_thread(_decode_receipt, header, rows)
 
     async def _header(self, scope: Scope, name: str) -> ReceiptHeader | None:
@@ -337,22 +337,22 @@ class ForgetStore:
 def _decode_receipt(header: ReceiptHeader, rows: Sequence[Sequence[str | None]]) -> ForgottenData:
     """Decode the rows from `forget_show.lua`."""
     data = ForgottenData(header)
-    for what, value, *place in rows:
+    for kind, value, *place in rows:
         assert value is not None
-        if what == "memory":
+        if kind == "memory":
             data.memories.append(decode_memory(value.encode()))
             if place[0] is not None:
                 data.imports[data.memories[-1].id] = untag(place[0])
             continue
         session, namespace, user = place
         ref = SessionRef(session or "", namespace, user)
-        if what == "message":
+        if kind == "message":
             data.messages.append((ref, decode_entry(value.encode()).message))
-        elif what == "summary":
+        elif kind == "summary":
             data.summaries.append((ref, value))
         else:
             owner = {"session_id": ref.session_id, "namespace": namespace, "user_id": user}
-            records = [json.loads(value)["record"]] if what == "waiting" else _removed_memories(*json.loads(value))
+            records = [json.loads(value)["record"]] if kind == "waiting" else _removed_memories(*json.loads(value))
             data.memories += [MemoryRecord.model_validate({**record, **owner}, context=ANSWER) for record in records]
     return data
 

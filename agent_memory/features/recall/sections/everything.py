@@ -47,9 +47,9 @@ class EverythingReads:
     def queue_section(self, pipe: Pipe) -> int:
         """Queue reads of the lists. Return the number of replies."""
         current = self.query.clause
-        stated = filters.statements(current)
-        lasting = [having(stated, terms) for terms in (name_terms(), lasting_terms())]
-        clauses = (filters.of_type(current, "semantic"), filters.further_facts(current), stated, *lasting)
+        statement_filter = filters.statements(current)
+        lasting = [having(statement_filter, terms) for terms in (name_terms(), lasting_terms())]
+        clauses = (filters.of_type(current, "semantic"), filters.further_facts(current), statement_filter, *lasting)
         for clause in clauses:
             self.store.queue_newest(pipe, clause, 0, _ROOM * self.query.request.limit)
         return len(clauses)

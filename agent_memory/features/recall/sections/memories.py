@@ -159,8 +159,8 @@ class MemoryReads:
 
         memories = await run_in_thread(add_further, characters) if further else chosen
         count_reading = None if ask.explain else section.search.count_reading
-        most, shown = settings.search.prompt_memory_tokens, without_the_query(ask.body.query, [*elsewhere, *memories])
-        return MemoriesContent(ask, query, ranking, shown, cut, section.counter, most, count_reading)
+        most, shown_memories = settings.search.prompt_memory_tokens, without_the_query(ask.body.query, [*elsewhere, *memories])
+        return MemoriesContent(ask, query, ranking, shown_memories, cut, section.counter, most, count_reading)
 
     async def _with_later_mentions(self, page: Sequence[ShownMemory], newest: set[str]) -> Sequence[ShownMemory]:
         """Return the page with later statements about things that the page identifies by name and number.
@@ -169,13 +169,13 @@ class MemoryReads:
         time, return the page unchanged.
         """
         query = self.query
-        things = named_things(page) if query.mode is SearchModeEnum.HYBRID and query.span is None else ()
-        if not things:
+        page_things = named_things(page) if query.mode is SearchModeEnum.HYBRID and query.span is None else ()
+        if not page_things:
             return page
-        mention_queries = [(thing.referent.wording, thing.since) for thing in things]
+        mention_queries = [(named_thing.referent.wording, named_thing.since) for named_thing in page_things]
         later_statements = await self.section.pages.read_later_statements(self.ask.scope, query, mention_queries)
         others = [[memory for memory in memories if memory.mid not in newest] for memories in later_statements]
-        return with_mentions(page, zip(things, others, strict=True))
+        return with_mentions(page, zip(page_things, others, strict=True))
 
     async def _passed_over(self, ranking: Ranking, newest: set[str]) -> list[Cut]:
         """Return the best memories that were left out because the prompt already shows their messages."""

@@ -32,7 +32,7 @@ from agent_memory_client.models import ImportProblem, ImportReport
 _PAGES = {OldKind.MEMORY: 200, OldKind.SESSION: 25, OldKind.VIEW: 50, OldKind.PARTITION: 50}
 _MOST = 1000
 """Items per page, and changes that a report lists."""
-_SHOWN = 20
+_MOST_SHOWN = 20
 
 
 class Report(ImportReport):
@@ -53,8 +53,8 @@ class Report(ImportReport):
             lines.append(f"tokens: {self.tokens} cannot be moved, as only hashes are stored: make new ones with `agent-memory token add`")
         changes = [f"  {each.kind} {each.id!r}: {each.reason}" for each in self.changed]
         for title, remarks in (("Not imported", problem_lines(self, numbered=False)), ("Imported with changes", changes)):
-            more = [f"  and {len(remarks) - _SHOWN} more: see --json"] if len(remarks) > _SHOWN + 1 else []
-            lines += ["", f"{title}:", *remarks[: _SHOWN + 1], *more] if remarks else []
+            more = [f"  and {len(remarks) - _MOST_SHOWN} more: see --json"] if len(remarks) > _MOST_SHOWN + 1 else []
+            lines += ["", f"{title}:", *remarks[: _MOST_SHOWN + 1], *more] if remarks else []
         undo = f"undo: agent-memory import --undo {self.name} (with --url, if a server uses the store)"
         return [*lines, "", "This was a dry run: nothing was written. Run it again with --yes to move." if self.dry_run else undo]
 

@@ -97,9 +97,9 @@ class Fields:
     values: Mapping[str, Any]
 
     @classmethod
-    def of(cls, value: Any, what: str = "the record") -> Fields:
+    def of(cls, value: Any, noun: str = "the record") -> Fields:
         if not isinstance(value, dict):
-            raise Unusable(f"{what} is not an object")
+            raise Unusable(f"{noun} is not an object")
         return cls(cast("dict[str, Any]", value))
 
     def text(self, *names: str) -> str | None:

@@ -107,10 +107,10 @@ class _Copy:
         def read(value: Any) -> Any:
             if not isinstance(value, dict):
                 return value
-            given = cast("dict[str, Any]", value)
+            object_fields = cast("dict[str, Any]", value)
             return {
                 name: item
-                for name, item in given.items()
+                for name, item in object_fields.items()
                 if name not in optional or not (_is_null(item) if name in objects else item is None)
             }
 

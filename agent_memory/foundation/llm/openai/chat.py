@@ -55,7 +55,7 @@ class OpenAIChat:
         if len(server.contexts) >= _MOST_MODELS:  # summary views may name any model
             server.contexts.clear()
         self._context = server.contexts.setdefault(model, model_context(server.shown_url, model, settings.models))
-        self._what = f"{model} at {server.shown_url}"
+        self._description = f"{model} at {server.shown_url}"
 
     @classmethod
     async def open(cls, settings: Settings, *, server: ModelServer | None = None, counter: TokenCounter | None = None) -> OpenAIChat:
@@ -96,14 +96,14 @@ class OpenAIChat:
         try:
             reply = await self._complete(messages, None, max_tokens, Deadline(timeout))
         except RequestRefused as refused:
-            raise refused.as_error(self._what) from refused
+            raise refused.as_error(self._description) from refused
         if reply.full:
             raise self._no_room()
         if reply.cut_off:
-            raise ModelAnswerInvalid(f"{self._what}: the answer was cut off", reason="length")
+            raise ModelAnswerInvalid(f"{self._description}: the answer was cut off", reason="length")
         text = structured.without_thinking(reply.text)
         if not text:
-            raise ModelAnswerInvalid(f"{self._what}: the answer is empty", reason="empty")
+            raise ModelAnswerInvalid(f"{self._description}: the answer is empty", reason="empty")
         return text
 
     async def structured(
@@ -124,12 +124,12 @@ class OpenAIChat:
                 reply = await self._complete(repair, structured.response_format(rung, answer), longer, deadline)
             value = _read(reply, answer)
         except RequestRefused as refused:
-            raise refused.as_error(self._what) from refused
+            raise refused.as_error(self._description) from refused
         except structured.UnusableAnswer as problem:
             if reply.full:
                 raise self._no_room() from problem
             reason = "length" if reply.cut_off else "unusable"
-            error = ModelAnswerInvalid(f"{self._what}: no usable answer even after a repair: {problem}", reason=reason)
+            error = ModelAnswerInvalid(f"{self._description}: no usable answer even after a repair: {problem}", reason=reason)
             error.cut_off = reply.text if reply.cut_off else ""
             raise error from problem
         if rung == structured.JSON_SCHEMA:  # accepted but not followed: from now on the prompt carries the schema
@@ -198,7 +198,7 @@ class OpenAIChat:
 
         body["messages"], ours, request = await run_in_thread(read_prompt, sum(len(message.content) for message in messages))
         if self._context.refuses(request):
-            raise ContextExceeded(f"{self._what}: the server has already refused this request as too large", reason="too_long")
+            raise ContextExceeded(f"{self._description}: the server has already refused this request as too large", reason="too_long")
 
         streaming = self._server.streaming.get(self._model, Streaming.WITH_USAGE) if deadline.seconds_left is None else Streaming.NONE
 
@@ -206,7 +206,7 @@ class OpenAIChat:
             completion = await complete(client, body, streaming, alive)
             counted = getattr(completion, "usage", None)
             token_usage.note(getattr(counted, "total_tokens", None), chars=_chars(messages, completion))
-            reply = _reply(completion, self._what)
+            reply = _reply(completion, self._description)
             self._context.learn_acceptance(token_usage.number(getattr(counted, "prompt_tokens", 0)), ours)
             limit = self._context.limit
             full = reply.cut_off and limit.certain and token_usage.number(getattr(counted, "total_tokens", 0)) >= _FULL * limit.tokens
@@ -214,8 +214,8 @@ class OpenAIChat:
 
         try:
             if deadline.seconds_left is None:
-                return await self._server.stream(self._what, ask)
-            return await self._server.call(self._what, lambda client: ask(client, _nothing), timeout=deadline.seconds_left)
+                return await self._server.stream(self._description, ask)
+            return await self._server.call(self._description, lambda client: ask(client, _nothing), timeout=deadline.seconds_left)
         except RequestRefused as refused:
             if refused.overflow is None and (less := streaming.less(refused.detail)) is not None:
                 self._server.streaming[self._model] = less
@@ -236,7 +236,9 @@ class OpenAIChat:
 
     def _no_room(self) -> ContextExceeded:
         limit = self._context.limit
-        return ContextExceeded(f"{self._what}: no room for the answer within {limit.tokens} tokens ({limit.source})", reason="length")
+        return ContextExceeded(
+            f"{self._description}: no room for the answer within {limit.tokens} tokens ({limit.source})", reason="length"
+        )
 
 
 def chat_server(settings: Settings) -> ModelServer:
@@ -261,16 +263,16 @@ def _content(message: ChatMessage) -> str | list[dict[str, Any]]:
 def _nothing() -> None: ...
 
 
-def _reply(completion: Any, what: str) -> _Reply:
+def _reply(completion: Any, description: str) -> _Reply:
     """Read a completion. The SDK does not validate it: a missing part raises an error that `server.py` translates."""
     choice = completion.choices[0]
     if getattr(choice.message, "refusal", None) or choice.finish_reason == "content_filter":
-        raise ModelAnswerInvalid(f"{what}: the model refuses to answer", reason="refusal")
+        raise ModelAnswerInvalid(f"{description}: the model refuses to answer", reason="refusal")
     content = choice.message.content
     if isinstance(content, list):  # some servers return a list of parts
         content = "".join(part.get("text") or "" for part in content if isinstance(part, dict))
     if content is not None and not isinstance(content, str):
-        raise ModelAnswerInvalid(f"{what}: the answer's content is not text", reason="unreadable")
+        raise ModelAnswerInvalid(f"{description}: the answer's content is not text", reason="unreadable")
     return _Reply(content or "", choice.finish_reason == "length")
 
 

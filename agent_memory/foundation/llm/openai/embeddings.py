@@ -42,7 +42,7 @@ class OpenAIEmbedder:
         self._server = server
         self._counter = counter
         self._redacts = settings.longterm.redact_secrets
-        self._what = f"{self.model} at {server.shown_url}"
+        self._description = f"{self.model} at {server.shown_url}"
         self._subject = {"model": self.model, "url": server.shown_url}
         self._limit = MAX_INPUT_TOKENS
         # Parameters to try, best first. The first ones that the server accepts stay in use. base64 has a quarter of the
@@ -72,7 +72,7 @@ class OpenAIEmbedder:
         rows = np.empty((len(texts), self.dimensions), dtype=np.float32)
         for batch in _batches(texts):
             answer = await self._ask([texts[index] for index in batch], deadline)
-            rows[batch] = unit_rows(answer, count=len(batch), dimensions=self.dimensions, model=self._what)
+            rows[batch] = unit_rows(answer, count=len(batch), dimensions=self.dimensions, model=self._description)
         return rows
 
     async def close(self) -> None:
@@ -109,7 +109,7 @@ class OpenAIEmbedder:
                     continue
                 way += 1
                 if refused.status == 404 or way == len(self._ways):
-                    raise refused.as_error(self._what) from refused
+                    raise refused.as_error(self._description) from refused
                 continue
             # If a server refused everything for a moment, later requests send the dimensions again.
             if way and (not self.dimensions or all(len(row) == self.dimensions for row in rows)):
@@ -125,7 +125,7 @@ class OpenAIEmbedder:
             answer = await client.post(address, body=body, cast_to=httpx2.Response)
             return [_row(item["embedding"]) for item in _in_order(json.loads(answer.content)["data"])]
 
-        return await self._server.call(self._what, ask, timeout=deadline.seconds_left)
+        return await self._server.call(self._description, ask, timeout=deadline.seconds_left)
 
     async def _fitted(self, texts: list[str]) -> list[str]:
         return await run_in_thread(lambda: [self._fit(text) for text in texts], sum(map(len, texts)))

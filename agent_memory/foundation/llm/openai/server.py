@@ -73,15 +73,15 @@ class RequestRefused(Exception):
         """True if the input may have been too long for the model."""
         return self.overflow is not None or _TOO_LONG.search(self.detail) is not None
 
-    def as_error(self, what: str) -> AgentMemoryError:
+    def as_error(self, description: str) -> AgentMemoryError:
         """Return the error to raise when there are no other parameters to try."""
         if self.status == 404:
             # Most APIs are below /v1. A refusal of an unknown model names the model.
-            has_version = _VERSION_AT_END.search(what) is not None or "model" in self.detail.casefold()
+            has_version = _VERSION_AT_END.search(description) is not None or "model" in self.detail.casefold()
             hint = "" if has_version else "; should OPENAI_BASE_URL (or EMBEDDING_BASE_URL) end in /v1?"
-            message = f"{what}: not found (HTTP 404): {self.detail}{hint}"
+            message = f"{description}: not found (HTTP 404): {self.detail}{hint}"
             return ModelUnavailable(message, retry_after=60, reason="not_found")
-        message = f"{what}: refused (HTTP {self.status}): {self.detail}"
+        message = f"{description}: refused (HTTP {self.status}): {self.detail}"
         if self.overflow is not None:
             return ContextExceeded(message, reason="too_long", status=self.status)
         return ModelAnswerInvalid(message, reason="too_long" if self.too_long else "refused", status=self.status)
@@ -118,7 +118,9 @@ class ModelServer:
         http = openai.DefaultAioHttpClient(follow_redirects=False, timeout=None, limits=_CONNECTIONS, auth=credentials)
         self._client = openai.AsyncOpenAI(base_url=self.url, api_key=self._key, max_retries=0, timeout=None, http_client=http)
 
-    async def call(self, what: str, request: Callable[[openai.AsyncOpenAI], Awaitable[Result]], *, timeout: float | None = None) -> Result:
+    async def call(
+        self, description: str, request: Callable[[openai.AsyncOpenAI], Awaitable[Result]], *, timeout: float | None = None
+    ) -> Result:
         """Run `request` within `timeout` seconds, including the wait for a free slot.
 
         `request` sends the request and reads the answer. A call without a timeout is a background call: the server's
@@ -127,7 +129,7 @@ class ModelServer:
         """
         if timeout is None:
             async with self._background:
-                return await self._with_one_retry(what, lambda _: request(self._client))
+                return await self._with_one_retry(description, lambda _: request(self._client))
         deadline = Deadline(timeout)
         if self._urgent.locked():
             try:
@@ -135,23 +137,23 @@ class ModelServer:
                     await self._urgent.acquire()
             except TimeoutError as error:
                 raise ModelUnavailable(
-                    f"{what}: no free connection within {timeout:g} s, because too many calls are running", reason="busy"
+                    f"{description}: no free connection within {timeout:g} s, because too many calls are running", reason="busy"
                 ) from error
         else:
             await self._urgent.acquire()  # without waiting
         try:
-            return await self._guarded(what, lambda _: request(self._client), deadline.seconds_left or 0.0)
+            return await self._guarded(description, lambda _: request(self._client), deadline.seconds_left or 0.0)
         finally:
             self._urgent.release()
 
-    async def stream(self, what: str, request: Callable[[openai.AsyncOpenAI, Alive], Awaitable[Result]]) -> Result:
+    async def stream(self, description: str, request: Callable[[openai.AsyncOpenAI, Alive], Awaitable[Result]]) -> Result:
         """Run a background `request`, which must call its second argument whenever data arrives.
 
         The server's timeout limits each pause between pieces of data. The whole call may take `_MOST_SILENCES` times
         the timeout. Raises the same errors as `call`.
         """
         async with self._background:
-            return await self._with_one_retry(what, lambda alive: request(self._client, alive))
+            return await self._with_one_retry(description, lambda alive: request(self._client, alive))
 
     def address(self, path: str) -> str:
         """Return the address of a path in the form that the SDK resolves fastest."""
@@ -172,16 +174,16 @@ class ModelServer:
     async def close(self) -> None:
         await self._client.close()
 
-    async def _with_one_retry(self, what: str, request: Callable[[Alive], Awaitable[Result]]) -> Result:
+    async def _with_one_retry(self, description: str, request: Callable[[Alive], Awaitable[Result]]) -> Result:
         try:
-            return await self._guarded(what, request, self._timeout)
+            return await self._guarded(description, request, self._timeout)
         except ModelUnavailable as error:
             if error.data.get("reason") not in ("connection", "server_error") or self.breaker.is_open:
                 raise
         await asyncio.sleep(_RETRY_PAUSE)
-        return await self._guarded(what, request, self._timeout)
+        return await self._guarded(description, request, self._timeout)
 
-    async def _guarded(self, what: str, request: Callable[[Alive], Awaitable[Result]], timeout: float) -> Result:
+    async def _guarded(self, description: str, request: Callable[[Alive], Awaitable[Result]], timeout: float) -> Result:
         self.breaker.admit_call()
         now, began = asyncio.get_running_loop().time, False
         last = now() + _MOST_SILENCES * timeout
@@ -200,7 +202,7 @@ class ModelServer:
             self.breaker.note_abandoned()
             raise
         except Exception as error:  # The SDK leaks AttributeError, IndexError, ValueError and more for answers that it does not expect.
-            translated = self._translate(what, error, timeout)
+            translated = self._translate(description, error, timeout)
             reason = translated.data.get("reason") if isinstance(translated, ModelUnavailable) else None
             if reason == "timeout" and (began or timeout < _FAIR_CHANCE):
                 self.breaker.note_abandoned()
@@ -212,38 +214,38 @@ class ModelServer:
         self.breaker.note_success()
         return result
 
-    def _translate(self, what: str, error: Exception, timeout: float) -> Exception:
+    def _translate(self, description: str, error: Exception, timeout: float) -> Exception:
         if isinstance(error, AgentMemoryError):
             return error
         # Calls have no connect timeout: the transport raises ConnectTimeout if the server closes the connection.
         if isinstance(error, TimeoutError | openai.APITimeoutError) and not isinstance(error.__cause__, httpx2.ConnectTimeout):
-            return ModelUnavailable(f"{what}: no answer within {timeout:g} s (MODEL_TIMEOUT_SECONDS)", reason="timeout")
+            return ModelUnavailable(f"{description}: no answer within {timeout:g} s (MODEL_TIMEOUT_SECONDS)", reason="timeout")
         if isinstance(error, openai.APIConnectionError | httpx2.TransportError):
-            return ModelUnavailable(f"{what}: cannot connect to {self.shown_url}", reason="connection")
+            return ModelUnavailable(f"{description}: cannot connect to {self.shown_url}", reason="connection")
         if isinstance(error, openai.APIStatusError):
-            return self._of_status(what, error)
+            return self._of_status(description, error)
         if isinstance(error, openai.APIError) and not isinstance(error, openai.APIResponseValidationError):
             # The error came in the middle of an answer.
             detail = self._without_secrets(error.message)
-            return ModelUnavailable(f"{what}: the server broke off its answer: {detail}", reason="server_error")
-        return ModelAnswerInvalid(f"{what}: the answer cannot be read ({type(error).__name__})", reason="unreadable")
+            return ModelUnavailable(f"{description}: the server broke off its answer: {detail}", reason="server_error")
+        return ModelAnswerInvalid(f"{description}: the answer cannot be read ({type(error).__name__})", reason="unreadable")
 
-    def _of_status(self, what: str, error: openai.APIStatusError) -> Exception:
+    def _of_status(self, description: str, error: openai.APIStatusError) -> Exception:
         status, detail = error.status_code, self._without_secrets(error.message)
         if status in (401, 403):  # leave out the server's message, since some servers repeat the key in it
-            return ModelUnavailable(f"{what}: {self.shown_url} refuses our key (HTTP {status})", retry_after=60, reason="auth")
+            return ModelUnavailable(f"{description}: {self.shown_url} refuses our key (HTTP {status})", retry_after=60, reason="auth")
         if 300 <= status < 400:
-            message = f"{what}: {self.shown_url} redirects elsewhere (HTTP {status}), which is not followed: set the final address"
+            message = f"{description}: {self.shown_url} redirects elsewhere (HTTP {status}), which is not followed: set the final address"
             return ModelUnavailable(message, retry_after=60, reason="redirect")
         refusal = overflow(status, f"{error.message} {error.body}")
         if refusal is not None:  # whatever the status is, sending the request again does not help
             return RequestRefused(status, detail, refusal)
         if status == 429:
             wait = retry_after_seconds(error.response.headers.get("retry-after"))
-            return ModelUnavailable(f"{what}: too many requests (HTTP 429): {detail}", retry_after=wait, reason="rate_limit")
+            return ModelUnavailable(f"{description}: too many requests (HTTP 429): {detail}", retry_after=wait, reason="rate_limit")
         if status >= 500 or status in (408, 409, 425):
             wait = retry_after_seconds(error.response.headers.get("retry-after"))
-            return ModelUnavailable(f"{what}: HTTP {status}: {detail}", retry_after=wait, reason="server_error")
+            return ModelUnavailable(f"{description}: HTTP {status}: {detail}", retry_after=wait, reason="server_error")
         return RequestRefused(status, detail)
 
     def _without_secrets(self, text: str) -> str:

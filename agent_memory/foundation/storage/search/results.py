@@ -46,8 +46,8 @@ class Hits:
     @property
     def hits(self) -> list[Hit]:
         """The page as a list of `Hit` objects."""
-        given: Sequence[Row] = self.rows or [_NO_FIELDS] * len(self.names)
-        rows = (dict(zip(row[::2], row[1::2], strict=True)) if isinstance(row, list) else row for row in given)
+        page_rows: Sequence[Row] = self.rows or [_NO_FIELDS] * len(self.names)
+        rows = (dict(zip(row[::2], row[1::2], strict=True)) if isinstance(row, list) else row for row in page_rows)
         return [Hit(*parts) for parts in zip(self.names, self.values, rows, strict=True)]
 
     def numbers(self, field: bytes) -> dict[str, float]:

@@ -135,9 +135,9 @@ class _Requests:
 
         The request covers everything about the subject if words for "everything" follow or surround the subject.
         """
-        thing = self._cut(subject, self._everything_about)
-        if thing != subject:
-            return MemoryRequest("forget", thing, about=True)
+        topic = self._cut(subject, self._everything_about)
+        if topic != subject:
+            return MemoryRequest("forget", topic, about=True)
         around = tokens(" ".join(text.rpartition(subject)[::2]))
         return MemoryRequest("forget", subject, about=self._everything.search(self._language.join(around).text) is not None)
 

@@ -44,7 +44,7 @@ class _Forms:
         self._subjects = language.words("subjects")
         self._plain = language.pattern("plain questions")
         self._before = language.openings("before questions")
-        self.stated = language.pattern("plain statements")
+        self.statement_pattern = language.pattern("plain statements")
         self._with_accent = language.words("asked with accent")
         self._no_question = language.words("no question")
 
@@ -127,7 +127,7 @@ def _is_question(form: _Forms, sentence: str, clauses: Sequence[Sequence[Token]]
 
 def _is_stated(text_tokens: Sequence[Token]) -> bool:
     """True if a clause is a statement that begins like a question: "What I like most is tea"."""
-    return any(form.stated.match(form.language.join(text_tokens).text) for form in _forms())
+    return any(form.statement_pattern.match(form.language.join(text_tokens).text) for form in _forms())
 
 
 def without_interrogatives(text: str) -> str:

@@ -176,10 +176,10 @@ def _time_passes(name: str, condition: Any, moment: datetime, zone: tzinfo) -> b
         bounds = CreatedAt.model_validate(conditions)
     except ValidationError as error:
         raise bad_input(error, f"filters.{name}") from None
-    given: dict[str, date] = {test: bound for test in conditions if (bound := getattr(bounds, test)) is not None}
+    test_bounds: dict[str, date] = {test: bound for test in conditions if (bound := getattr(bounds, test)) is not None}
     if name != "updated_at":
         # Compare whole seconds, as the index does.
         moment = moment.replace(microsecond=0)
-        given = {test: bound.replace(microsecond=0) if isinstance(bound, datetime) else bound for test, bound in given.items()}
+        test_bounds = {test: bound.replace(microsecond=0) if isinstance(bound, datetime) else bound for test, bound in test_bounds.items()}
     day = calendar_day(moment, zone)
-    return all(_TIME_TESTS[test](moment if isinstance(bound, datetime) else day, bound) for test, bound in given.items())
+    return all(_TIME_TESTS[test](moment if isinstance(bound, datetime) else day, bound) for test, bound in test_bounds.items())

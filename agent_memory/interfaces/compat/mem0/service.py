@@ -286,15 +286,15 @@ class Mem0Service(CompatService):
 
     async def _selection(self, request: ListRequest) -> _Selection:
         check_filter_size(request.filters)
-        given = (request.filters, request.entities(), request.own_filters())
-        if not any(given):
+        filter_parts = (request.filters, request.entities(), request.own_filters())
+        if not any(filter_parts):
             # A request that omits the owner must not show all owners' memories.
             raise BadInput("give at least one of user_id, agent_id, run_id and app_id", field="filters")
-        reads = tuple(part for part in given if needs_reading(part))
+        reads = tuple(part for part in filter_parts if needs_reading(part))
         for part in reads:
             matches(part, NO_MEMORY, UTC)
         values: dict[str, Any] = shown_selection(extracts=self._runtime.extracts)
-        parts = [*(condition_of(indexed_part(part) if part in reads else part) for part in given), values.get("filter")]
+        parts = [*(condition_of(indexed_part(part) if part in reads else part) for part in filter_parts), values.get("filter")]
         conditions = [part for part in parts if part is not None]
         if conditions:
             values["filter"] = conditions[0] if len(conditions) == 1 else {"and": conditions}

@@ -53,19 +53,19 @@ def metadata_of(session: WorkingMemoryResponse) -> dict[str, Any]:
     return metadata if isinstance(metadata, dict) else {}
 
 
-def added_text(parts: Sequence[str], given: str) -> str | None:
-    """Return the text that `given` adds to a document's parts, or None if `given` is a new version of the document.
+def added_text(parts: Sequence[str], new_text: str) -> str | None:
+    """Return the text that `new_text` adds to a document's parts, or None if `new_text` is a new version of the document.
 
     Callers send either only the new text or the whole text again. Text that equals an existing part is a retry and adds
-    nothing. If `given` contains at least half of the document's lines, it is a new version of the whole document.
+    nothing. If `new_text` contains at least half of the document's lines, it is a new version of the whole document.
     """
     whole_text = "\n".join(parts)
-    if given == whole_text or given in parts:
+    if new_text == whole_text or new_text in parts:
         return ""
-    if given.startswith(f"{whole_text}\n") and (added := given.removeprefix(f"{whole_text}\n")).strip():
+    if new_text.startswith(f"{whole_text}\n") and (added := new_text.removeprefix(f"{whole_text}\n")).strip():
         return added
     lines = _lines(whole_text)
-    return None if 2 * len(lines & _lines(given)) >= len(lines) else given
+    return None if 2 * len(lines & _lines(new_text)) >= len(lines) else new_text
 
 
 def _is_note(text: str) -> bool:

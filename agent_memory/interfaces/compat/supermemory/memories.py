@@ -139,8 +139,8 @@ class MemoryOperations(CompatService):
             "event_date": event[0] if event else None,
         }
         # Null clears a field if the request contains it.
-        given = {"text"} | {field_name for request_name, field_name in _CHANGEABLE.items() if request_name in request.model_fields_set}
-        body = EditMemoryRecordRequest.model_validate({key: value for key, value in fields.items() if key in given})
+        changes = {"text"} | {field_name for request_name, field_name in _CHANGEABLE.items() if request_name in request.model_fields_set}
+        body = EditMemoryRecordRequest.model_validate({key: value for key, value in fields.items() if key in changes})
         return await self._services[MemoryService].patch(writing(self._scope), record.id, body)
 
     async def forget(self, request: NamedMemory) -> str:
@@ -161,10 +161,10 @@ class MemoryOperations(CompatService):
 
         Ambiguous text is treated as a topic: it covers everything about that topic.
         """
-        given = {"user_id": user, "dry_run": dry_run}
-        forgotten = await self._forget({**given, "text": text})
+        options = {"user_id": user, "dry_run": dry_run}
+        forgotten = await self._forget({**options, "text": text})
         if forgotten.ambiguous:
-            forgotten = await self._forget({**given, "text": f"everything about {text}"})
+            forgotten = await self._forget({**options, "text": f"everything about {text}"})
         return [] if forgotten.ambiguous else _deleted_memories(forgotten)
 
     async def existing_ids(self, names: Sequence[str], user: str | None) -> set[str]:

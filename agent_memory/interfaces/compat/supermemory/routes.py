@@ -283,8 +283,8 @@ async def _namespace_list(request: Request, service: FileDocuments) -> Any:
     kind, tag = request.path_params["kind"], _tag(request) or ""
     body = await read_object(request) if _has_body(request) else {}
     include = body.get("include")
-    given = {"filter": body.get("filter"), "includeContent": isinstance(include, dict) and bool(include.get("content"))}
-    listing = takes.DocumentListing.model_validate({**request.query_params, **given, "containerTag": tag})
+    listing_fields = {"filter": body.get("filter"), "includeContent": isinstance(include, dict) and bool(include.get("content"))}
+    listing = takes.DocumentListing.model_validate({**request.query_params, **listing_fields, "containerTag": tag})
     answer: dict[str, Any] = {"documents": [], "chunks": [], "memories": []}
     if kind == "documents":
         documents, page = await service.list(listing)

@@ -85,13 +85,13 @@ class SupermemoryService(MemoryOperations):
         the document has changed since it was read.
         """
         scope, others = writing(self._scope), document.tags()[1:]
-        text, given = document.content, document.metadata or {}
+        text, metadata = document.content, document.metadata or {}
         existing, version = await self._read(ref) if may_exist else (None, None)
         replaces_session = existing is not None
         if existing is not None:
             stored, names = stored_metadata(existing), [message.id for message in existing.messages]
-            given = metadata_of(stored) if document.metadata is None else given
-            same_marks = (given, others) == (metadata_of(stored), stored.get(TAGS) or [])
+            metadata = metadata_of(stored) if document.metadata is None else metadata
+            same_marks = (metadata, others) == (metadata_of(stored), stored.get(TAGS) or [])
             parts = [message.content for message in existing.messages]
             added = ("" if parts == [text] else None) if replaces else "" if message_id in names else added_text(parts, text)
             if added == "" and same_marks:
@@ -102,7 +102,7 @@ class SupermemoryService(MemoryOperations):
                 text = content_of(existing)
             elif added is not None and others == (stored.get(TAGS) or []):
                 text, replaces_session = added, False
-        message = message_of(text, {**given, **({TAGS: others} if others else {})}, document.stated_at, message_id)
+        message = message_of(text, {**metadata, **({TAGS: others} if others else {})}, document.stated_at, message_id)
         await self._append(ref, [message], if_match=version, replaces=replaces_session)
         if replaces_session:
             await delete_memories_of(self._services, scope, ref, current=[message["id"]])
@@ -217,8 +217,8 @@ class SupermemoryService(MemoryOperations):
                 errors.append({"id": name, "error": "Document not found"})
         for tag in request.container_tags or ():
             deleted += await self._delete_all(scope, tag)
-        given = {"errors": errors, "containerTags": request.container_tags}
-        return {"success": not errors, "deletedCount": deleted, **{name: value for name, value in given.items() if value}}
+        optional_fields = {"errors": errors, "containerTags": request.container_tags}
+        return {"success": not errors, "deletedCount": deleted, **{name: value for name, value in optional_fields.items() if value}}
 
     async def list(self, request: DocumentListing) -> tuple[Sequence[dict[str, Any]], dict[str, Any]]:
         """Return a page of documents, newest first by default, and pagination details."""

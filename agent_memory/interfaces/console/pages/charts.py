@@ -51,15 +51,15 @@ def _chart(name: str, history: Any) -> dict[str, Any]:
     return {
         "name": name,
         "lines": lines,
-        "value": shown(value, unit),
-        "least": shown(min(values, default=None), unit),
-        "most": shown(max(values, default=None), unit),
+        "value": format_value(value, unit),
+        "least": format_value(min(values, default=None), unit),
+        "most": format_value(max(values, default=None), unit),
         "data": json.dumps(data),
         "paths": [_path(row, low, high) for row in rows],
     }
 
 
-def shown(value: float | None, unit: str) -> str:
+def format_value(value: float | None, unit: str) -> str:
     if value is None:
         return "–"
     text = f"{value:,.1f}" if unit == "ms" and value < 10 else f"{value:,.0f}"

@@ -52,11 +52,11 @@ async def show_memories(page: Page) -> Response:
 
 def _without_same_words(memories: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Omit former versions with the same words as another version on the page, such as the one before a memory ended."""
-    shown = {(each["id"], each["text"]) for each in memories if each["end"] != "retired"}
+    shown_versions = {(each["id"], each["text"]) for each in memories if each["end"] != "retired"}
     shown_memories: list[dict[str, Any]] = []
     for each in memories:
-        if each["end"] != "retired" or (each["id"], each["text"]) not in shown:
-            shown.add((each["id"], each["text"]))
+        if each["end"] != "retired" or (each["id"], each["text"]) not in shown_versions:
+            shown_versions.add((each["id"], each["text"]))
             shown_memories.append(each)
     return shown_memories
 

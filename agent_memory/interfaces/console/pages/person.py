@@ -13,7 +13,7 @@ from agent_memory.interfaces.console.frame import Page
 from agent_memory.interfaces.console.pages.changes import add_forgotten, saved_diff, shown_change
 
 _FACT_KINDS = ["semantic", "episodic", "procedural"]
-_SHOWN = {"said": ["message"], "both": [*_FACT_KINDS, "message"]}
+_SHOWN_TYPES = {"said": ["message"], "both": [*_FACT_KINDS, "message"]}
 _FACTS = 25
 _CHANGES = 20
 _EVENTS = 100
@@ -30,7 +30,7 @@ async def show_person(page: Page) -> Response:
     profile, blocks, facts, learned, changes, sessions, timeline, procedures, elsewhere = await asyncio.gather(
         page.read_if_allowed("/v1/profile", **owner),
         page.read_if_allowed("/v1/blocks", **owner),
-        _search(page, user, namespace, _SHOWN.get(kind, _FACT_KINDS), _FACTS, query.number("offset", 0)),
+        _search(page, user, namespace, _SHOWN_TYPES.get(kind, _FACT_KINDS), _FACTS, query.number("offset", 0)),
         _search(page, user, namespace, _FACT_KINDS, 5, created_at={"gte": week_ago.isoformat()}),
         page.read_if_allowed("/v1/changes", limit=_CHANGES, **owner),
         page.rest("GET", "/v1/working-memory/", limit=20, identities=True, **owner),
@@ -116,7 +116,7 @@ async def show_erasing(page: Page) -> Response:
     """Show how much an erasure would delete, before it is confirmed."""
     user, namespace = page.request.path_params["user_id"], page.query.get("namespace")
     memories, sessions, elsewhere = await asyncio.gather(
-        _search(page, user, namespace, _SHOWN["both"], 1),
+        _search(page, user, namespace, _SHOWN_TYPES["both"], 1),
         page.rest("GET", "/v1/working-memory/", limit=1, user_id=user, namespace=namespace),
         _count_elsewhere(page, user, namespace),
     )

@@ -57,10 +57,10 @@ _ID = re.compile(r"\(ID: ([^()\n]{1,600})\)$")
 async def show_prompt(page: Page) -> Response:
     query = page.query
     compares = "compare" in query
-    given: dict[str, Any] = {"compares": compares, "modes": MODES, "own": OWN, "parts": PARTS, "second": _SECOND, "shared": SHARED}
-    given["one_setting"] = page.page_url(compare=None, **{f"{_SECOND}{name}": None for name in OWN})
+    template_args: dict[str, Any] = {"compares": compares, "modes": MODES, "own": OWN, "parts": PARTS, "second": _SECOND, "shared": SHARED}
+    template_args["one_setting"] = page.page_url(compare=None, **{f"{_SECOND}{name}": None for name in OWN})
     if "q" not in query:
-        return page.render("prompt.html", settings=[], **given)
+        return page.render("prompt.html", settings=[], **template_args)
     bodies = [prompt_of(page, prefix) for prefix in (("", _SECOND) if compares else ("",))]
     filters = {field: {"eq": query[name]} for name, field in SHARED.items() if name in query and name in ("user", "namespace")}
     search = {"text": query["q"], "limit": _NEAREST, "explain": True, **filters}
@@ -75,7 +75,7 @@ async def show_prompt(page: Page) -> Response:
     await page.name_keys()
     for setting, other in zip(settings, settings[::-1], strict=True):
         setting["alone"] = set(setting["memories"]) - set(other["memories"]) if compares else set()
-    return page.render("prompt.html", settings=settings, most=max(setting["total"] for setting in settings), **given)
+    return page.render("prompt.html", settings=settings, most=max(setting["total"] for setting in settings), **template_args)
 
 
 async def _find_ended(page: Page, search: dict[str, Any]) -> list[dict[str, Any]]:
@@ -168,15 +168,15 @@ def code_of(address: str, body: dict[str, Any], *, has_key: bool) -> dict[str, s
     }
 
 
-def _left_out(shown: Mapping[str, Any], nearest: Sequence[dict[str, Any]], explanation: Mapping[str, Any]) -> dict[str, Any]:
+def _left_out(shown_memories: Mapping[str, Any], nearest: Sequence[dict[str, Any]], explanation: Mapping[str, Any]) -> dict[str, Any]:
     """Return the memories that were left out although they were relevant, and memories below the threshold."""
     cut = {each["memory_id"]: each for each in explanation["cut"]}
-    others = [memory for memory in nearest if memory["id"] not in shown]
+    others = [memory for memory in nearest if memory["id"] not in shown_memories]
     above = [(memory, cut.pop(memory["id"])) for memory in others if memory["id"] in cut]
     above += [({"id": name, "text": name}, each) for name, each in cut.items()]
     rest = [memory for memory in others if memory["id"] not in {each["id"] for each, _ in above}]
     # These were ranked but neither shown nor cut: the prompt had no room left.
-    beyond = max(explanation["ranked"] - len(shown) - len(above), 0)
+    beyond = max(explanation["ranked"] - len(shown_memories) - len(above), 0)
     above += [(memory, {"reason": "beyond_limit"}) for memory in rest[:beyond]]
     below = rest[beyond:]
     return {"above": above, "below": below, "further": max(explanation["below_threshold"] - len(below), 0)}

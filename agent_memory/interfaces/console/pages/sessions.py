@@ -59,9 +59,9 @@ def _with_pictures(messages: list[Any]) -> Iterator[tuple[Any, list[tuple[str, b
     for message in messages:
         pictures: list[tuple[str, bool]] = []
         for address in pictures_of(message.get("content_parts")):
-            shown = is_data_url(address) and len(address) <= left
-            left -= len(address) if shown else 0
-            pictures.append((address if shown or not is_data_url(address) else "", shown))
+            is_shown = is_data_url(address) and len(address) <= left
+            left -= len(address) if is_shown else 0
+            pictures.append((address if is_shown or not is_data_url(address) else "", is_shown))
         yield message, pictures
 
 

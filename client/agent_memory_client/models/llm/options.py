@@ -48,8 +48,8 @@ def read_options(headers: Mapping[str, str], body: Mapping[str, Any]) -> CallOpt
     Raises ValidationError for invalid options.
     """
     values: dict[str, Any] = {name: value for name, header in HEADERS.items() if (value := headers.get(header))}
-    given = body.get("metadata")
-    metadata = cast("Mapping[str, Any]", given) if isinstance(given, dict) else {}
+    body_metadata = body.get("metadata")
+    metadata = cast("Mapping[str, Any]", body_metadata) if isinstance(body_metadata, dict) else {}
     conversation = body.get("conversation")
     named = cast("Mapping[str, Any]", conversation).get("id") if isinstance(conversation, dict) else conversation
     for name, choices in (("user_id", (metadata.get("user_id"), body.get("user"))), ("session_id", (metadata.get("session_id"), named))):

@@ -57,10 +57,10 @@ def with_chat_context(body: Body, text: str) -> Body:
 
 
 def responses_messages(body: Body) -> list[Message]:
-    given = body.get("input")
-    if isinstance(given, str):
-        return [{"role": "user", "content": given}]
-    return [message for item in objects(given) if (message := _message_of_item(item)) is not None]
+    body_input = body.get("input")
+    if isinstance(body_input, str):
+        return [{"role": "user", "content": body_input}]
+    return [message for item in objects(body_input) if (message := _message_of_item(item)) is not None]
 
 
 def _message_of_item(item: Mapping[str, Any]) -> Message | None:

@@ -10,7 +10,7 @@ from pydantic import AliasChoices, BaseModel, Field
 from agent_memory_client._tools.arguments import parse_arguments
 from agent_memory_client._tools.definitions import Definition, text_rule
 from agent_memory_client._tools.scope import ToolScope
-from agent_memory_client._wire.requests import Call, Method, given, idempotency_headers, query, segment
+from agent_memory_client._wire.requests import Call, Method, idempotency_headers, omit_none, query, segment
 from agent_memory_client.errors import MemoryNotFoundError
 from agent_memory_client.models import AckResponse
 from agent_memory_client.models.features.blocks import Block, BlockEdit, BlockHistoryResponse, BlockListResponse, BlockOperation, OwnerNames
@@ -52,7 +52,7 @@ class Blocks(Resource):
         **owner: Unpack[OwnerNames],
     ) -> BlockEdit:
         """Create a block, or change the given fields. Raises MemoryServerError if the text exceeds its limit."""
-        body = given(value=value, description=description, limit=limit, limit_tokens=limit_tokens, read_only=read_only)
+        body = omit_none(value=value, description=description, limit=limit, limit_tokens=limit_tokens, read_only=read_only)
         return await self._read(BlockEdit, self._call("PUT", label, owner, json=body, headers=_matching(if_match)))
 
     async def edit(
@@ -71,7 +71,7 @@ class Blocks(Resource):
         Raises MemoryNotFoundError. Raises MemoryServerError if the block is full or read-only, or if it does not
         contain the old text exactly once.
         """
-        body = given(operation=operation, content=content, old_content=old_content, line=line)
+        body = omit_none(operation=operation, content=content, old_content=old_content, line=line)
         return await self._read(BlockEdit, self._call("PATCH", label, owner, json=body, headers=_matching(if_match), idempotent=False))
 
     async def delete(self, label: str, *, if_match: int | None = None, **owner: Unpack[OwnerNames]) -> AckResponse:
@@ -88,7 +88,7 @@ class Blocks(Resource):
         Raises MemoryNotFoundError. Raises MemoryServerError if a later change prevents the undo.
         """
         headers = {**idempotency_headers(), **_matching(if_match)}
-        return await self._read(BlockEdit, self._call("POST", label, owner, "/undo", json=given(version=version), headers=headers))
+        return await self._read(BlockEdit, self._call("POST", label, owner, "/undo", json=omit_none(version=version), headers=headers))
 
     async def attach(self, label: str, to: Mapping[str, str], **owner: Unpack[OwnerNames]) -> Block:
         """Also show a block in another owner's prompts: `to={"agent_id": "helper"}`. Raises MemoryNotFoundError."""
