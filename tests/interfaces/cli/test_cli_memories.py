@@ -25,6 +25,7 @@ from agent_memory.foundation.core.settings import load_settings
 from agent_memory.foundation.storage.connection import shown_url
 from agent_memory.foundation.storage.store_watch import StoreWatch
 from agent_memory.interfaces.cli.app import app
+from agent_memory.runtime import open_runtime
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig
 from agent_memory_client.models import ClientMemoryRecord, MemoryMessage, WorkingMemory
 from agent_memory_client.sync import SyncMemoryAPIClient
@@ -248,8 +249,6 @@ async def test_rebuild_index_rebuilds_every_index(redis_url: str, tmp_path: Path
 
     prefix = f"{PREFIX}-rebuild"
     given = {"REDIS_URL": redis_url, "KEY_PREFIX": prefix, **LOCAL}
-    from agent_memory.runtime import open_runtime
-
     async with open_runtime(load_settings(**given), redis_url) as runtime:
         await runtime[MemoryStore].write(SCOPE, [record("one"), record("two")])
     client = Redis.from_url(redis_url)
@@ -272,7 +271,7 @@ async def test_rebuild_index_rebuilds_every_index(redis_url: str, tmp_path: Path
     await client.aclose()
 
 
-def test_successful_rebuild_logs_no_error(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_successful_rebuild_logs_no_error(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     watches: list[StoreWatch] = []
     opening, drop = StoreWatch.open, reindex.drop_index
 
@@ -288,9 +287,10 @@ def test_successful_rebuild_logs_no_error(redis_url: str, monkeypatch: pytest.Mo
     monkeypatch.setattr(StoreWatch, "open", open_watch)
     monkeypatch.setattr(reindex, "drop_index", drop_and_look)
     environment = {"REDIS_URL": redis_url, "KEY_PREFIX": f"{PREFIX}-watched", **light_model(), **LOCAL}
-    assert CliRunner(env=environment).invoke(app, ["token", "add", "-d", "x"]).exit_code == 0, "there is a store"
-    done = CliRunner(env=environment).invoke(app, ["rebuild", "--json"])
-    assert json.loads(done.stdout)["memories"] == 0, done.output
+    async with open_runtime(load_settings(**environment), redis_url):
+        watches.clear()
+    done = await asyncio.to_thread(CliRunner(env=environment).invoke, app, ["rebuild", "--json"])
+    assert json.loads(done.stdout)["memories"] == 0
     assert watches
     assert "not ready" not in done.stderr
 
