@@ -220,7 +220,7 @@ class TokenService:
             return exact
         matches = [token for token in await self._visible_tokens(principal) if len(name) >= 4 and token.digest.startswith(name)]
         if not matches:
-            raise NotFound("API key not found", field="token_id", hint="GET /v1/auth/tokens and `agent-memory token list` list all")
+            raise NotFound("API key not found", field="token_id", hint="`agent-memory token list` or GET /v1/auth/tokens lists all")
         if len(matches) > 1:
             raise Conflict(f"{len(matches)} API keys begin with this: give more characters of the hash, or the id")
         return matches[0]

@@ -78,8 +78,7 @@ async def reach(url: str | None, api_key: str | None, data_dir: Path | None) -> 
 async def _open(url: str, key: str | None, wire: httpx.AsyncBaseTransport, name: str) -> AsyncGenerator[Api]:
     try:
         config = MemoryClientConfig(base_url=url, timeout=_SECONDS, api_key=key, max_retries=0)
-        transport = Transport(config, wire)
-        api = Api(config, transport, name)
+        api = Api(config, Transport(config, wire), name)
         try:
             yield api
             api.announce()
@@ -87,7 +86,7 @@ async def _open(url: str, key: str | None, wire: httpx.AsyncBaseTransport, name:
             api.announce()
             raise NotFound(str(error)) from error
         finally:
-            await transport.close()
+            await api.transport.close()
     except MemoryClientError as error:
         status = error.status_code if isinstance(error, MemoryServerError) else None
         absent = f"no {name.replace(' ', ' answers at ', 1)}" if isinstance(error, MemoryUnavailableError) else f"the {name}"

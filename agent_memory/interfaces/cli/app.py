@@ -27,7 +27,7 @@ from agent_memory.interfaces.cli.commands.operate import accept_store, backup, h
 from agent_memory.interfaces.cli.commands.tokens import app as tokens
 from agent_memory.interfaces.cli.commands.transfer import export_owner, import_file, migrate_prompt
 from agent_memory.interfaces.cli.decorators import Answer, asks, extend, parameters, prints
-from agent_memory.interfaces.cli.output import FAILED, NOT_FOUND, report, say
+from agent_memory.interfaces.cli.output import FAILED, NOT_FOUND, Command, report, say
 
 
 class _GroupedCommands(TyperGroup):
@@ -209,7 +209,7 @@ for _name, _command in chain.from_iterable(group.items() for group in _GROUPS.va
         app.add_typer(_command, name=_name)
     else:
         _summary = f"The archived server's name for `{_command.__name__}`." if _name in _ALIASES else None
-        app.command(name=_name, short_help=_summary)(_command)
+        app.command(name=_name, cls=Command, short_help=_summary)(_command)
 
 
 def main() -> None:
@@ -222,7 +222,7 @@ def run_app(app: typer.Typer) -> None:
     try:
         code = app(standalone_mode=False)
     except AgentMemoryError as error:
-        report(error.message)
+        report(error.advice)
         code = NOT_FOUND if isinstance(error, NotFound) else FAILED
     except typer.TyperException as error:
         code = _report_usage(error)

@@ -2,18 +2,40 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 import textwrap
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
 import typer
+from typer.core import TyperCommand
+
+from agent_memory.foundation.core.errors import AgentMemoryError
 
 FAILED, USAGE, NOT_FOUND = 1, 2, 3
 # A stored text must not control the terminal.
 _CONTROLS = dict.fromkeys([*range(9), *range(11, 32), *range(127, 160)])
+
+
+class Command(TyperCommand):
+    """A command that prints an error as JSON if its output is JSON. Its help shows `<int>` for integer ranges and lists of integers."""
+
+    def invoke(self, ctx: typer.Context) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+        try:
+            return super().invoke(ctx)
+        except AgentMemoryError as error:
+            if self.name == "call" or ctx.params.get("as_json") or ctx.params.get("form") == "json":
+                typer.echo(json.dumps({"error": error.advice}, ensure_ascii=False))
+            raise
+
+    def format_options(self, ctx: typer.Context, formatter: Any) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        write = formatter.write_dl
+        formatter.write_dl = lambda rows: write([(re.sub(r"list\[|](?=>)| range", "", name), text) for name, text in rows])  # pyright: ignore
+        super().format_options(ctx, formatter)
 
 
 def say(*texts: str, err: bool = False) -> None:

@@ -372,6 +372,7 @@ def test_migrate_prompt_prints_an_instruction() -> None:
     assert result.exit_code == 0
     for word in ("Mem0", "Zep", "Letta", "Archived server", "agent-memory import --from"):
         assert word in result.stdout
+    assert [line for line in result.stdout.splitlines() if len(line) > 100] == []
 
 
 async def test_mem0_stores_are_imported_from_qdrant_chroma_dump_and_history(home: Home) -> None:

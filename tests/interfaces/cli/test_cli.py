@@ -87,6 +87,12 @@ def test_help_fits_100_columns() -> None:
         assert [line for line in shown.splitlines() if len(line) > 100] == [], name
 
 
+def test_help_shows_values_without_nested_brackets_or_python_types() -> None:
+    for name, _ in _commands(typer.main.get_command(app)):
+        shown = CliRunner().invoke(app, [*name.split(), "--help"]).stdout
+        assert re.findall(r"\[\[|<list\[|<\w+ range>|Usage: .*\[[a-z]+\]", shown) == [], name
+
+
 def test_every_command_with_output_has_a_json_option() -> None:
     silent = {"serve", "api", "worker", "task-worker", "mcp"}
     offered = {name for name, command in _commands(typer.main.get_command(app)) if any("--json" in each.opts for each in command.params)}
@@ -215,7 +221,8 @@ def test_redis_command_prints_its_url_and_shuts_down_cleanly(tmp_path: Path) -> 
         assert about.startswith("Redis: embedded (")
         assert re.fullmatch(r"REDIS_URL=redis://:\S{32,}@127\.0\.0\.1:\d+/0\n", url)
         second = agent_memory("redis", "--data-dir", "data", "--json", cwd=tmp_path)
-        refused(second, "is in use by another agent-memory", str(process.pid))
+        assert (second.returncode, list(json.loads(second.stdout))) == (1, ["error"])
+        assert f"is in use by another agent-memory (process {process.pid}" in unwrapped(second.stderr)
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0
     finally:
@@ -239,6 +246,7 @@ def test_doctor_reports_that_serve_would_start_and_hides_secrets(tmp_path: Path)
     assert "does not start" not in result.stdout, "an engine that nobody needs is no finding"
     everything = agent_memory("doctor", "--all", "--port", "0", cwd=tmp_path, MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local")
     assert re.search(r"LOG_LEVEL\s+INFO\n", everything.stdout)
+    assert [line for line in everything.stdout.splitlines() if len(line) > 100] == []
     assert list(tmp_path.iterdir()) == []
 
 

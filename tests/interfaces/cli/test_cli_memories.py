@@ -19,14 +19,17 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.memories.upkeep import reindex
 from agent_memory.foundation.core.errors import NotFound, StartupError
 from agent_memory.foundation.core.settings import load_settings
 from agent_memory.foundation.storage.connection import shown_url
+from agent_memory.foundation.storage.store_watch import StoreWatch
 from agent_memory.interfaces.cli.app import app
+from agent_memory.runtime import open_runtime
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig
 from agent_memory_client.models import ClientMemoryRecord, MemoryMessage, WorkingMemory
 from agent_memory_client.sync import SyncMemoryAPIClient
-from tests.support.cli import ROOT, agent_memory, clean_environment, unwrapped
+from tests.support.cli import ROOT, agent_memory, clean_environment, light_model, unwrapped
 from tests.support.stack import stack
 from tests.support.waiting import settled
 from tests.support.warm import WarmProcess
@@ -148,7 +151,7 @@ async def test_delete_memory_asks_before_deleting(server: Server) -> None:
 async def test_show_top_and_prompt_print_sessions_work_and_memories(server: Server) -> None:
     shown = json.loads((await server.run("show 's 1' --session -u ada --json")).stdout)
     assert [message["content"] for message in shown["messages"]] == ["hello there"]
-    assert "messages.1.content: hello there\n" in (await server.run("show 's 1' --session -u ada")).stdout
+    assert (await server.run("show 's 1' --session -u ada")).stdout == "session s 1  user_id=ada\nuser: hello there\n"
     counted = json.loads((await server.run("top --json")).stdout)
     assert counted["work"]["memory"]["dead"] == 0
     lines = (await server.run("top")).stdout.splitlines()
@@ -156,6 +159,44 @@ async def test_show_top_and_prompt_print_sessions_work_and_memories(server: Serv
     prompt = (await server.run("prompt 'who keeps bees' -u ada")).stdout
     assert "Ada keeps bees." in unwrapped(prompt)
     assert "{" not in prompt
+
+
+async def test_show_prints_a_session_with_summary_memories_and_data(server: Server) -> None:
+    messages = [MemoryMessage(role="user", content="Hives swarm.\nIn May."), MemoryMessage(role="assistant", content="Noted.")]
+    session = WorkingMemory(session_id="full", messages=messages, context="They met.", data={"step": {"number": 2}})
+    session.memories = [fact("full-1", "Hives swarm in May.")]  # pyright: ignore
+    await server.memory.put_working_memory("full", session)
+    shown = (await server.run("show full --session")).stdout
+    assert shown.splitlines() == [
+        "session full",
+        "summary: They met.",
+        "user: Hives swarm.",
+        "    In May.",
+        "assistant: Noted.",
+        "memory: Hives swarm in May.",
+        'data: {"step": {"number": 2}}',
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("show nope --json", "Memory with ID nope not found"),
+        ("show nope --session --format json", "Session nope not found"),
+        ("delete session nope -f --json", "Session nope not found"),
+        ("call get /v1/operations/nope", "there is no operation nope"),
+        ("token show nope --json", "`agent-memory token list`"),
+    ],
+)
+async def test_error_is_one_json_document_if_the_output_is_json(server: Server, line: str, message: str) -> None:
+    result = await server.run(line)
+    assert isinstance(result.exception, NotFound)
+    error = json.loads(result.stdout)
+    assert list(error) == ["error"]
+    assert message in error["error"]
+    assert (await server.run(line.replace("--format json", "").replace("--json", ""))).stdout == (
+        "" if "call" not in line else result.stdout
+    )
 
 
 async def test_long_memory_is_wrapped_as_text_and_unwrapped_as_json(server: Server) -> None:
@@ -198,6 +239,7 @@ def test_search_reports_that_no_server_answers() -> None:
     assert isinstance(nobody.exception, StartupError)
     assert "no server answers at http://127.0.0.1:1" in nobody.exception.message
     assert nobody.stdout == ""
+    assert json.loads(CliRunner().invoke(app, ["health", "--url", "http://127.0.0.1:1", "--json"]).stdout)["error"]
 
 
 async def test_rebuild_index_rebuilds_every_index(redis_url: str, tmp_path: Path) -> None:
@@ -207,8 +249,6 @@ async def test_rebuild_index_rebuilds_every_index(redis_url: str, tmp_path: Path
 
     prefix = f"{PREFIX}-rebuild"
     given = {"REDIS_URL": redis_url, "KEY_PREFIX": prefix, **LOCAL}
-    from agent_memory.runtime import open_runtime
-
     async with open_runtime(load_settings(**given), redis_url) as runtime:
         await runtime[MemoryStore].write(SCOPE, [record("one"), record("two")])
     client = Redis.from_url(redis_url)
@@ -229,6 +269,30 @@ async def test_rebuild_index_rebuilds_every_index(redis_url: str, tmp_path: Path
     }
     assert json.loads(done.stdout) == counts
     await client.aclose()
+
+
+async def test_successful_rebuild_logs_no_error(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    watches: list[StoreWatch] = []
+    opening, drop = StoreWatch.open, reindex.drop_index
+
+    async def open_watch(watch: StoreWatch) -> None:
+        watches.append(watch)
+        await opening(watch)
+
+    async def drop_and_look(client: Any, name: str) -> None:
+        await drop(client, name)
+        for watch in watches:
+            await watch.look(fresh=True)
+
+    monkeypatch.setattr(StoreWatch, "open", open_watch)
+    monkeypatch.setattr(reindex, "drop_index", drop_and_look)
+    environment = {"REDIS_URL": redis_url, "KEY_PREFIX": f"{PREFIX}-watched", **light_model(), **LOCAL}
+    async with open_runtime(load_settings(**environment), redis_url):
+        watches.clear()
+    done = await asyncio.to_thread(CliRunner(env=environment).invoke, app, ["rebuild", "--json"])
+    assert json.loads(done.stdout)["memories"] == 0
+    assert watches
+    assert "not ready" not in done.stderr
 
 
 async def test_agent_export_can_be_imported_under_another_agent_id(server: Server, tmp_path: Path) -> None:
@@ -253,7 +317,8 @@ async def test_user_export_can_be_imported_after_the_user_was_deleted(server: Se
     assert file.stat().st_mode & 0o077 == 0
     assert re.search(r": \d memories, 1 session$", unwrapped((await server.run(f"export eli {file} --force")).stdout))
     assert (await server.run(f"export eli {file}")).exit_code == 1, "nothing is written over"
-    printed = await server.run("export eli")
+    printed = await server.run("export eli --json")
+    assert all(map(json.loads, printed.stdout.splitlines())), "one JSON object per line"
     assert printed.stdout.count("Eli builds boats.") >= 1
 
     def blocking() -> list[bytes]:

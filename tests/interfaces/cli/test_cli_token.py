@@ -25,7 +25,7 @@ def token(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Any:
     async def run(*arguments: str, code: int = 0) -> str:
         result = await asyncio.to_thread(RUNNER.invoke, app, ["token", *arguments])
         if isinstance(result.exception, AgentMemoryError):
-            return f"error: {result.exception.message}"
+            return f"error: {result.exception.advice}"
         assert result.exit_code == code, result.output
         return result.stdout
 
@@ -49,7 +49,9 @@ async def test_token_commands_create_list_show_rotate_and_revoke_keys(token: Any
     rotated = json.loads(await token("rotate", made["id"], "--grace-seconds", "60", "--format", "json"))
     assert rotated["token"] != made["token"]
     assert await token("remove", rotated["hash"][:10], "-f") == "revoked\n"
-    assert await token("remove", rotated["hash"], "-f") == "error: API key not found"
+    assert await token("remove", rotated["hash"], "-f") == (
+        "error: API key not found: `agent-memory token list` or GET /v1/auth/tokens lists all"
+    )
     assert await token("add", "-d", "x", "--token", "short", code=2) == ""
     async with Redis.from_url(redis_url) as redis:
         keys = [key async for key in redis.scan_iter(match="cli-token:*")]

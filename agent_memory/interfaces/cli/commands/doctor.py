@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -55,7 +56,8 @@ def examine(overrides: dict[str, str], *, everything: bool = False) -> Answer:
     lines += ["", "Set, but not read", *(f"  {advice}" for advice in unread)] if unread else []
     settings_by_variable = settings_in_force(settings, defaults=everything)
     lines += ["", "Settings" if everything else "Settings that were set (`agent-memory doctor --all` shows all)"]
-    lines += [f"  {variable:42}{value}{'   (set)' if is_set else ''}" for variable, (value, is_set) in settings_by_variable.items()]
+    shown = {variable: re.sub(r",(?=\S)", ", ", value) + "   (set)" * is_set for variable, (value, is_set) in settings_by_variable.items()}
+    lines += [f"  {variable:42}{value}" for variable, value in shown.items()]
     values = {variable: value for variable, (value, _) in settings_by_variable.items()}
     return Answer({"findings": findings, "not_read": unread, "settings": values}, lines, 1 if problems else 0)
 
@@ -123,7 +125,8 @@ async def _redis(settings: Settings, engines: list[str], *, everything: bool) ->
     usable = next((report for report in reports if report.problem is None), None)
     # One engine is enough: missing parts of other engines matter only if none works.
     if everything or usable is None:
-        engines += [f"          - {report.name}: {report.problem or 'works'}" for report in reports]
+        lines = [f"          - {report.name}: {report.problem or 'works'}" for report in reports]
+        engines += [re.sub(r"\S{90,}", lambda path: f"…{path[0][-85:]}", line) for line in lines]  # fits 100 columns
     if usable is None:
         raise StartupError(f"no Redis with the query engine was found; {INSTALL_HINT}")
     folder = settings.redis.data_dir.expanduser().absolute()

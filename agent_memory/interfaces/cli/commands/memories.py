@@ -13,7 +13,7 @@ import typer
 from agent_memory.foundation.core.listing import counted, shorten, table
 from agent_memory.interfaces.cli.decorators import Answer, asks
 from agent_memory.interfaces.cli.options import Agent, DryRun, Force, Namespace, Owner, Session, User
-from agent_memory.interfaces.cli.output import NOT_FOUND, USAGE, ask, progress, say
+from agent_memory.interfaces.cli.output import NOT_FOUND, USAGE, Command, ask, progress, say
 
 if TYPE_CHECKING:
     from agent_memory.interfaces.cli.api_client import Api
@@ -48,7 +48,7 @@ def _path(start: str, name: str) -> str:
 @asks
 async def search(
     api: Api,
-    query: Annotated[str, typer.Argument(help="query text; without it, list the newest memories")] = "",
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="query text; without it, list the newest memories")] = "",
     namespace: Namespace = None,
     session_id: Session = None,
     user_id: User = None,
@@ -108,8 +108,14 @@ async def show(
     user_id: Annotated[str | None, typer.Option("--user", "--user-id", "-u", metavar="ID", help="namespace of the session")] = None,
 ) -> Any:
     """Print a memory or a session. The exit code is 3 if the memory or session does not exist."""
-    scope = {"namespace": namespace, "user_id": user_id} if session else None
-    return await api.call("GET", _path(_SESSIONS if session else _MEMORIES, name), scope)
+    if not session:
+        return await api.call("GET", _path(_MEMORIES, name))
+    stored = await api.call("GET", _path(_SESSIONS, name), {"namespace": namespace, "user_id": user_id})
+    about = "".join(f"  {field}={stored[field]}" for field in ("namespace", "user_id") if stored[field])
+    rows = [("summary", stored["context"]), *((message["role"], message["content"]) for message in stored["messages"])]
+    rows += [*(("memory", memory["text"]) for memory in stored["memories"]), ("data", stored["data"])]
+    texts = [f"{title}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}" for title, value in rows if value]
+    return Answer(stored, [f"session {stored['session_id']}{about}", *texts])
 
 
 @asks
@@ -192,11 +198,11 @@ async def call(
     return Answer(answer, json.dumps(answer, ensure_ascii=False, indent=2))
 
 
-@delete.command(name="memory")
+@delete.command(name="memory", cls=Command)
 @asks
 async def delete_memory(
     api: Api,
-    ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="ids of memories")] = None,
+    ids: Annotated[list[str] | None, typer.Argument(metavar="ID", help="ids of memories")] = None,
     empty_text: Annotated[bool, typer.Option("--empty-text", "--invalid", help="memories without a text")] = False,
     namespace: Namespace = None,
     user_id: User = None,
@@ -247,7 +253,7 @@ async def _without_text(api: Api, scope: Mapping[str, str]) -> list[dict[str, An
     return memories
 
 
-@delete.command(name="session")
+@delete.command(name="session", cls=Command)
 @asks
 async def delete_session(
     api: Api,

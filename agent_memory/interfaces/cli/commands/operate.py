@@ -103,6 +103,8 @@ def rebuild(
         done: Counter[str] = Counter()
         async with open_store(settings, options) as store, open_runtime(settings, store.url, data_dir=store.data_dir) as home:
             reindexers = [runtime[Reindexer] for runtime in home.all]
+            for runtime in home.all:
+                runtime.watch.expect(())  # rebuilding removes the indexes, which the watch would report and mend
             with progress("building the indexes", sum(len(reindexer.schemas) for reindexer in reindexers)) as update:
                 for reindexer in reindexers:
                     async for name, count in reindexer.rebuild_indexes():

@@ -12,7 +12,7 @@ import typer
 from agent_memory.foundation.core.listing import describe, table
 from agent_memory.interfaces.cli.decorators import Answer, asking
 from agent_memory.interfaces.cli.options import Force
-from agent_memory.interfaces.cli.output import ask, report
+from agent_memory.interfaces.cli.output import Command, ask, report
 
 if TYPE_CHECKING:
     from agent_memory.features.access.tokens import OperatorTokens
@@ -60,7 +60,7 @@ async def _keys(url: str | None, api_key: str | None, data_dir: Path | None) -> 
 asks_keys = asking(_keys)
 
 
-@app.command()
+@app.command(cls=Command)
 @asks_keys
 async def add(
     keys: Keys,
@@ -88,7 +88,7 @@ async def add(
     return Answer(made, [*describe(made), _KEEP])
 
 
-@app.command(name="list")
+@app.command(name="list", cls=Command)
 @asks_keys
 async def list_keys(keys: Keys) -> Answer:
     """List the API keys of all tenants, without their secrets."""
@@ -96,14 +96,14 @@ async def list_keys(keys: Keys) -> Answer:
     return Answer([key.model_dump(mode="json") for key in stored], table([_row(key) for key in stored]) or ["no API keys"])
 
 
-@app.command()
+@app.command(cls=Command)
 @asks_keys
 async def show(keys: Keys, name: Name) -> Any:
     """Show an API key, without its secret."""
     return (await keys.get(name)).model_dump(mode="json")
 
 
-@app.command()
+@app.command(cls=Command)
 @asks_keys
 async def remove(keys: Keys, name: Name, force: Force = False) -> Answer:
     """Revoke an API key. When the command returns, no process accepts the key."""
@@ -112,7 +112,7 @@ async def remove(keys: Keys, name: Name, force: Force = False) -> Answer:
     return Answer({"revoked": name}, ["revoked"])
 
 
-@app.command()
+@app.command(cls=Command)
 @asks_keys
 async def rotate(
     keys: Keys,
