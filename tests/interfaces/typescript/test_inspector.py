@@ -10,6 +10,7 @@ import pytest
 
 from tests.interfaces.typescript.conftest import run
 from tests.support.cli import COMMAND, ROOT
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.integrations
 FOLDER = ROOT / ".venvs" / "inspector"
@@ -47,8 +48,12 @@ async def test_mcp_inspector_lists_and_calls_tools_resources_and_prompts(
     query = ("text=Who sails?", 'user_id={"eq": "bo"}')
     found = await ask("tools/call", "--tool-name", "search_long_term_memory", "--tool-arg", *query)
     assert "Bo sails." in [memory["text"] for memory in found["structuredContent"]["memories"]]
-    prompt = await ask("prompts/get", "--prompt-name", "what_do_you_know_about_me", "--prompt-args", "user_id=bo")
-    assert "Bo sails." in prompt["messages"][1]["content"]["resource"]["text"]
+
+    async def is_in_profile() -> bool:
+        prompt = await ask("prompts/get", "--prompt-name", "what_do_you_know_about_me", "--prompt-args", "user_id=bo")
+        return "Bo sails." in prompt["messages"][1]["content"]["resource"]["text"]
+
+    await wait_until(is_in_profile, "the profile has the memory", 90)
     profile = await ask("resources/read", "--uri", "memory://bo/profile")
     assert "Bo sails." in profile["contents"][0]["text"]
     forget = ("text=Forget that I sail.", "user_id=bo", "dry_run=false")
