@@ -211,7 +211,7 @@ FEATURE = Feature(
     keys=(KeySpace("nn:<user>", "hash", "a user's nicknames, by namespace", "until the user is erased"),),
     jobs={TIDY: "nickname:tidy_nickname"},  # TIDY = "tidy nickname"
     schedule={"nicknames": PeriodicJob("nickname:tidy_all_nicknames", once_a_day)},
-    # The classes of objects that `open` adds:
+    # Classes of the objects that `open_nicknames` creates:
     exporter=Nicknames,
     eraser=Nicknames,
     section=NicknameSection,
