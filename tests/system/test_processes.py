@@ -152,10 +152,10 @@ async def test_work_that_kills_workers_becomes_dead_letter_and_can_be_replayed(o
         return await redis.zscore(_KEYS.dead(DueKind.EXTRACTION), batch) is not None
 
     await wait_until(dead, "a dead letter after three deaths", 30)
-    assert b"died" in await redis.hget(_KEYS.why(DueKind.EXTRACTION), batch)
+    assert b"crashed the workers" in await redis.hget(_KEYS.why(DueKind.EXTRACTION), batch)
     listed = (await http.get("/v1/operations", params={"state": "dead"})).json()["operations"]
     given_up = {one["kind"]: one for one in listed if one["session_id"] == "poison"}
-    assert "died" in given_up["extraction"]["reason"]
+    assert "crashed the workers" in given_up["extraction"]["reason"]
     on.model.heal()
     on.model.cut()
     # Other work in those workers may have died as often; the replay of one may restart another.
