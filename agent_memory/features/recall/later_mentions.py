@@ -80,7 +80,7 @@ def with_mentions(
 
 
 def with_what_names_the_same(page: Sequence[ShownMemory], further: Sequence[ShownMemory]) -> Sequence[ShownMemory]:
-    """Return the page, plus the statements from `further` that share a name with an earlier statement by the same person."""
+    """Return the page, plus the statements from `further` that mention a name which an earlier statement by the same person mentions."""
     if not further:
         return page
     shown_mids = {memory.mid for memory in page}

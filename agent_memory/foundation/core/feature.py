@@ -238,7 +238,7 @@ class Purger(Protocol):
 
 @runtime_checkable
 class ForgetPurger(Purger, Protocol):
-    """A purger that a request to forget calls differently, because the request can be undone."""
+    """A purger with a separate method for requests to forget, because such requests can be undone."""
 
     async def follow_forgetting(self, scope: Scope, groups: Collection[Group]) -> None:
         """Update what depends on memories in these groups, without deleting what an undo needs. Also called after an undo."""

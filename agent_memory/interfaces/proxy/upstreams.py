@@ -41,7 +41,7 @@ class RequestBody(httpx2.AsyncByteStream):
 
 
 class Upstreams:
-    """The upstreams by name (the first is the default), and a connection pool, which exists inside `opened`."""
+    """The upstreams by name (the first is the default), and a connection pool, which is open only within the context `opened`."""
 
     def __init__(self, addresses: Mapping[str, str]) -> None:
         self._addresses = addresses

@@ -308,7 +308,7 @@ class Mem0Service(CompatService):
     ) -> list[dict[str, Any]]:
         """Store each message as a memory, wait until it is searchable by meaning, and return the memories.
 
-        The wait takes at most 10 seconds, or 2 seconds if no worker begins.
+        The wait takes at most 10 seconds, or 2 seconds if no worker has started on the messages by then.
         """
         texts = self._message_texts(messages)
         if not texts:
