@@ -139,7 +139,7 @@ async def _fill(client: httpx.AsyncClient) -> None:
 
 
 def _different_words(choose: random.Random, size: int) -> str:
-    """Return words of which many begin alike, so that each could be a form of many others."""
+    """Return words that share their beginnings, so that each word could be an inflected form of many others."""
     words = (choose.choice(("perso", "compa", "quart")) + "".join(choose.choices("abcdefghij", k=3)) for _ in range(size // 9))
     return "I like gin and " + " ".join(words)
 
