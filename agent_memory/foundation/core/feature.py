@@ -395,8 +395,6 @@ class Feature:
     """Import strings of async functions `run(runtime, stop)`. Each worker runs each function once per bucket. `stop` is an
     event that is set when the worker stops. A stopping worker cancels the functions. After an exception, a function starts
     again. For work that only one worker should do, use `jobs` or `schedule`.
-
-    `worker/agent_memory_worker/reembed.py` is an example.
     """
     embed_missing: str | None = None
     """Import string of an async function that takes a runtime and a limit. It embeds at most that many of the feature's

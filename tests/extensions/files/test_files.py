@@ -59,8 +59,13 @@ async def test_pdf_is_found_with_page_and_range(worked: httpx.AsyncClient, owner
     )
     file = await read(worked, owner, accepted["id"])
     assert (file["state"], file["pages"], file["passages"]) == ("ready", 3, 2)
-    operation = (await worked.get(f"/v1/operations/{accepted['operation_id']}")).json()
-    assert (operation["state"], operation["stages"], operation["user_id"]) == ("done", {"pages": 3, "passages": 2}, owner["user_id"])
+
+    async def finished() -> dict[str, Any] | None:
+        operation = (await worked.get(f"/v1/operations/{accepted['operation_id']}")).json()
+        return operation if operation["state"] == "done" else None
+
+    operation = await wait_until(finished, "the operation is done")
+    assert (operation["stages"], operation["user_id"]) == ({"pages": 3, "passages": 2}, owner["user_id"])
     body = {"text": "what must visitors bring", "user_id": {"eq": owner["user_id"]}}
 
     async def best_hit() -> dict[str, Any] | None:

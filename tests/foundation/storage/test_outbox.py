@@ -157,7 +157,7 @@ async def test_work_that_kills_its_workers_becomes_dead_and_can_recover(rig: Rig
     assert await rig.begin(S, [claim], max_attempts=3) == []
     backlog = (await rig.rt.outbox.backlog())[S]
     assert (backlog.pending, backlog.dead) == (0, 1)
-    assert "died" in (await rig.rt.outbox.reasons(S))[rig.sid(REF)]
+    assert "crashed the workers" in (await rig.rt.outbox.reasons(S))[rig.sid(REF)]
     assert await rig.claim(S) == []
     # New work on it is another attempt, and success removes it from the list.
     await write(rig, "b")

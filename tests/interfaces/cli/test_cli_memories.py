@@ -184,7 +184,7 @@ async def test_show_prints_a_session_with_summary_memories_and_data(server: Serv
         ("show nope --json", "Memory with ID nope not found"),
         ("show nope --session --format json", "Session nope not found"),
         ("delete session nope -f --json", "Session nope not found"),
-        ("call get /v1/operations/nope", "there is no operation nope"),
+        ("call get /v1/operations/nope", "Operation nope not found"),
         ("token show nope --json", "`agent-memory token list`"),
     ],
 )
