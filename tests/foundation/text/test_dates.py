@@ -126,7 +126,7 @@ def test_time_is_read_only_from_a_question_that_asks_about_it(question: str, exp
     assert (span and f"{span.start.date()} {span.end.date()}") == expected
 
 
-def test_asked_time_uses_the_users_time_zone() -> None:
+def test_question_time_uses_the_users_time_zone() -> None:
     span = question_time("What happened yesterday?", datetime(2023, 6, 15, 23, 30, tzinfo=UTC), zone_of("Asia/Tokyo"))
     assert span is not None
     assert (span.start, span.end) == (datetime(2023, 6, 14, 15, tzinfo=UTC), datetime(2023, 6, 15, 15, tzinfo=UTC))

@@ -332,7 +332,7 @@ def _asks_for_events(query: SearchQuery) -> bool:
 
 
 def names_time_alone(query: SearchQuery) -> bool:
-    """True if the query asks only for the memories of a time span of at most a month."""
+    """True if the query asks for plans, or has no subject, and mentions a time span of at most a month."""
     return _is_short(query) and bool(query.words.terms) and _asks_for_events(query)
 
 

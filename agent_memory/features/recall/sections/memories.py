@@ -257,11 +257,11 @@ def beside_the_time(query: SearchQuery, ranking: Ranking, page: Sequence[ShownMe
 
 
 def of_the_time(query: SearchQuery, page: Sequence[ShownMemory], further: Sequence[ShownMemory] = ()) -> Sequence[ShownMemory]:
-    """Return the memories that match a query for a time span of at most a month, without a subject.
+    """Return the memories that match a query about plans, or without a subject, for a time span of at most a month.
 
     Consider the memories on the page and in `further`. A memory matches if its event happens in that span, if its text
-    mentions a day in that span, or if it was stated then. Return the page unchanged if no memory matches, or for any
-    other query.
+    mentions a day in that span or, except for plans, if it was stated then. Return the page unchanged if no memory
+    matches, or for any other query.
     """
     if not names_time_alone(query):
         return page

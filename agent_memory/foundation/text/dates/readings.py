@@ -15,8 +15,6 @@ UNITS: Sequence[Unit] = ("day", "week", "month", "year")
 
 # A date without year and tense means the nearer date, if that is within this time.
 _NEAR = timedelta(days=61)
-# A tense decides the year only within this time: people name the year of a date nearly a year away.
-_FAR = timedelta(days=300)
 _DAYS_NEAR = 31
 _MOST_UNITS = {"day": 3650, "week": 520, "month": 240, "year": 100}
 
@@ -140,7 +138,8 @@ def _likely(candidates: list[Reading], today: date, tense: Tense) -> list[Readin
     back, on = today - behind.first, ahead.first - today
     if tense in ("past", "future"):
         chosen, distance = (behind, back) if tense == "past" else (ahead, on)
-        return [chosen] if distance == min(back, on) and distance <= _FAR else [behind, ahead]
+        # "Scored seats for 18 July": the verb's tense is not the event's. So a tense that contradicts the nearer date decides nothing.
+        return [chosen] if distance == min(back, on) else [behind, ahead]
     near = behind if back < on else ahead
     return [near] if min(back, on) <= _NEAR else [behind, ahead]
 
