@@ -12,6 +12,10 @@ from pathlib import Path
 
 import markdown
 import pytest
+from proselint.checks import __register__ as CHECKS
+from proselint.config import DEFAULT
+from proselint.registry import CheckRegistry
+from proselint.tools import LintFile
 
 from tests.docs.pages import MARKDOWN
 from tests.docs.test_names import PACKAGES, docstrings, files
@@ -38,6 +42,9 @@ PASSIVE = re.compile(
     re.IGNORECASE,
 )
 # Names that may have capital letters inside a heading, beside acronyms and the first word of a sentence.
+# Typography is not for plain text. The others misread code: `ne` as the French word, and two pieces of code as one piece, repeated.
+CheckRegistry().register_many(CHECKS)
+PROSELINT: dict[str, bool] = {"misc.preferred_forms": False, **DEFAULT["checks"], "typography": False, "lexical_illusions": False}
 NAMES = re.compile(
     r"`[^`]+`|Agent Framework|Agents SDK|Google|March|Mem0|Python|Redis Cluster|JSON Web Tokens|class Memory|Supermemory|OpenAI"
 )
@@ -174,6 +181,13 @@ def test_sentences_are_short(kind: str) -> None:
 @pytest.mark.parametrize("kind", [*PASSIVE_SHARE, "comments", "messages"])
 def test_sentences_have_no_banned_phrases(kind: str) -> None:
     assert not [(place, match[0], sentence) for place, sentence in all_sentences(kind) if (match := BANNED.search(sentence))]
+
+
+@pytest.mark.parametrize("kind", ["pages", "docstrings"])
+def test_proselint_accepts_sentences(kind: str) -> None:
+    text = "\n\n".join(sentence for _, sentence in all_sentences(kind))
+    results = LintFile(source=kind, content=text).lint({**DEFAULT, "checks": PROSELINT, "max_errors": 1_000})
+    assert not [(result.check_result.message, text[slice(*result.check_result.span)]) for result in results]
 
 
 def test_test_names_have_no_banned_phrases() -> None:

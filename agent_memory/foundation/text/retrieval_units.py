@@ -43,7 +43,7 @@ def _day_in_words(year: int, month: int, day: int) -> str:
 def unit_terms(record: MemoryRecord, before: Sequence[MemoryRecord] = (), after: Sequence[MemoryRecord] = ()) -> str:
     """Return a memory's index terms: its speaker, day, own words, neighbors' words, topics and entities.
 
-    Own words count twice, unless the text is very long. Neighbors' words count once, and only if the text is short.
+    Own words count twice, unless the text is long. Neighbors' words count once, and only if the text is short.
     """
     index_terms = [*speaker_terms(record.text), _terms_of_day((record.event_date or record.created_at).date())]
     own_terms = terms(record.text)
@@ -51,7 +51,7 @@ def unit_terms(record: MemoryRecord, before: Sequence[MemoryRecord] = (), after:
         for near in (*before, *after):
             index_terms += terms(beginning(near.text))
     if len(own_terms) > _MANY:
-        # In a very long text, counts of words say little. Its passages have their own counts.
+        # In a long text, counts of words say little. Its passages have their own counts.
         index_terms += dict.fromkeys(own_terms)
     elif own := " ".join(own_terms):
         index_terms += [own] * OWN_WEIGHT

@@ -232,7 +232,7 @@ def run_app(app: typer.Typer) -> None:
 
 
 def _report_usage(error: Any) -> int:
-    """Print what is wrong with a command line. For an unknown option, suggest very similar ones, or the argument of that name."""
+    """Print what is wrong with a command line. For an unknown option, suggest similar ones, or the argument of that name."""
     from agent_memory_client._wire.problems import plain_words
 
     option = getattr(error, "option_name", "")

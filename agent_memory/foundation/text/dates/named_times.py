@@ -323,8 +323,7 @@ def moments(time_: NamedTime | Reading, zone: tzinfo) -> tuple[datetime, datetim
 def midnight(day: date, zone: tzinfo) -> datetime:
     """Return the start of a day in a time zone, as UTC.
 
-    Days at the very beginning or end of the calendar are moved a few days inward, because they do not exist in every
-    zone.
+    The first and last days of the calendar are moved a few days inward, because they do not exist in every zone.
     """
     near = min(max(day, date(1, 1, 3)), date(9999, 12, 29))
     return datetime.combine(near, time(), zone).astimezone(UTC)

@@ -120,7 +120,7 @@ class TimelineDays(BaseModel):
 
 
 class TimelineQuery(TimelineDays):
-    """The events to select, how to group them, and the point in time to read (default: now)."""
+    """The events to select, how to group them, and the time at which to read them (default: now)."""
 
     granularity: Granularity | None = None
     """Group the events by `day`, `week` or `month`."""
