@@ -120,7 +120,7 @@ class TraceStore:
             readable = [(memory.record, memory.version or None) for memory in memories if memory.record is not None]
             removed = sum(await self._memories.drop_records(scope, readable))
             unread = [memory for memory in memories if memory.record is None]
-        except ValueError:  # One of them has unreadable evidence, so its places in other keys are unknown.
+        except ValueError:  # With unreadable evidence, we do not know which other keys refer to a memory.
             removed, unread = 0, list(memories)
         args: list[Arg] = [part for memory in unread for part in (memory.name.partition(".")[0], memory.version or "", "", "")]
         return removed + (sum(await self._memories.run_deletion(args)) if args else 0)

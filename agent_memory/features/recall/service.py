@@ -265,7 +265,7 @@ def _with_one_zone(body: MemoryPromptRequest) -> MemoryPromptRequest:
 
 
 def _fit_together(budget: TokenBudget, share: float, contents: Sequence[SectionContent]) -> list[FittedSection]:
-    """Fit sections into a shared part of the budget, in order. Each section takes what it needs from the remaining tokens."""
+    """Fit sections, in order, into a shared part of the budget. Each section takes what it needs from the rest."""
     most = budget.offer(share)
     fitted: list[FittedSection] = []
     for content in contents:

@@ -1,4 +1,4 @@
-"""Identify an embedding model independently of the settings, for a store that switches to another model."""
+"""Identify an embedding model independently of the settings, because a store can switch to another model."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class EmbeddingChoice(NamedTuple):
         return cls(*json.loads(raw))
 
     def successor(self, raw: bytes | None) -> EmbeddingChoice | None:
-        """Return the model that `reembed` left in a store, if that model is this one or its replacement.
+        """Return the model that `reembed` recorded in a store, if that model is this one or replaced it.
 
         `raw` is the store's `choice` field.
         """

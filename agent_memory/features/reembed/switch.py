@@ -66,7 +66,7 @@ class ModelSwitch(Generic[T]):
         for bucket, (store, state) in enumerate(zip(self._stores, states, strict=True)):
             current = self._active[bucket]
             if state is None:
-                # A change may have ended while this process was asleep, or starting.
+                # A change may have ended while this process was asleep or starting.
                 models = [await store.load_successor(current)]
             else:
                 models = [state.active, state.other] if other and state.phase != "ending" else [state.active]
@@ -81,7 +81,7 @@ class ModelSwitch(Generic[T]):
                 self._active[bucket] = models[0]
             self._expect(bucket, [self._by_model[choice][bucket] for choice in models])
         if not any(states):
-            # A later change to a former model makes its indexes again.
+            # A later change back to a former model creates its indexes again.
             self._by_model = {choice: parts for choice, parts in self._by_model.items() if choice in self._active}
 
     async def follow(self, *, other: bool = True) -> None:

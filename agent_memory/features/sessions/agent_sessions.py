@@ -1,6 +1,6 @@
 """Find an agent's sessions, for exports and erasures.
 
-The search reads all accessible sessions, and compares their stored agents.
+The search reads all accessible sessions and compares their stored agents.
 """
 
 from __future__ import annotations

@@ -117,7 +117,7 @@ class ExportService:
             yield [memory_line(memory) for memory in memories]
 
     async def _agent_pages(self, scope: Scope, erasure: Erasure, agent_id: str, began: int) -> AsyncIterator[list[Line]]:
-        """Yield all lines for an agent and its sessions. Leave out changes, because they belong to the users."""
+        """Yield all lines for an agent and its sessions. Leave out changes, because they belong to users."""
         for exporter in self.others:
             if isinstance(exporter, AgentExporter):
                 yield [line async for line in exporter.export_agent(scope, AgentOwner(erasure.namespace, agent_id))]

@@ -30,7 +30,7 @@ def decode_text(raw: bytes, notes: list[str], name: str) -> str:
 
 
 def clean_text(value: Any, notes: list[str], name: str) -> str:
-    """Return the text with control characters and lone surrogates replaced."""
+    """Return the text, with control characters and lone surrogates replaced."""
     if value is None:
         return ""
     text = value if isinstance(value, str) else str(value)

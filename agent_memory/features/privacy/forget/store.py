@@ -37,7 +37,7 @@ IsFromSource = Callable[[MemoryRecord, str | None], bool]
 
 
 class ReceiptHeader(NamedTuple):
-    """Whose data a request to forget has deleted, who made the request and when, and until when it can be undone."""
+    """Whose data was deleted, who requested the deletion and when, and how long it can be undone."""
 
     namespace: str | None
     user_id: str | None
@@ -150,7 +150,7 @@ class ForgetStore:
         return fields
 
     async def _terms(self, scope: Scope, plan: Plan, positions: Mapping[str, str]) -> list[list[str]]:
-        """Return the index terms for messages around removed ones, without any words from their neighbors.
+        """Return the index terms of messages next to removed ones, without any words from their neighbors.
 
         A worker later adds the words of the remaining neighbors again.
         """
@@ -205,7 +205,7 @@ class ForgetStore:
         return memories, messages, left
 
     async def show(self, scope: Scope, name: str) -> ForgottenData | None:
-        """Return what a receipt keeps for an undo or, after the undo, what it has restored and is still stored.
+        """Return what a receipt keeps for an undo. After the undo, return the restored data that is still stored.
 
         Return None if the receipt is missing, expired or not accessible. Raises ErasureUnderWay.
         """
@@ -298,7 +298,7 @@ class ForgetStore:
     async def purge_source(self, scope: Scope, owner: tuple[str | None, str | None], is_from_source: IsFromSource) -> Counter[str]:
         """Delete the undo copies that contain data from a purged source. This scans all receipts.
 
-        `owner` is the namespace and user to purge. None stands for all. Raises ErasureUnderWay.
+        `owner` is the namespace and user to purge. None matches any value. Raises ErasureUnderWay.
         """
         namespace, user_id = owner
         counts: Counter[str] = Counter()
@@ -306,7 +306,7 @@ class ForgetStore:
             data = await self.show(scope, name) if user_id in (None, user) else None
             if data is None or data.undone:
                 continue
-            # The words do not matter here, and some messages have none.
+            # The text does not matter here, and some messages have none.
             records = [*data.memories, *(message_memory(ref, message, "-") for ref, message in data.messages)]
             if any(namespace in (None, each.namespace) and is_from_source(each, data.imports.get(each.id)) for each in records):
                 counts += await self._drop(scope, user, [name])
@@ -358,7 +358,6 @@ def _decode_receipt(header: ReceiptHeader, rows: Sequence[Sequence[str | None]])
 
 
 def _removed_memories(before: str, after: str | Literal[False]) -> list[dict[str, Any]]:
-    """Return the memories that a session has lost."""
     left = {record["id"] for record in json.loads(after or "[]")}
     return [record for record in json.loads(before) if record["id"] not in left]
 

@@ -1,4 +1,4 @@
-"""Build a prompt's session sections from one read: the summary, and the last messages that fit."""
+"""Read a session once, and build a prompt's session sections: the summary and the last messages that fit."""
 
 from __future__ import annotations
 
@@ -57,7 +57,6 @@ class SessionSection:
         return session.context_window_max or context_window(session.model_name, self._settings.models)
 
     def _read_window(self, body: MemoryPromptRequest) -> TokenWindow:
-        """Return how much of the session the prompt can show."""
         limits = [tokens for tokens in (self._named_window(body), body.max_tokens) if tokens is not None]
         overhead = 0 if body.max_tokens is None else PER_MESSAGE
         return TokenWindow(min(limits, default=None), self._settings.models.default_context_window, overhead)

@@ -78,7 +78,7 @@ def fact_line(fact: Fact, place: Placement, default: datetime) -> dict[str, Any]
 
 
 def memory_line(record: dict[str, Any], changed: float, position: float | None = None) -> dict[str, Any]:
-    """Return the export line for a memory that changed at a time (seconds since 1970)."""
+    """Return the export line for a memory. `changed` is the time of its last change (epoch seconds)."""
     content = {name: value for name, value in record.items() if name not in _USAGE}
     same = json.dumps(content, sort_keys=True, ensure_ascii=False).encode("utf-8", "replace")
     marks = {"n": str(max(round(changed * 1e6), 1)), "h": blake2b(same, digest_size=16).hexdigest()}

@@ -42,7 +42,7 @@ class LeftOuts:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The result of an import, as JSON data and as lines for people, with a list of the skipped entries."""
+    """The result of an import, as JSON data and as lines for people. `problems` lists the skipped records."""
 
     data: dict[str, Any]
     lines: list[str]

@@ -71,7 +71,7 @@ def _episode(fields: Fields) -> Fact:
 
 
 def _speaker(fields: Fields) -> tuple[str, str]:
-    """Return a message's role and text. Graphiti's episodes begin with the speaker: `user: Hello`."""
+    """Return a message's role and text. Graphiti's episodes begin with the speaker, as in `user: Hello`."""
     text, role = fields.needed("content"), fields.text("role", "role_type")
     if role is None:
         before, colon, after = text.partition(":")
