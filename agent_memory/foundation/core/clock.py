@@ -11,8 +11,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from agent_memory.foundation.core.notices import add_notice
 
-# A number of nine or more digits is a Unix time. From 1e11 on, it is in milliseconds, because in seconds it would be in
-# the year 5138.
+# A number of nine or more digits is a Unix time. From 1e11, it is in milliseconds: in seconds, 1e11 would be in the
+# year 5138.
 _UNIX_TIME = re.compile(r"-?\d{9,16}(?:\.\d{1,9})?")
 _MILLISECONDS = 1e11
 _LEAST = 1e7

@@ -72,9 +72,9 @@ _Run = TypeVar("_Run", bound=ToolRun)
 class Tool:
     """An MCP tool: its name, the models for its arguments (`takes`) and answer (`answers`), and its function (`run`).
 
-    `deletes`: the tool rejects unknown arguments that seem to narrow the deletion. `offered`: the smallest set of tools
-    that includes this one. `common`: the arguments that clients see if their set of tools is smaller than `all`; empty
-    means all.
+    With `deletes`, the tool rejects unknown arguments that seem intended to narrow the deletion. `offered` is the smallest
+    set of tools that includes this one. Clients with a set smaller than `all` see only the `common` arguments, or all
+    of them if `common` is empty.
     """
 
     name: str
@@ -107,7 +107,7 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """An MCP resource that every user has: `memory://{user_id}/<path>`, where the path may end with one `{parameter}`.
+    """An MCP resource that every user has: `memory://{user_id}/<path>`, where the path can end with one `{parameter}`.
 
     `read` gets the user and the parameter.
     """

@@ -33,7 +33,7 @@ class RepairedJson(NamedTuple):
 
 
 def repair_json(body: bytes) -> RepairedJson | None:
-    """Return the repaired body, or None if it is too large or if lone surrogates are not its only problem."""
+    """Return the repaired body, or None if it is too large or is invalid for other reasons."""
     if len(body) > _MAX_REPAIRED_BYTES or _ESCAPED.search(body) is None:
         return None
     try:

@@ -85,7 +85,7 @@ class UseEncoder:
     def forward(self, tokens: Sequence[Sequence[int]]) -> Vectors:
         """Return one vector per text.
 
-        The texts form one sequence. Where a convolution's window extends beyond a text, it reads zeros.
+        Process all texts as one sequence. A convolution window that extends beyond its text reads zeros.
         """
         lengths = np.fromiter(map(len, tokens), dtype=np.int64, count=len(tokens))
         ids = np.fromiter(chain.from_iterable(tokens), dtype=np.int64, count=int(lengths.sum()))

@@ -12,7 +12,7 @@ from agent_memory.foundation.llm.token_usage import number
 Look = Callable[[str], Awaitable[Any]]
 """A function that returns the JSON at an address, or None."""
 
-# A listed model's fields, best first. The training size `n_ctx_train` is left out: servers seldom serve it.
+# Fields of a listed model, best first. Ignore the training size `n_ctx_train`, because servers rarely offer all of it.
 _FIELDS = ("max_model_len", "context_length", "context_window", "loaded_context_length", "max_context_length", "context_size")
 # Ollama's default on most machines until the model is loaded.
 _OLLAMA_DEFAULT = 4096

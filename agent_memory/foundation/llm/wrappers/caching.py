@@ -120,7 +120,7 @@ class CachingEmbedder(EmbedderWrapper):
         task.add_done_callback(done)
 
     async def _run(self, batch: list[_PendingText]) -> None:
-        """Embed a batch. The longest timeout among its callers applies."""
+        """Embed a batch with the longest timeout of its callers."""
         timeouts = [pending.timeout for pending in batch]
         patience = None if None in timeouts else max(timeout for timeout in timeouts if timeout is not None)
         try:

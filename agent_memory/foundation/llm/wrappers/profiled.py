@@ -1,4 +1,4 @@
-"""Apply a model's profile: prefixes, and the mean vector to subtract. All other modules use this module's embedder."""
+"""Apply a model's profile: add prefixes and subtract the mean vector. All other modules use this module's embedder."""
 
 from __future__ import annotations
 
