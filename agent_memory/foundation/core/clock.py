@@ -45,12 +45,12 @@ def zone_of(name: str | None) -> tzinfo:
 
 
 def calendar_day(moment: datetime, zone: tzinfo) -> date:
-    """Return a moment's date in a time zone. Midnight UTC represents a whole day, so its date is the same in every zone."""
+    """Return a moment's date in a time zone. Midnight UTC represents a whole day, whose date is the same everywhere."""
     return as_in_zone(moment, zone).date()
 
 
 def as_in_zone(moment: datetime, zone: tzinfo) -> datetime:
-    """Convert a moment to a time zone. Midnight UTC represents a whole day and becomes midnight of that day in the zone."""
+    """Convert a moment to a time zone. Midnight UTC represents a whole day and becomes midnight in the zone."""
     at = moment.astimezone(UTC)
     return at.replace(tzinfo=zone) if (at.hour, at.minute, at.second, at.microsecond) == (0, 0, 0, 0) else moment.astimezone(zone)
 

@@ -153,7 +153,7 @@ class Overloaded(Unavailable, code="overloaded"):
 
 
 class UnknownWork(AgentMemoryError, code="unknown_work"):
-    """Only newer workers know this kind of work. The work waits for one of them, and this attempt does not count toward `max_attempts`."""
+    """Only newer workers know this kind of work. It waits for such a worker, and this attempt does not count."""
 
 
 class ModelAnswerInvalid(AgentMemoryError, code="model_answer_invalid", status=502):

@@ -69,7 +69,7 @@ class Group(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """An example request: its operation's id, its path and query `parameters`, and its body."""
+    """An example request: the operation's id, the path and query `parameters`, and the body."""
 
     operation_id: str
     parameters: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -195,7 +195,7 @@ class Eraser(Protocol):
     """
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
-        """Delete the owner's data. Return the number of deleted objects by kind. The erasure's receipt shows these numbers."""
+        """Delete the owner's data. Return the number of deleted objects by kind, for the erasure's receipt."""
         ...
 
 
@@ -329,7 +329,7 @@ class PeriodicJob(NamedTuple):
     run: str
     """Import string of an async function that takes the runtime and returns a count. The worker logs this count."""
     minutes: Callable[[Settings], float | None]
-    """A function that takes the server's settings and returns the minutes between two runs, or None if the job is off."""
+    """A function that takes the settings and returns the minutes between two runs, or None if the job is off."""
 
 
 def while_enabled(minutes: float) -> Callable[[Settings], float | None]:
@@ -393,9 +393,9 @@ class Feature:
     schedule: Mapping[str, PeriodicJob] = field(default_factory=dict[str, PeriodicJob])
     """Maps a recurring job's name to the job."""
     background: Sequence[str] = ()
-    """Import strings of async functions `run(runtime, stop)`. Each worker runs each function once per bucket. `stop` is an
-    event that is set when the worker stops. A stopping worker cancels the functions. After an exception, a function starts
-    again. For work that only one worker should do, use `jobs` or `schedule`.
+    """Import strings of async functions `run(runtime, stop)`. Each worker runs each function once per bucket. `stop` is
+    an event that is set when the worker stops. A stopping worker cancels the functions. After an exception, a function
+    starts again. For work that only one worker should do, use `jobs` or `schedule`.
     """
     embed_missing: str | None = None
     """Import string of an async function that takes a runtime and a limit. It embeds up to this many of the feature's
@@ -405,7 +405,7 @@ class Feature:
     eraser: type[Eraser] | None = None
     purger: type[Purger] | None = None
     follower: type[Follower] | None = None
-    """The class that updates data derived from memories. Without a follower or purger, derived data outlives its memories."""
+    """The class that updates derived data. Without a follower or purger, this data outlives its memories."""
     guide: type[ExtractionGuide] | None = None
     section: type[AnnouncedSection] | None = None
     """The feature's section of the memory prompt. `core/prompt_sections.py` describes sections.

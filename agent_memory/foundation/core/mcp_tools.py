@@ -43,7 +43,7 @@ class Caller:
 
     @classmethod
     def of(cls, scope: Scope, namespace: str | None, user_id: str | None) -> Caller:
-        """Return a caller with these defaults. If the scope allows only one namespace or user, use it as the default."""
+        """Return a caller with these defaults. If the scope allows only one namespace or user, it is the default."""
         return cls(scope, namespace or _only(scope.namespaces), _only(scope.users) or user_id)
 
 

@@ -1,4 +1,4 @@
-"""Define the caller (`Principal`), the data it may access (`Scope`), and how its writes behave during erasures (`Work`)."""
+"""Define the caller (`Principal`), its access rights (`Scope`), and how its writes behave during erasures (`Work`)."""
 
 from __future__ import annotations
 

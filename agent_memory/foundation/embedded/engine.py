@@ -63,7 +63,7 @@ class EngineReport:
 
 
 def quote(value: str) -> bytes:
-    """Return a string as a quoted value for redis.conf."""
+    """Quote a string for redis.conf."""
     return b'"' + b"".join(bytes([c]) if 32 <= c < 127 and c not in b'"\\' else b"\\x%02x" % c for c in os.fsencode(value)) + b'"'
 
 

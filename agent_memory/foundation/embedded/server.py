@@ -95,7 +95,7 @@ async def embedded_redis(data_dir: Path, *, port: int = 0, stop_seconds: float =
 
 
 def running_redis(data_dir: Path) -> str | None:
-    """Return the URL of the Redis that another process runs on a data directory, or None if none is running."""
+    """Return the URL of the Redis that another process runs on a data directory, or None if there is none."""
     folder = data_dir.expanduser().absolute()
     try:
         handle = os.open(folder / "owner.lock", os.O_RDWR | os.O_CLOEXEC)

@@ -1,4 +1,4 @@
-"""Define context windows and embedding dimensions by model name. Settings override them; unknown models are allowed."""
+"""Look up context windows and embedding dimensions by model name. Settings take precedence, and any name is allowed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recognize errors for requests that exceed a model's context window, and extract the token counts from them."""
+"""Recognize errors for requests that exceed a model's context window, and extract their token counts."""
 
 from __future__ import annotations
 

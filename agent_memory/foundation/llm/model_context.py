@@ -73,8 +73,8 @@ class ModelContext:
     def limit(self) -> ContextLimit:
         """The current limit.
 
-        A smaller limit learned from a refusal overrides the operator's limit, which overrides the server's reported
-        limit.
+        A smaller limit learned from a refusal overrides the operator's limit, which overrides the limit that the server
+        reported.
         """
         reported = self._reported if self._configured is None else self._configured
         if self._learned is not None and self._clock() < self._learned_until and (reported is None or self._learned < reported):
@@ -96,7 +96,7 @@ class ModelContext:
         return self._clock() >= self._ask_at
 
     def note_limit(self, tokens: int | None, *, guess: bool = False) -> None:
-        """Store the limit that the server reported, or None. With `guess`, the number is only an estimate of the limit."""
+        """Store the limit that the server reported, or None. With `guess`, the number is only an estimate."""
         usable = tokens if tokens is not None and tokens >= LEAST_TOKENS else None
         self._reported, self._guessed = (None, usable) if guess else (usable, None)
         self._ask_at = self._clock() + (LEARNED_SECONDS if self._reported is not None else RETRY_SECONDS)

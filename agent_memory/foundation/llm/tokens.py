@@ -1,4 +1,4 @@
-"""Count tokens with the encoding cl100k_base. This package contains its token ranks, so the server downloads nothing."""
+"""Count tokens with the encoding cl100k_base. This package contains the token ranks, so no download is needed."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class TokenCounter:
         return max(1, self.count(f"{role}: {content}"))
 
     def count_chat(self, message: MemoryMessage) -> int:
-        """Return the number of tokens in a message, including all its other fields."""
+        """Return the number of tokens in a message, including all of its fields."""
         text, more = counted(message)
         return self.count_message(message.role, text) + more
 

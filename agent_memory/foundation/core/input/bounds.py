@@ -7,8 +7,8 @@ from typing import Any, cast
 from agent_memory.foundation.core.errors import BadInput
 
 MAX_JSON_VALUES = 100_000
-"""The maximum number of values in a request. 8 MB of text takes 20 ms, but 8 MB of `{},{},…` takes seconds to parse, to
-validate, and to write."""
+"""The maximum number of values in a request. 8 MB of text takes 20 ms, but 8 MB of `{},{},…` takes seconds to parse,
+validate and write."""
 MAX_LIST_ITEMS = 10_000
 _FREE_JSON = frozenset({"data", "metadata", "config", "extraction_strategy_config"})
 

@@ -86,7 +86,7 @@ class FieldCheck:
 
     @cached_property
     def scope_fields(self) -> Collection[str]:
-        """The scope fields that a value may contain, at any depth."""
+        """The scope fields that a value can contain, at any depth."""
         field_names: set[str] = set()
 
         def collect(model: dict[str, Any]) -> None:

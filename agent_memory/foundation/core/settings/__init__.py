@@ -1,4 +1,4 @@
-"""Define all settings with their environment variables and defaults. Only composition roots create a `Settings` object."""
+"""Define all settings with their environment variables and defaults. Only composition roots create `Settings`."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ SHAPE = EncoderShape(layers=12, vocabulary=250037, given_words=True)
 # named tensors.
 _MAGIC = b"E5S1"
 _AFTER_HEAD = 44
-# A block contains 32 numbers: a factor (float16), then 16 bytes with two numbers each. The low four bits are the first 16.
+# A block contains 32 numbers: a factor (float16), then 16 bytes. Their low four bits are the first 16 numbers.
 _BLOCK, _BLOCK_BYTES = 32, 18
 _NAMES = {
     "q": "attention.self.query",
@@ -56,10 +56,7 @@ class _Special(NamedTuple):
 
 
 class E5Encoder:
-    """An encoder that runs multilingual-e5-small.
-
-    The word vectors stay in the memory-mapped file, so processes share this memory.
-    """
+    """An encoder for multilingual-e5-small. Processes share the word vectors, which stay in the memory-mapped file."""
 
     name = NAME
     dimensions = SHAPE.width

@@ -136,7 +136,7 @@ def _normalize(rows: Floats, gain: Floats, bias: Floats, epsilon: float) -> None
 
 
 def _windows(starts: NDArray[np.int64], lengths: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """Return the positions around each token. Positions outside the token's text become `count`, the index of a row of zeros."""
+    """Return the positions around each token. Positions outside the token's text become `count`, a row of zeros."""
     around = np.arange(count)[:, None] + np.arange(-_BEFORE, _AFTER + 1)
     first, end = np.repeat(starts, lengths)[:, None], np.repeat(starts + lengths, lengths)[:, None]
     return np.where((around >= first) & (around < end), around, count)

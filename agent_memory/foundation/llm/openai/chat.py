@@ -109,7 +109,7 @@ class OpenAIChat:
     async def structured(
         self, messages: Sequence[ChatMessage], answer: type[Answer], *, max_tokens: int | None = None, timeout: float | None = None
     ) -> Answer:
-        """Return a validated instance of `answer`. For each model, remember the response format (rung) that the server accepted."""
+        """Return a validated instance of `answer`. Remember which response format (rung) the server accepts."""
         deadline = Deadline(timeout)
         reply = _Reply("", cut_off=False)
         try:

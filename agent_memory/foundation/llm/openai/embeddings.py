@@ -45,8 +45,8 @@ class OpenAIEmbedder:
         self._description = f"{self.model} at {server.shown_url}"
         self._subject = {"model": self.model, "url": server.shown_url}
         self._limit = MAX_INPUT_TOKENS
-        # Parameters to try, best first. The first set that the server accepts stays in use. base64 takes a quarter of the
-        # bytes and parses faster.
+        # Parameters to try, best first. The first set that the server accepts stays in use. base64 takes a quarter of
+        # the bytes and parses faster.
         own_fields = [{"dimensions": dimensions}] if settings.models.embedding_dimensions else []
         self._ways: list[dict[str, Any]] = [
             {**extra, "encoding_format": form} for extra in [*own_fields, {}] for form in ("base64", "float")
@@ -157,7 +157,7 @@ class OpenAIEmbedder:
 
 
 def embedding_server(settings: Settings) -> ModelServer:
-    """Return the server at EMBEDDING_BASE_URL, or else at OPENAI_BASE_URL. One server's key is never sent to the other."""
+    """Return the server at EMBEDDING_BASE_URL, or else at OPENAI_BASE_URL. Never send one server's key to the other."""
     models = settings.models
     key = models.embedding_api_key
     if key is None and models.embedding_base_url in (None, models.openai_base_url):

@@ -22,7 +22,7 @@ _SILENT_HOSTS = frozenset({"api.openai.com"})
 
 @dataclass(frozen=True, slots=True)
 class ServedContext:
-    """The context size in tokens that a server reports. `guess` is True if the number is only an estimate of the limit."""
+    """The context size in tokens that a server reports. `guess` is True if it is only an estimate of the limit."""
 
     tokens: int
     guess: bool = False

@@ -1,4 +1,4 @@
-"""Call one OpenAI-compatible server with limits and a circuit breaker, and translate all errors into this package's types.
+"""Call an OpenAI-compatible server with limits and a circuit breaker, and translate all its errors.
 
 The limits apply to the number of concurrent calls and to the duration of each call.
 """
@@ -62,7 +62,7 @@ class RequestRefused(Exception):
     """
 
     def __init__(self, status: int, detail: str, overflow: ContextOverflow | None = None) -> None:
-        """Store the refusal. `overflow` contains its token counts if the request exceeded the model's context."""
+        """Store the refusal. `overflow` contains the token counts if the request exceeded the model's context."""
         super().__init__(f"HTTP {status}: {detail}")
         self.status = status
         self.detail = detail
@@ -292,7 +292,7 @@ def retry_after_seconds(header: str | None) -> int:
 
 
 class Deadline:
-    """The time remaining in a timeout shared by several calls. Without a timeout, `seconds_left` is None."""
+    """The time remaining in a timeout that several calls share. Without a timeout, `seconds_left` is None."""
 
     def __init__(self, timeout: float | None) -> None:
         self._end = None if timeout is None else time.monotonic() + timeout

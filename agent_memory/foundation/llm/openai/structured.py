@@ -1,4 +1,4 @@
-"""Get structured answers from any model: choose a response format, build its schema, and find the JSON value in the answer."""
+"""Get structured answers from any model: choose a response format, build its schema, and find the JSON value."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FENCE = re.compile(r"```[\w-]*+[^\S\n]*+\n(.*?)```", re.DOTALL)
 _THINKING = re.compile(r"^\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
 _MAX_CANDIDATES = 32
 _SHOWN_ANSWER = 4000  # characters of a bad answer to show in the repair call
-# Some servers' strict mode refuses these keywords. Answers are validated anyway.
+# The strict mode of some servers refuses these keywords. Answers are validated anyway.
 _DROPPED = ("default", "title", "examples", "minLength", "maxLength", "minItems", "maxItems", "pattern", "format")
 
 
@@ -67,7 +67,7 @@ def _instruction(answer: type[BaseModel]) -> str:
 
 @functools.lru_cache(maxsize=64)
 def strict_schema(answer: type[BaseModel]) -> dict[str, Any]:
-    """Return the JSON schema for strict mode: all properties are required and have no defaults. Callers must not modify the schema."""
+    """Return the strict-mode schema: all properties are required and have no defaults. Callers must not modify it."""
     return cast("dict[str, Any]", _strict(answer.model_json_schema()))
 
 
