@@ -67,7 +67,7 @@ class ErasureStore:
         return (await read(self._client, lambda pipe: pipe.get(self._keys.erasure(order.name))))[0] == order.raw
 
     async def leave_receipt(self, order: ErasureOrder, counts: Mapping[str, int], note: str | None = None) -> None:
-        """Replace a finished order with a receipt that does not name the owner, unless another worker has already done so."""
+        """Replace a finished order with a receipt that does not name the owner, unless another worker already has."""
         ordered, ends = json.loads(order.raw), {"end": datetime.now(UTC).isoformat()}
         about = {name: ordered[name] for name in ("by", "at") if ordered.get(name)} | ends | ({} if note is None else {"note": note})
         receipt = json.dumps({"tn": order.erasure.tenant, "done": dict(counts)} | about)

@@ -159,7 +159,7 @@ def made_of(source: PurgeRequest, record: MemoryRecord, tainted: Collection[str]
 def _touched_versions(
     mid: str, bad: Collection[str], tainted: Collection[str], changes: Sequence[StoredChange]
 ) -> tuple[set[int], set[str]]:
-    """Return the versions that the source made, and the fields of later evidence that changed the content."""
+    """Return the versions that the source created, and the fields of later evidence that changed the content."""
     touched: set[int] = set()
     carried: set[str] = set()
     for change in changes:

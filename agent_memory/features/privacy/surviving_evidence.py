@@ -73,7 +73,6 @@ def _names(services: Services, scope: Scope, field: str, piece: Evidence) -> str
 
 
 def _memory_of_evidence(old: MemoryRecord, piece: Evidence) -> MemoryRecord | None:
-    """Build a memory from a piece of evidence. Return None if fields are missing."""
     if piece.at is None:
         return None
     if piece.session_id and piece.message_ids:

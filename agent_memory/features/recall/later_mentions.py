@@ -101,7 +101,7 @@ def with_what_names_the_same(page: Sequence[ShownMemory], further: Sequence[Show
 
 
 def _tells_of_a_name(memory: ShownMemory) -> bool:
-    """True if a memory is a person's statement. An assistant's statements do not count, because they address the user."""
+    """True if a memory is a person's statement. An assistant's statements are ignored, as they address the user."""
     return memory.is_message and not only_asks(memory) and memory.values["metadata"].get("role") != "assistant"
 
 

@@ -250,7 +250,7 @@ def _ask_of(scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool, ex
 
 
 def _with_one_zone(body: MemoryPromptRequest) -> MemoryPromptRequest:
-    """Return the request with one time zone for prompt and search. Raises BadInput if a zone is unknown or the two zones differ."""
+    """Return the request with one time zone for prompt and search. Raises BadInput for unknown or differing zones."""
     search = body.long_term_search if isinstance(body.long_term_search, SearchRequest) else None
     names = [name for name in (body.timezone, None if search is None else search.timezone) if name is not None]
     if not names:

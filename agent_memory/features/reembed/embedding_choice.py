@@ -9,7 +9,7 @@ from agent_memory.foundation.core.settings import ModelSettings, Settings
 
 
 class EmbeddingChoice(NamedTuple):
-    """A provider ("local" or "openai"), its model, and the number of dimensions to request. Servers and keys stay in the settings."""
+    """A provider ("local" or "openai"), its model, and the number of dimensions to request. No servers or keys."""
 
     provider: str
     model: str

@@ -100,7 +100,7 @@ class ReembedStore:
         )
 
     async def change(self, phases: Sequence[Phase | Literal[""]], fields: Mapping[str, Any], *, most_missing: int | None = None) -> None:
-        """Set `fields`. Raises Conflict if the phase is not in `phases`, or if more than `most_missing` vectors are missing."""
+        """Set `fields`. Raises Conflict if the phase is wrong or more than `most_missing` vectors are missing."""
         ((seconds, _),) = await read(self._client, lambda pipe: pipe.time())
         flat = [part for name, value in {**fields, "error": ""}.items() for part in (name, str(value))]
         reply = await self._change(**self._names, phases=list(phases), most_missing=most_missing, since=seconds, fields=flat)
@@ -129,7 +129,7 @@ class ReembedStore:
         await write(self._client, lambda pipe: (pipe.hset(key, process, entry), pipe.expire(key, _FORGET_SECONDS)))
 
     async def count_behind(self, state: ReembedState, seconds: float = 0) -> int:
-        """Return how many live processes use another model, or have switched to the active one less than `seconds` ago."""
+        """Return how many live processes use another model, or switched to the active one in the last `seconds`."""
         (raw,) = await read(self._client, lambda pipe: pipe.hvals(self._processes))
         announced_models = [
             (EmbeddingChoice(*model), since) for model, since, at in map(json.loads, raw) if at >= state.now - _LIVE_SECONDS

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class ModelSwitch(Generic[T]):
-    """Holds the objects that the process opened for each model and bucket. A request uses the same model from start to end."""
+    """Holds the objects that the process opened for each model and bucket. A request uses one model throughout."""
 
     def __init__(
         self,
@@ -55,9 +55,10 @@ class ModelSwitch(Generic[T]):
         return None if parts is None else parts[bucket]
 
     async def look(self, *, other: bool = True) -> None:
-        """Open and switch models to match the store's state. Raises RedisUnavailable, and StartupError if a model cannot be opened.
+        """Open and switch models to match the store's state.
 
-        Without `other`, open only the model that searches use, because building another index may take minutes.
+        Without `other`, open only the model that searches use, because building another index may take minutes. Raises
+        RedisUnavailable, and StartupError if a model cannot be opened.
         """
         states = [await store.load_state() for store in self._stores]
         for store, state, current, since in zip(self._stores, states, self._active, self._since, strict=True):

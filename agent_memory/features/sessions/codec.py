@@ -215,7 +215,7 @@ class SessionTurns:
 
 
 def decode_session(meta: Mapping[bytes, bytes], entries: list[bytes], cursors: list[bytes | None]) -> SessionState | None:
-    """Decode a session from its meta hash, entries and journal cursors (jp, je). Return None if there is no meta hash."""
+    """Decode a session from its meta hash, entries and journal cursors (jp, je). Return None without a meta hash."""
     if not meta:
         return None
 

@@ -79,7 +79,7 @@ class ExportService:
                 await self._note_failure(scope, operation_id, counts)
 
     def _audit(self, scope: Scope, erasure: Erasure, operation_id: str, counts: Mapping[str, int]) -> None:
-        """Add the numbers of exported lines to the audit log, in addition to the request's own event."""
+        """Add the counts of exported lines to the audit log, in addition to the request's own event."""
         if self.audits:
             ids = {"user_id": erasure.user_id, "namespace": erasure.namespace, "operation_id": operation_id}
             ids["agent_id"] = erasure.agent_id

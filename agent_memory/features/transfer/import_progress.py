@@ -142,6 +142,6 @@ class ImportProgress:
 
 
 def _named(member: bytes) -> ImportOwner | None:
-    """Return the owner that a member names, or None for the mark of a line."""
+    """Return the owner in a set member, or None if the member is a line's mark."""
     mark = member.split(b":", 2)[2]
     return ImportOwner(*json.loads(mark)) if mark.startswith(b"[") else None

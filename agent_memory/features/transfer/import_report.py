@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from agent_memory.foundation.core.errors import StartupError
 from agent_memory.foundation.core.listing import counted
 
-if TYPE_CHECKING:  # `agent-memory --help` does not wait for the models.
+if TYPE_CHECKING:  # So that `agent-memory --help` does not load the models.
     from agent_memory_client.models import ImportReport
 
 _MOST_SHOWN = 20

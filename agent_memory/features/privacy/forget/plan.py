@@ -159,7 +159,7 @@ class Planner:
         self.plan.counts["messages"] += 1
 
     def _look_at(self, memory: LineageMemory) -> None:
-        """Delete a fact if all its evidence is deleted and it contains a targeted value; otherwise clean its quotes."""
+        """Delete a fact if all its evidence is deleted and it contains a targeted value. Otherwise, clean quotes."""
         cited = evidence_messages(memory)
         if memory.mid in self.plan.removed_memories or self._targets.messages.keys().isdisjoint(cited):
             return

@@ -343,7 +343,7 @@ class ForgetService:
 
 
 def _owner_of(owner: TargetOwner, plan: Plan) -> tuple[str | None, str | None]:
-    """Return a request's namespace and user. Without a user, return the owner of all deleted memories if there is only one."""
+    """Return a request's namespace and user. Without a user, use the deleted memories' owner if there is only one."""
     owners = {(record.namespace, record.user_id) for memory in plan.removed_memories.values() for record in [memory.versions[-1].record]}
     return owners.pop() if owner.user_id is None and len(owners) == 1 else (_namespace_of(owner, plan), owner.user_id)
 
@@ -466,7 +466,7 @@ def _items(data: ForgottenData) -> list[ForgottenItem]:
 
 
 def _last_statement(sessions: Sequence[SessionCopy], before: str | None = None) -> Subject | None:
-    """Resolve "that": return the user's last statement in these sessions, before the message `before`."""
+    """Return the user's last statement in these sessions, before the message `before`. "That" refers to it."""
     last: str | None = None
     for message in (entry.stored.message for copy in sessions for entry in copy.entries):
         if message.id == before:

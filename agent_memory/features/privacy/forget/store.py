@@ -64,7 +64,7 @@ class ForgetStore:
     def __init__(
         self, client: Redis, keys: Keys, memories: MemoryStore, changes: ChangeStore, *, undo_seconds: int, fsync: bool = False
     ) -> None:
-        """Create the store. `undo_seconds` is how long to keep a copy for an undo. If it is 0, the store keeps no copy."""
+        """Create the store. Copies for an undo are kept for `undo_seconds`. If it is 0, the store keeps no copy."""
         self._client = client
         self._memories = memories
         self._keys = keys
@@ -313,7 +313,6 @@ class ForgetStore:
         return counts
 
     async def _receipts(self) -> AsyncIterator[tuple[str, str | None]]:
-        """Yield each receipt's name and user."""
         prefix = self._keys.forgetting("")
         with redis_errors():
             async for key in self._client.scan_iter(match=prefix.replace("{", "\\{") + "*", count=500):
@@ -327,7 +326,7 @@ class ForgetStore:
         return [name.decode() for name in (await read(self._client, lambda pipe: pipe.zrange(key, 0, -1)))[0]]
 
     async def _drop(self, scope: Scope, user_id: str | None, names: Sequence[str], holder: dict[str, Any] | None = None) -> Counter[str]:
-        """Delete the receipts that contain `holder`'s data, or all receipts in `names` if `holder` is None. See `forget_drop.lua`."""
+        """Delete the receipts in `names` or, with `holder`, only receipts with its data. See `forget_drop.lua`."""
         receipts = self._keys.forgettings(digest("forgettings", scope.tenant, user_id))
         about: dict[str, Any] = {"receipts": receipts, "root": self._keys.root, "tenant": tag(scope.tenant), "holder": holder}
         removed = [await self._drop_receipt(receipt=self._keys.forgetting(name), name=name, **about) for name in names]
@@ -335,7 +334,6 @@ class ForgetStore:
 
 
 def _decode_receipt(header: ReceiptHeader, rows: Sequence[Sequence[str | None]]) -> ForgottenData:
-    """Decode the rows from `forget_show.lua`."""
     data = ForgottenData(header)
     for kind, value, *place in rows:
         assert value is not None

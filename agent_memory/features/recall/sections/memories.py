@@ -1,7 +1,7 @@
 """Build the memories section of a prompt.
 
-The section contains the memories that match the query. The section also contains matching messages from the user's
-other sessions that have not become memories yet.
+The section contains the memories that match the query. It also contains matching messages from the user's other
+sessions, if the messages have not become memories yet.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class MemoriesSection:
     counter: TokenCounter
 
     async def open_section(self, ask: PromptAsk) -> SectionReads | None:
-        """Return the reads for a prompt's search, or None if the prompt does not search. Raises anything that the search raises."""
+        """Return the reads for a prompt's search, or None if the prompt does not search. Raises the search's errors."""
         request = self._search_request(ask)
         if request is None:
             return None
@@ -126,7 +126,7 @@ class MemoryReads:
         """Return the memories found in these replies, best first.
 
         Leave out memories made from the session's newest messages, because the prompt shows these messages anyway.
-        Messages from other sessions that are not memories yet come first, because the index cannot rank them.
+        Unpromoted messages from other sessions come first, because the index cannot rank them.
         """
         ask, query, section, settings = self.ask, self.query, self.section, self.section.settings
         elsewhere: list[ShownMemory] = []

@@ -37,7 +37,7 @@ class SessionSection:
         return 2
 
     async def load_session(self, ask: PromptAsk, replies: Sequence[Any]) -> SessionContent:
-        """Return the requested session. If it is missing but exactly one other session has the same id, return that session."""
+        """Return the requested session or, if it is missing, the only other session with the same id."""
         turns: SessionTurns | None = None
         if (ref := ask.session) is not None:
             window = self._read_window(ask.body)

@@ -35,7 +35,7 @@ _USAGE = {"last_accessed", "access_count", "updated_at", "persisted_at"}
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The owner of imported lines. Unless `keeps_ids` is true, new ids are derived from the original id, source and owner."""
+    """The owner of imported lines. Unless `keeps_ids` is true, ids are derived from original id, source and owner."""
 
     source: str
     user_id: str | None
@@ -94,7 +94,7 @@ def _checked_line(record: dict[str, Any], changed: datetime, position: float | N
 
 
 def _state(record: Mapping[str, Any]) -> str:
-    """Return "over" if a fact is no longer true, else "current". Searches find "over" facts only with `as_of` or `history`."""
+    """Return "over" if a fact is no longer true, else "current". Only `as_of` and `history` find "over" facts."""
     ends = record.get("valid_to")
     return "over" if ends is not None and datetime.fromisoformat(ends) <= datetime.now(UTC) else "current"
 

@@ -54,7 +54,7 @@ Owner = tuple[str | None, str | None]
 
 
 class Moving:
-    """An import's lines, stored and sorted on disk, so that files may be large.
+    """An import's lines, stored and sorted on disk, so that files can be large.
 
     Use the object as a context manager, call `read`, and then iterate over `lines(owner)` for each of the `owners`.
     """

@@ -1,4 +1,4 @@
-"""Describe an import from another system. The module must load quickly, because `agent-memory --help` lists the systems."""
+"""Describe an import from another system. This module loads quickly, because `agent-memory --help` needs it."""
 
 from __future__ import annotations
 

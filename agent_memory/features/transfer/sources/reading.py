@@ -56,8 +56,8 @@ class _Stream:
 def records(path: Path, *lists: str) -> Iterator[SourceRecord | LeftOut]:
     """Yield the records in a JSON file, one at a time.
 
-    The file is an array, an object with the records in its members `lists`, or one object per line. If an object has
-    none of the lists, it is a record itself.
+    The file contains an array, an object whose members `lists` contain the records, or one object per line. If an
+    object has none of the lists, it is a record itself.
     """
     with path.open("rb") as stream:
         yield from stream_records(stream, path.name, *lists)
@@ -87,7 +87,7 @@ def stream_records(stream: BinaryIO, name: str, *lists: str) -> Iterator[SourceR
 
 
 def _is_line(head: bytes) -> bool:
-    """True if a file's first line is a whole object, which means that the file has an object on each line."""
+    """True if a file's first line is a whole object. The file then has one object per line."""
     try:
         return isinstance(json.loads(head), dict)
     except (ValueError, RecursionError):
