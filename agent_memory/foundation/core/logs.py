@@ -1,6 +1,6 @@
 """Configure logging: all log records go through structlog to stderr, without secrets.
 
-Pass a constant event name, and values as fields: `log.warning("search not reranked", error=error)`. Access log lines
+Use a constant event name and pass values as fields: `log.warning("search not reranked", error=error)`. Access log lines
 bypass structlog. They contain no secrets, only words and numbers that the server chose.
 """
 

@@ -231,7 +231,7 @@ def _read_conf(conf: Path) -> tuple[str | None, int | None]:
 
 
 def _write_conf(folder: Path, engine: Engine, password: str, port: int) -> Path:
-    """Write redis.conf and return its path. Only the file's owner may read it, because it contains the password.
+    """Write redis.conf and return its path. Only the file's owner can read it, because it contains the password.
 
     The password never appears on a command line.
     """

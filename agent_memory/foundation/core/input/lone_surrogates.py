@@ -23,8 +23,8 @@ _ESCAPED = re.compile(rb"\\u[dD][89a-fA-F]")
 class RepairedJson(NamedTuple):
     """A repaired request body.
 
-    `sent`: the value that the client sent. `body`: the same value as JSON, with U+FFFD in place of each lone surrogate.
-    `notice`: a message for the caller.
+    `sent` is the value that the client sent. `body` is the same value as JSON, with U+FFFD in place of each lone
+    surrogate. `notice` is a message for the caller.
     """
 
     sent: Any

@@ -51,7 +51,7 @@ GROUPS = cast("dict[str, type[Group]]", {name: field.annotation for name, field 
 
 @cache
 def variables() -> dict[str, tuple[str, str]]:
-    """Return the group and field of each environment variable."""
+    """Return a dict from each environment variable to the group and field of its setting."""
     return {
         variable: (group, name)
         for group, model in GROUPS.items()
