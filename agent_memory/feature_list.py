@@ -24,7 +24,7 @@ ENTRY_POINTS = "agent_memory.extensions"
 
 
 def find_extensions() -> Iterator[Feature]:
-    """Yield the features in `extensions/`, `interfaces/` and installed packages, in this order, each sorted by name.
+    """Yield the features in `extensions/`, then `interfaces/`, then installed packages. Sort each group by name.
 
     An extension that raises an exception during its import prevents the server from starting.
     """

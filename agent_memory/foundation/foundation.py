@@ -40,7 +40,7 @@ log = get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Foundation:
-    """One bucket of the store, and the models that all buckets share."""
+    """One bucket of the store and the models that all buckets share."""
 
     settings: Settings
     keys: Keys
@@ -84,7 +84,7 @@ class Foundation:
         return self.settings.longterm.enabled and self.settings.longterm.promote_messages
 
     def docket(self) -> Docket:
-        """Return this bucket's task queue for a worker. It allows more connections than the worker runs tasks."""
+        """Return this bucket's task queue for a worker, with more connections than the worker's concurrency."""
         # Importing docket takes 0.3 s; only workers need it.
         from docket import Docket  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""Define the response classes, and the error responses that routes document."""
+"""Define the response classes and the error responses that routes document."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parse and format instants and days."""
+"""Parse and format times and dates."""
 
 from __future__ import annotations
 

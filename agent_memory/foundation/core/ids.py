@@ -11,7 +11,7 @@ from itertools import count
 from ulid import ULID
 
 _seed: ContextVar[tuple[bytes, Iterator[int]] | None] = ContextVar("seed", default=None)
-"""The bytes of the seed, and an iterator that numbers the ids."""
+"""The bytes of the seed and an iterator that numbers the ids."""
 
 
 @contextmanager

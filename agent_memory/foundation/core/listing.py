@@ -7,7 +7,7 @@ from typing import Any, cast
 
 
 def counted(counts: Mapping[str, int]) -> str:
-    """Return counts as text without zeros, such as `1 memory, 2 sessions`, or `nothing`. The names are nouns."""
+    """Return counts as text, such as `1 memory, 2 sessions`. Leave out zeros. If all are zero, return `nothing`."""
     return ", ".join(f"{count} {_noun(name.replace('_', ' '), count)}" for name, count in counts.items() if count) or "nothing"
 
 

@@ -77,7 +77,7 @@ def _clean(value: object, depth: int = 0) -> object:
 
 
 def redact(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Hide the values of secret keys, and secrets in strings and tracebacks. This is a structlog processor."""
+    """Hide the values of secret keys as well as secrets in strings and tracebacks. This is a structlog processor."""
     for key, value in event.items():
         event[key] = HIDDEN if _SECRET_KEY.search(key) else _clean(value)
     return event

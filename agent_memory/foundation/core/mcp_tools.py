@@ -89,7 +89,7 @@ class Tool:
     common: Sequence[str] = ()
 
     def read(self, arguments: dict[str, Any], *, strict: bool) -> tuple[Any, Sequence[Unknown]]:
-        """Return the arguments as a model, and the ignored fields. Raises InvalidArguments and UnknownFields."""
+        """Return the validated arguments and the ignored fields. Raises InvalidArguments and UnknownFields."""
         try:
             values, ignored = self.check.read(lambda check: check.validate_python(arguments), strict=strict)
         except ValidationError as error:

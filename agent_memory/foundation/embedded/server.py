@@ -115,7 +115,7 @@ def running_redis(data_dir: Path) -> str | None:
 
 
 def has_data(data_dir: Path) -> bool:
-    """True if the directory contains an embedded Redis's data, or a copy of it."""
+    """True if the directory contains the data of an embedded Redis or a copy of it."""
     return (data_dir / "appendonlydir").is_dir()
 
 

@@ -1,4 +1,4 @@
-"""Tune a running redis-server: the garbage collection in search indexes, and the priority of its child processes."""
+"""Tune a running redis-server: the garbage collection in search indexes and the priority of its child processes."""
 
 from __future__ import annotations
 

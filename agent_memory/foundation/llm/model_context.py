@@ -87,7 +87,7 @@ class ModelContext:
 
     @property
     def window(self) -> int:
-        """The limit in tokens as this server counts them. Lower than `limit` if the model server counts more."""
+        """The limit in tokens as this server counts them. It is lower than `limit` if the model server counts more."""
         return int(self.limit.tokens / self._rate)
 
     @property

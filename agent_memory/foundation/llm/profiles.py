@@ -33,7 +33,7 @@ class ScoreScale:
     match: float
 
     def score(self, similarity: float) -> float:
-        """Return the score, from 0 to 1, for a similarity."""
+        """Return the score (0 to 1) for a similarity."""
         points = ((0.0, 0.0), (self.noise, 0.5), (self.match, 0.6), (1.0, 1.0))
         similarity = min(max(similarity, 0.0), 1.0)
         low, high = next((low, high) for low, high in pairwise(points) if similarity <= high[0])
@@ -42,7 +42,7 @@ class ScoreScale:
 
 @dataclass(frozen=True, slots=True)
 class ModelProfile:
-    """The prefixes that a model expects before texts, and the component that its vectors share."""
+    """The prefixes that a model expects before texts and the component that its vectors share."""
 
     prefixes: tuple[str, str] = ("", "")
     """The prefix of a query and the prefix of a document."""

@@ -118,7 +118,7 @@ class _Copy:
 
 
 def _is_null(value: Any) -> bool:
-    """True for null, and for an object that contains only nulls. False for an empty object."""
+    """True for null and for an object that contains only nulls. False for an empty object."""
     if not isinstance(value, dict) or not value:
         return value is None
     return all(_is_null(item) for item in cast("dict[str, Any]", value).values())

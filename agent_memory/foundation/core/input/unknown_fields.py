@@ -30,7 +30,7 @@ _LONGEST = 64
 
 
 class Unknown(NamedTuple):
-    """An unknown field: its path in the request, and the known field that its name resembles, if any."""
+    """An unknown field: its path in the request and the known field (if any) that its name resembles."""
 
     path: Sequence[str | int]
     suggestion: str | None = None

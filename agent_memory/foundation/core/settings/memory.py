@@ -88,7 +88,7 @@ class CompactionSettings(Group):
 
 
 class WorkingMemorySettings(Group):
-    """Settings for sessions: summaries, and rules for the timestamps of messages."""
+    """Settings for sessions: summaries and rules for the timestamps of messages."""
 
     summarize: bool = archived(True, "ENABLE_WORKING_MEMORY_SUMMARIZATION")
     summarization_threshold: float = archived(0.7, "SUMMARIZATION_THRESHOLD", gt=0.0, le=1.0)

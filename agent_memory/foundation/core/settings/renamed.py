@@ -1,4 +1,4 @@
-"""Find environment variables that the server never reads: old variables of the archived server, and likely typos."""
+"""Find environment variables that the server never reads: old variables of the archived server and likely typos."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run a BERT sentence encoder in onnxruntime: all-MiniLM-L6-v2, or an encoder from a directory."""
+"""Run a BERT sentence encoder in onnxruntime: all-MiniLM-L6-v2 or an encoder from a directory."""
 
 from __future__ import annotations
 

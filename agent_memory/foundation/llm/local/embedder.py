@@ -43,7 +43,7 @@ class SentenceEncoder(Protocol):
 
 
 class LocalEmbedder:
-    """An embedder with two threads: one for small calls (queries), and one for batches.
+    """An embedder with two threads: one for small calls (queries) and one for batches.
 
     A batch releases its thread after each run of at most `RUN_TOKENS` tokens, so batches interleave.
     """

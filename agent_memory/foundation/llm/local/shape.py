@@ -1,4 +1,4 @@
-"""Describe the shape of a BERT sentence encoder, and the names and shapes of its weights."""
+"""Describe the shape of a BERT sentence encoder and the names and shapes of its weights."""
 
 from __future__ import annotations
 

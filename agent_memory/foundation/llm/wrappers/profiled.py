@@ -19,7 +19,7 @@ log = get_logger(__name__)
 
 
 class ProfiledEmbedder(EmbedderWrapper):
-    """An embedder that adds prefixes to queries and documents, and subtracts the mean from vectors."""
+    """An embedder that adds prefixes to queries and documents and subtracts the mean from vectors."""
 
     def __init__(self, inner: CachingEmbedder, profile: ModelProfile) -> None:
         super().__init__(inner)
