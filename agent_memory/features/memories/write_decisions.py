@@ -42,7 +42,7 @@ class _Batch:
         self._mids: dict[str, str] = {}
 
     def put(self, record: MemoryRecord, *, takes_words: bool = True) -> None:
-        """Note a record that the batch stores. If `takes_words` is False, another memory already has the record's words."""
+        """Note that the batch stores a record. If `takes_words` is False, another memory already has its words."""
         mid = self._store.mid(self._scope, record.id)
         self._mids = {name: other for name, other in self._mids.items() if other != mid}
         self._memories[mid] = StoredMemory(mid, IN_BATCH, record)
@@ -200,7 +200,7 @@ async def decide_edit(
 
 
 async def decide_ends(store: MemoryStore, scope: Scope, old: MemoryRecord, new: MemoryRecord) -> list[Update]:
-    """Return the decisions to move the end of the facts that ended when `old` began: they now end when `new` begins."""
+    """Return decisions for the facts that ended when `old` began, so that they end when `new` begins."""
     began, begins = begins_at(old), begins_at(new)
     if begins == began or not old.supersedes:
         return []

@@ -94,7 +94,7 @@ def with_best_passages(words: Mapping[str, float], passages: Hits | None) -> tup
 
 
 def _best_passages(passages: Hits | None) -> dict[str, tuple[str, float]]:
-    """Return the name ("<mid>.<number>") and value of each memory's best passage, which is its first one in the list."""
+    """Return the name ("<mid>.<number>") and value of each memory's best passage: its first one in the list."""
     best: dict[str, tuple[str, float]] = {}
     for name, value in zip(passages.names, passages.values, strict=True) if passages is not None else ():
         best.setdefault(name.partition(".")[0], (name, value))

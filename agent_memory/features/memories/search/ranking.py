@@ -108,7 +108,7 @@ def relevant(
     least_similarity: float,
     also: Collection[str] = (),
 ) -> tuple[list[Scored], list[Scored]]:
-    """Split a ranking in two: memories that share a word, are similar enough or are in `also`; and all others."""
+    """Split a ranking into memories that share a word, are similar enough or are in `also`, and all other memories."""
     answers = {name for name, near in similarities.items() if near >= least_similarity}.union(words, also)
     order = list(fused)
     return [scored for scored in order if scored[1] in answers], [scored for scored in order if scored[1] not in answers]

@@ -223,7 +223,7 @@ class SearchService:
         return missing(reason="below_threshold" if too_far else "beyond_limit", rank=rank, explanation=ranking.explain(scored, rank))
 
     async def _excluding(self, scope: Scope, request: SearchRequest, mid: str) -> tuple[bool, list[str]]:
-        """Return whether the memory is current, and the filters that exclude it, each tested separately."""
+        """Return whether the memory is current, and the filters that exclude it. Test each filter separately."""
         names = [name for name in filters.FILTERS if getattr(request, name) is not None]
 
         def build(pipe: Pipe) -> None:
