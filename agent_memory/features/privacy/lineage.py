@@ -134,7 +134,7 @@ class LineageStore:
             await self._scripts.run_group(scope.tenant, *merged, atomic=False)
 
     async def forget_evidence(self, scope: Scope, memory: LineageMemory, fields: Sequence[str], names: Sequence[str]) -> None:
-        """Delete the later evidence in the hash fields `fields`, and the aliases (mids) `names` that came with it."""
+        """Delete the later evidence in the hash fields `fields` and the aliases (mids) `names` that came with it."""
         group: list[Step] = [{"op": "forget_evidence", "mid": memory.mid, "field": field} for field in fields]
         group += [{"op": "unalias", "alias": name} for name, mid in (await self.targets(names)).items() if mid == memory.mid]
         await self._scripts.run_group(scope.tenant, *group, atomic=False)

@@ -159,7 +159,7 @@ def made_of(source: PurgeRequest, record: MemoryRecord, tainted: Collection[str]
 def _touched_versions(
     mid: str, bad: Collection[str], tainted: Collection[str], changes: Sequence[StoredChange]
 ) -> tuple[set[int], set[str]]:
-    """Return the versions that the source created, and the fields of later evidence that changed the content."""
+    """Return the versions that the source created and the fields of later evidence that changed the content."""
     touched: set[int] = set()
     carried: set[str] = set()
     for change in changes:
@@ -206,7 +206,7 @@ def _without_source(
 ) -> tuple[MemoryRecord | None, Sequence[Evidence], int]:
     """Return the current version without its evidence from the source, or None if it loses no evidence.
 
-    Also return the later evidence that now supports the version, and the number of pieces that the version loses. The
+    Also return the later evidence that now supports the version and the number of pieces that the version loses. The
     memory's trust changes only if later evidence now supports it.
     """
     assert memory.now is not None

@@ -1,4 +1,4 @@
-"""Find statements in a prompt that contradict each other, and the latest in each group. Pure functions, no I/O.
+"""Find statements in a prompt that contradict each other and the latest in each group. Pure functions, no I/O.
 
 Two statements by the same speaker contradict each other in three cases:
 
@@ -46,7 +46,7 @@ _NONE: _Part = (frozenset(), 0.0)
 def corrections_of(statements: Sequence[ShownMemory]) -> Mapping[str, str]:
     """Map the id of each contradicted statement to the id of the last statement that corrects it.
 
-    Expects the statements oldest first. The last statement counts even if it repeats the first: "I'm vegan", "I'm not
+    Expects the statements oldest first. The last statement counts even if it repeats the first, as in "I'm vegan", "I'm not
     any more", "I'm vegan again".
     """
     of_speaker: dict[tuple[str, str | None], list[tuple[int, frozenset[str], float, str | None]]] = {}

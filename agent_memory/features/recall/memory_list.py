@@ -159,7 +159,7 @@ class MemorySelection:
         return MemoryList(fitted_facts, fitted_statements, question_ids, self.passages)
 
     def _fit(self, memories: Sequence[ShownMemory], places: int, *, counted: bool) -> tuple[list[ShownMemory], list[ShownMemory]]:
-        """Return the memories that fit the budget and the number of places, and the memories that do not."""
+        """Return the memories that fit the budget and the number of places, then the memories that do not."""
         fitted: list[ShownMemory] = []
         beyond: list[ShownMemory] = []
         for memory in memories:

@@ -1,4 +1,4 @@
-"""Find things that a text identifies by a name and a number: "Candle Street 8", "Zimmer 12". No I/O."""
+"""Find things that a text identifies by a name and a number, such as "Candle Street 8". No I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Store the state of a change of embedding model, and the second model's vectors next to the first model's.
+"""Store the state of a change of embedding model and the second model's vectors next to the first model's.
 
 Both models' vectors are fields in the same documents, each with its own index. A deletion therefore deletes both, and a
 query vector is never compared with the other model's vectors.
@@ -143,7 +143,7 @@ class ReembedStore:
         return len(picked), [[name.decode() for name, lacking in picked if lacking.decode() == field] for field in fields]
 
     async def sample_texts(self) -> tuple[int, list[str]]:
-        """Return the number of memories and versions with vectors, and the texts of up to a few hundred memories."""
+        """Return the number of memories and versions with vectors and the texts of up to a few hundred memories."""
         count, names = 0, list[bytes]()
         for prefix in (self._keys.vector_prefix, self._keys.history_prefix):
             with redis_errors():

@@ -140,9 +140,9 @@ class SessionStore:
     async def write(self, scope: Scope, ref: SessionRef, change: SessionWrite) -> SessionStamp:
         """Replace a session or append to it, and mark its follow-up work as due.
 
-        Raises Forbidden or IdTaken, naming the field, if the caller may not create a memory that is to be promoted. In
-        that case, the script writes nothing. The session's unchanged memories are not promoted again. Raises
-        VersionMismatch, BadInput or RedisUnavailable.
+        If the caller is not allowed to create a memory that is to be promoted, write nothing, and raise Forbidden or
+        IdTaken, naming the field. Raises VersionMismatch, BadInput or RedisUnavailable. Unchanged memories are not
+        promoted again.
         """
         k = self._keys.session(self._sid(scope, ref, write=True))
         await run_in_thread(lambda: permit_own(scope, ref, change), memories_work(change.memories))
@@ -266,7 +266,7 @@ class SessionStore:
         return refs[0] if len(refs) == 1 else None
 
     async def list(self, scope: Scope, namespace: str | None, user_id: str | None, offset: int, limit: int) -> tuple[int, list[SessionRef]]:
-        """Return the number of matching sessions, and a page of the accessible ones, oldest first."""
+        """Return the number of matching sessions and a page of the accessible ones, oldest first."""
         total, refs = await self._search(filters.session_where(scope, namespace=namespace, user_id=user_id), offset, limit)
         return total, await reached_sessions(self._client, self._keys, scope, refs)
 
@@ -422,7 +422,7 @@ class SessionStore:
         return [None if version is None else "" if mark is None else untag(mark.decode()) for version, mark in rows]
 
     async def strike(self, scope: Scope, ref: SessionRef, epoch: str, fence: str, seqs: Sequence[int], *, drop_context: bool) -> bool:
-        """Remove messages, and also the summary if `drop_context` is true. Return False if the session changed."""
+        """Remove messages and also the summary if `drop_context` is true. Return False if the session changed."""
         k = self._keys.session(self._sid(scope, ref, write=True))
         return bool(await self._strike_script(k, epoch=epoch, fence=fence, drop_summary=drop_context, numbers=seqs))
 
@@ -460,7 +460,7 @@ def _session(scope: Scope, replies: Sequence[Any], window: TokenWindow | None) -
 
 
 def permit_own(scope: Scope, ref: SessionRef, change: SessionWrite) -> None:
-    """Raise Forbidden or IdTaken, naming the field, if the writer may not create a memory that is to be promoted."""
+    """Raise Forbidden or IdTaken, naming the field, unless the writer can create all memories to be promoted."""
     placed = [(position, with_session_owner(ref, change.memories[position])) for position in change.waiting]
     for position, record in placed:
         permit_owner(scope, record, f"memories.{position}")

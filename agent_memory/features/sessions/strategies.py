@@ -24,7 +24,7 @@ _CODE = re.compile(r"\{(" + "|".join(sorted(PLACEHOLDERS)) + r")\s*[.\[!:][^{}\n
 
 
 class StrategyOptions(ExtractionRules):
-    """The `config` of a session's strategy: its extraction rules, and options for specific strategies."""
+    """The `config` of a session's strategy: its extraction rules and options for specific strategies."""
 
     custom_prompt: Annotated[str, Field(max_length=MAX_PROMPT_CHARS)] | None = None
     max_summary_length: Annotated[int, Field(ge=10, le=10_000)] = DEFAULT_SUMMARY_WORDS

@@ -52,7 +52,7 @@ class ExportService:
         """Return the operation id and the lines of an export of a user or, with `agent_id`, of an agent.
 
         The export contains all data acknowledged before the call. The export is complete only if its last line contains
-        the number of the other lines. Raises Forbidden. Callers limited to certain users may not export agents.
+        the number of the other lines. Raises Forbidden. Callers limited to certain users cannot export agents.
         """
         if agent_id is None:
             namespace, _ = list_place_of(scope, namespace, user_id)

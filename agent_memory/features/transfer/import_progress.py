@@ -68,7 +68,7 @@ class ImportProgress:
         return {mark for mark, has_arrived in zip(marks, flags, strict=True) if has_arrived}
 
     async def note(self, scope: Scope, source: str, owner: ImportOwner, marks: Sequence[str]) -> None:
-        """Record that lines have arrived, and their owner, in case an undo has deleted it. Raises ErasureUnderWay."""
+        """Record lines that have arrived and their owner, in case an undo has deleted it. Raises ErasureUnderWay."""
         name = self._owner_id(scope, owner)
         guard = guard_of(self._keys.root, scope.tenant, owner.namespace, owner.user_id, agent_id=owner.agent_id)
         keys = {"arrived": self._arrived(name), "arrivals": self._arrivals(scope, source)}

@@ -42,7 +42,7 @@ def problem_lines(report: ImportReport, *, numbered: bool = True) -> list[str]:
 
 
 def owner_of_export(header: bytes) -> tuple[str, bool]:
-    """Return the owner named in an export's first line, and whether the owner is an agent. Raises StartupError."""
+    """Return the owner named in an export's first line and whether the owner is an agent. Raises StartupError."""
     with suppress(ValueError, AttributeError):
         names = json.loads(header)
         for field in ("user_id", "agent_id"):

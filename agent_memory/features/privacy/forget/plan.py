@@ -49,7 +49,7 @@ class TargetOwner:
 
 @dataclass(slots=True)
 class Targets:
-    """A request's targets: facts and messages to delete, and the sentences that match the subject.
+    """A request's targets: facts and messages to delete, and sentences that match the subject.
 
     `possible` contains uncertain matches, which are shown but not deleted.
     """

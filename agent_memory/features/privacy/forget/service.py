@@ -90,7 +90,7 @@ class ForgetService:
     async def forget_proposed(
         self, scope: Scope, ids: Sequence[str], messages: Sequence[Cited], only_if: Callable[[Sequence[StoredMemory]], bool]
     ) -> ForgetMemoryResponse:
-        """Forget memories by id, and messages in sessions. Forget nothing unless `only_if` accepts the memories.
+        """Forget memories by id and messages in sessions. Forget nothing unless `only_if` accepts the memories.
 
         Raises the same errors as `forget`.
         """
@@ -227,7 +227,7 @@ class ForgetService:
         request: Cited | None = None,
         guess: bool = False,
     ) -> Targets:
-        """Return everything that matches a subject, and anything that the assistant repeated from it.
+        """Return everything that matches a subject and anything that the assistant repeated from it.
 
         If nothing matches for certain, include the most likely match if `guess` is true. Otherwise, only list the
         likely matches.
@@ -409,7 +409,7 @@ def _candidates(targets: Targets, memories: Sequence[LineageMemory]) -> list[tup
 
 
 def _take_repeated(targets: Targets, memories: Sequence[LineageMemory]) -> None:
-    """Add to the targets anything the assistant repeated in the targets' sessions, or in memories from them."""
+    """Add to the targets anything the assistant repeated in the targets' sessions or in memories from them."""
     lines_by_session: dict[SessionRef, dict[Cited, tuple[str, str]]] = {ref: {} for ref, _ in targets.messages}
     turns = {memory.mid: memory for memory in memories if is_turn(memory.versions[-1].record)} | targets.turns
     for record, memory in sorted(((each.versions[-1].record, each) for each in turns.values()), key=lambda one: one[0].created_at):

@@ -224,7 +224,7 @@ class ForgetStore:
         return await asyncio.to_thread(_decode_receipt, header, rows)
 
     async def _header(self, scope: Scope, name: str) -> ReceiptHeader | None:
-        """Return a receipt's header, or None if the caller may not undo it."""
+        """Return a receipt's header, or None if the caller is not allowed to undo it."""
         names = ["t", "ns", "u", "nss", "at", "un", "by"]
         row = (await read(self._client, lambda pipe: pipe.hmget(self._keys.forgetting(name), names)))[0]
         tenant, namespace, user, spaces, at, until, actor = (None if value is None else value.decode() for value in row)
@@ -260,7 +260,7 @@ class ForgetStore:
         return data
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
-        """Delete a user's undo copies, and the records of the user's requests to forget.
+        """Delete a user's undo copies and the records of the user's requests to forget.
 
         For a single namespace, also delete copies that cover all namespaces.
         """

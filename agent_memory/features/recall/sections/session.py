@@ -64,7 +64,7 @@ class SessionSection:
 
 @dataclass(slots=True)
 class SessionContent:
-    """The session's summary, and as many of its last messages as fit into the model's context window."""
+    """The session's summary and as many of its last messages as fit into the model's context window."""
 
     turns: SessionTurns | None
     summary: SummaryContent

@@ -1,4 +1,4 @@
-"""Mem0: `get_all` dumps from the platform or the class `Memory`, and that class's stores (history, Qdrant, Chroma)."""
+"""Mem0: `get_all` dumps from the platform or the class `Memory` and that class's stores (history, Qdrant, Chroma)."""
 
 from __future__ import annotations
 

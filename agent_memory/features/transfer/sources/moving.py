@@ -25,7 +25,7 @@ _EXAMPLES = 3
 
 @dataclass(slots=True)
 class LeftOuts:
-    """Records that are not imported: counts by reason, and the first examples."""
+    """Records that are not imported: counts by reason and the first examples."""
 
     counts: Counter[str] = field(default_factory=Counter[str])
     examples: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))

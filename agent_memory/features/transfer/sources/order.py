@@ -13,7 +13,7 @@ _FINGERPRINT_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class MoveIn:
-    """What to import, and for whom. Without `user_id`, the data keeps the users from the source."""
+    """What to import and for whom. Without `user_id`, the data keeps the users from the source."""
 
     source: str
     files: Sequence[Path]

@@ -15,7 +15,7 @@ _SPEAKERS = {"user": "user", "human": "user", "assistant": "assistant", "ai": "a
 
 
 def read(path: Path, mapping: Mapping[str, str]) -> Iterator[Item]:
-    """Yield facts from edges, and a conversation for each thread of messages. Other episodes become facts."""
+    """Yield facts from edges and a conversation for each thread of messages. Other episodes become facts."""
     threads: defaultdict[tuple[str | None, str], list[SourceMessage]] = defaultdict(list)
 
     def convert(fields: Fields, key: str) -> Iterator[Item]:
