@@ -1,4 +1,4 @@
-"""List all features in the order in which they open: some core features, then extensions and interfaces, then the other core features."""
+"""List all features in the order in which the server opens them."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ ENTRY_POINTS = "agent_memory.extensions"
 
 
 def find_extensions() -> Iterator[Feature]:
-    """Yield the features from the folders in `extensions/` and `interfaces/`, then those from installed packages, each sorted by name.
+    """Yield the features in `extensions/`, then `interfaces/`, then installed packages. Sort each group by name.
 
-    Does not catch exceptions from an extension's import, so a broken extension prevents the server from starting.
+    An extension that raises an exception during its import prevents the server from starting.
     """
     for level in ("extensions", "interfaces"):
         top = files("agent_memory").joinpath(level)

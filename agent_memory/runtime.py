@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """A process's readiness. `ok`: it can serve requests. `checks`: results to show. `problems`: what is wrong."""
+    """Whether a process can serve requests (`ok`), the `checks` to show, and the `problems` found."""
 
     ok: bool
     checks: dict[str, Any]
@@ -59,8 +59,7 @@ class Runtime(Foundation):
     """All objects that a process opened for one of the store's buckets.
 
     `runtime[SearchService]` returns the service of that type. The first bucket's runtime contains all `others`. Use
-    this runtime for credentials and request limits, and use the runtime of the tenant's bucket (`of`) for everything
-    else.
+    this runtime for credentials and request limits. For everything else, use the runtime of the tenant's bucket (`of`).
 
     With `switch`, the services follow a change of the embedding model. Code that uses both an embedder and a store must
     read `current` only once, so that both belong to the same model.
@@ -84,7 +83,7 @@ class Runtime(Foundation):
 
     @property
     def all(self) -> tuple[Runtime, ...]:
-        """The runtimes for all of the store's buckets, this one first."""
+        """The runtimes for all buckets of the store, starting with this one."""
         return (self, *self.others)
 
     def of(self, tenant: str) -> Runtime:
@@ -127,7 +126,7 @@ class Runtime(Foundation):
         return Readiness(not problems, checks, problems)
 
     async def backlog(self) -> dict[DueKind, Backlog]:
-        """Return all buckets' pending work together. Raises RedisUnavailable."""
+        """Return the pending work of all buckets combined. Raises RedisUnavailable."""
         return sum_backlogs([await bucket.outbox.backlog() for bucket in self.all])
 
 
@@ -197,7 +196,6 @@ async def _open_embedder(settings: Settings, stack: AsyncExitStack) -> tuple[Set
 
 def _model_switch(settings: Settings, opened: Sequence[Runtime], stack: AsyncExitStack) -> ModelSwitch[Runtime]:
     async def open_model(choice: EmbeddingChoice) -> Sequence[Runtime]:
-        """Open another embedding model and its indexes, and reopen all features with this model."""
         own, models, embedder, spec = await _open_embedder(choice.applied(settings), stack)
         home = opened[0]
         embedder.keep_mean_in(EmbeddingMeans(home.client, home.keys, spec))

@@ -40,7 +40,7 @@ log = get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Foundation:
-    """One bucket of the store, and the models that all buckets share."""
+    """One bucket of the store and the models that all buckets share."""
 
     settings: Settings
     keys: Keys
@@ -51,7 +51,7 @@ class Foundation:
     outbox: Outbox
     spec: VectorSpec
     schemas: Mapping[str, IndexSchema]
-    """Search indexes by the kind of their documents."""
+    """The search indexes by kind of document."""
     ids: KeyedIds
     embedder: Embedder
     chat: ChatModel | None
@@ -64,7 +64,7 @@ class Foundation:
 
     @property
     def fsync(self) -> bool:
-        """True if a write is acknowledged only once it is on the Redis server's disk."""
+        """True if the server acknowledges a write only after Redis has stored it on disk."""
         return self.settings.redis.durability == "strict"
 
     @property
@@ -84,7 +84,7 @@ class Foundation:
         return self.settings.longterm.enabled and self.settings.longterm.promote_messages
 
     def docket(self) -> Docket:
-        """Return this bucket's task queue for a worker. The queue's connection pool is larger than the worker's concurrency."""
+        """Return this bucket's task queue for a worker, with more connections than the worker's concurrency."""
         # Importing docket takes 0.3 s; only workers need it.
         from docket import Docket  # noqa: PLC0415
 
@@ -125,7 +125,7 @@ async def open_foundation(
     """Open one bucket with these indexes. Create a missing store unless `begin` is false. Raises StartupError."""
     async with AsyncExitStack() as stack:
         timeout = settings.redis.command_timeout_seconds
-        # The watch reads and prepares a store that the gate closes to all other clients.
+        # The watch needs its own client, because the gate closes the store to all other clients until it is ready.
         unguarded = bucket_redis.connect(pool_size=4, command_timeout=timeout)
         stack.push_async_callback(unguarded.aclose)
         version = await (

@@ -1,7 +1,8 @@
 """Manage sessions for browsers that logged in with an API key or through the login provider.
 
 A session stores only the key's digest. Each request looks up the key's permissions again, so when a key is revoked or
-expires, its sessions also end. A session from a provider login stores the token's claims, and ends with the token.
+expires, its sessions also end. A session from a provider login stores the token's claims, and ends no later than the
+token.
 """
 
 from __future__ import annotations
@@ -52,10 +53,10 @@ class BrowserSessions:
         return self._provider
 
     async def finish_login(self, cookie: str, answer: Mapping[str, str]) -> tuple[str, str]:
-        """Open a session after a login with the provider. Return the session's secret name, and the page to show.
+        """Open a session after a login through the provider. Return the session's secret name and the page to show.
 
-        Raises NotFound, Forbidden if the login has already been used, and RedisUnavailable. Also raises anything that
-        `LoginProvider.finish` raises.
+        Raises NotFound and RedisUnavailable. Raises Forbidden if the login has already been used. Also raises anything
+        that `LoginProvider.finish` raises.
         """
         state, claims, page = await self.provider.finish(cookie, answer)
         with redis_errors():

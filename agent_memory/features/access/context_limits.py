@@ -1,4 +1,4 @@
-"""Let workers share the context sizes that they learn from model servers. Redis keeps them for a limited time."""
+"""Let workers share the context sizes that they learn from model servers. Redis stores them for a limited time."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from agent_memory.foundation.storage.cluster import bucket_clients
 from agent_memory.foundation.storage.connection import read, write
 from agent_memory.foundation.storage.keyspace import Keys
 
-# A worker sees what another worker learned at most this much later.
+# The longest delay until a worker sees what another worker has learned.
 _LOOK_SECONDS = 30.0
 _MOST_MODELS = 1000
-# After this time, a model that refuses pictures gets another one: its server may have been updated.
+# After this time, try again to send pictures to a model that refused them: its server may have been updated.
 _BLIND_SECONDS = 24 * 3600
 
 
@@ -48,7 +48,7 @@ class ContextLimits:
                 take_over(int(tokens), left / 1000)
 
     async def save_learned(self, chat: ChatModel) -> None:
-        """Store the limits that a refusal or a timeout revealed. Raises RedisUnavailable."""
+        """Store the limits that were learned from a refusal or a timeout. Raises RedisUnavailable."""
         limit = chat.context.limit
         for is_request_limit, tokens in ((False, limit.tokens if limit.source == "learned" else None), (True, chat.context.request_limit)):
             if tokens is not None:
@@ -68,7 +68,7 @@ class ContextLimits:
 
 
 async def take_over_from(url: str, buckets: Sequence[Keys], context: ModelContext, *, command_timeout: float) -> None:
-    """Update a context with the smallest limits in all buckets of a store. Raises StartupError and RedisUnavailable."""
+    """Update a context with the smallest limits in any of the buckets. Raises StartupError and RedisUnavailable."""
     async with bucket_clients(url, buckets, command_timeout=command_timeout) as clients:
         for keys, client in clients:
             await ContextLimits(client, keys).take_over_stored(context)

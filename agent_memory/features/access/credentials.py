@@ -24,9 +24,10 @@ class CredentialGate(Protocol):
         ...
 
     def recall_principal(self, credential: str) -> tuple[Principal, bool] | None:
-        """Return the principal from the last check, without a new lookup, and True if that check is still valid.
+        """Return the principal from the last check, without a new lookup, and whether that check is still valid.
 
-        If the check is no longer valid, the principal only determines which queue the request waits in for a new check.
+        If the check is no longer valid, use the principal only to choose the queue in which the request waits for a new
+        check.
         """
         ...
 
@@ -55,7 +56,7 @@ class EitherGate:
 
 
 def open_oauth(settings: Settings, keys: CredentialGate) -> tuple[CredentialGate, LoginProvider | None]:
-    """Return the gate for AUTH_MODE=oauth2 or both, and the provider for logins. `keys` admits API keys.
+    """Return the gate for AUTH_MODE=oauth2 or both, and the login provider, if there is one. `keys` admits API keys.
 
     Raises StartupError if the settings are incomplete.
     """

@@ -1,7 +1,7 @@
 """Limit each tenant's requests per minute, stored memories, and language model tokens per day.
 
-A process takes several requests at a time from a token bucket in Redis, so that most requests cost only a dictionary
-lookup. Requests that the process does not use within a second are lost. After Redis has rejected a request, the process
+A process takes several tokens at a time from a token bucket in Redis, so that most requests need only a dictionary
+lookup. Tokens that the process does not use within a second are lost. After Redis has rejected a request, the process
 itself rejects similar requests until the bucket refills, but for at most a second.
 """
 
@@ -39,10 +39,10 @@ _MOST_TENANTS = 10_000
 
 @dataclass(slots=True)
 class _Lease:
-    """A process's share of a tenant's bucket: the process may admit requests with a total cost of `left` before `until`.
+    """A process's share of a tenant's bucket. Before `until`, the process may admit requests costing `left` in total.
 
-    Until `closed_until`, the process rejects requests that cost `closed_cost` or more without asking Redis. `opens_at`
-    is when clients should retry. All times are monotonic.
+    Until `closed_until`, the process rejects requests with a cost of at least `closed_cost`, without asking Redis.
+    Clients should retry at `opens_at`. All times are from the monotonic clock.
     """
 
     left: int = 0
@@ -191,23 +191,23 @@ class LimitStore:
         self._spend = Script(client, "access/model_tokens_spend")
 
     async def take(self, tenant: str, *, per_minute: int, burst: int, most: int, least: int = 1) -> tuple[int, float]:
-        """Take up to `most` requests from the bucket, or none if fewer than `least` are left.
+        """Take up to `most` tokens from the bucket, or none if fewer than `least` are left.
 
-        Expects `least` to be at most `burst`. Return the number of requests taken. If this number is 0, also return the
-        seconds until `least` requests are available.
+        `least` must not exceed `burst`. Return the number of tokens taken and, if it is 0, the seconds until `least`
+        tokens are available.
         """
         rate = repr(per_minute / 60_000)
         granted, wait = await self._take(bucket=self._keys.rate(tenant), rate=rate, most=burst, requested=most, least=least)
         return int(granted), int(wait) / 1000
 
     async def spend(self, tenant: str, tokens: int) -> TokensSpent:
-        """Add model tokens to the tenant's usage for today, and return today's total. Pass 0 to only read the total."""
+        """Add model tokens to the tenant's usage for today, and return today's total. To only read it, pass 0."""
         spent, left = await self._spend(spent=self._keys.spent(tenant), day_ms=_DAY_MS, tokens=tokens)
         return TokensSpent(int(spent), int(left) / 1000)
 
 
 class TokenBudget:
-    """A tenant's limit of `most` model tokens a day. A call that exceeds the limit still finishes."""
+    """A tenant's limit of `most` model tokens per day. A call that exceeds the limit still finishes."""
 
     def __init__(self, store: LimitStore, tenant: str, most: int) -> None:
         self._store = store
@@ -215,7 +215,7 @@ class TokenBudget:
         self._most = most
 
     async def check(self) -> None:
-        """Raise BudgetSpent if the tenant has used up today's tokens. Raises RedisUnavailable."""
+        """Raise BudgetSpent if the tenant has used up today's tokens. Also raises RedisUnavailable."""
         spent = await self._store.spend(self._tenant, 0)
         if spent.tokens >= self._most:
             LIMITED.labels("model_tokens").inc()

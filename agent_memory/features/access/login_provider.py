@@ -1,4 +1,4 @@
-"""Log users in through the login provider, with OpenID Connect's authorization code flow and PKCE (RFC 7636)."""
+"""Log users in through the login provider, using the OpenID Connect authorization code flow with PKCE (RFC 7636)."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ class LoginProvider:
         return f"{url}{'&' if '?' in url else '?'}{urlencode(query)}", cookie
 
     async def finish(self, cookie: str, answer: Mapping[str, str]) -> tuple[str, dict[str, Any], str]:
-        """Check the provider's answer to a login. Return the login's state, its claims and the page to show next.
+        """Check the provider's response to a login. Return the login's state and claims, and the page to show next.
 
-        Raises Unauthenticated, Forbidden, and Unavailable if the provider does not answer.
+        Raises Unauthenticated and Forbidden. Raises Unavailable if the provider does not respond.
         """
         state, nonce, verifier, address = (cookie.split(".", 3) + [""] * 4)[:4]
         if not (state and nonce and verifier) or not hmac.compare_digest(state.encode(), answer.get("state", "").encode()):
@@ -84,7 +84,7 @@ class LoginProvider:
     def principal_of(self, claims: Mapping[str, Any]) -> Principal:
         """Return the permissions that the claims grant.
 
-        Raises Forbidden, and Unauthenticated if the token with these claims has expired.
+        Raises Forbidden. Raises Unauthenticated if the token with these claims has expired.
         """
         if time() >= int(claims["exp"]):
             raise Unauthenticated("this login has ended: log in again")

@@ -52,7 +52,7 @@ class ProviderDocument(Generic[Entry]):
         self.generation = 0
 
     async def entry(self, name: str) -> Entry | None:
-        """Return an entry, or None if the document does not have it. Raises Unavailable if the server cannot fetch the document."""
+        """Return an entry, or None if it does not exist. Raises Unavailable if the document cannot be fetched."""
         now = self._clock()
         if name not in self._entries or now - self._fetched > _KEEP_SECONDS:
             await self._refresh(now)
@@ -63,7 +63,7 @@ class ProviderDocument(Generic[Entry]):
 
     async def _refresh(self, requested_at: float) -> None:
         async with self._lock:
-            # Another task has just tried to fetch the keys.
+            # Another task has just tried to fetch the document.
             if self._tried >= requested_at or self._clock() - self._tried < REFRESH_SECONDS:
                 return
             self._tried = self._clock()
@@ -197,7 +197,7 @@ def _claim_texts(claims: Mapping[str, Any], path: str) -> list[str]:
 
 
 def check_oauth(settings: AuthSettings) -> None:
-    """Raise StartupError if these settings do not allow the server to validate tokens."""
+    """Raise StartupError if the server cannot validate tokens with these settings."""
     if not settings.oauth2_issuer_url:
         raise StartupError(f"AUTH_MODE={settings.mode} needs OAUTH2_ISSUER_URL, the `iss` of the tokens")
     wrong = set(settings.oauth2_algorithms) - ALGORITHMS
@@ -243,12 +243,12 @@ async def fetch_keys(settings: AuthSettings) -> bytes:
 
 
 def parse_urls(settings: AuthSettings, raw: bytes) -> dict[str, str]:
-    """Return the provider's URLs by their names in OpenID Connect Discovery. Raises ValueError for invalid URLs."""
+    """Return the provider's URLs, keyed by their OpenID Connect Discovery names. Raises ValueError for invalid URLs."""
     document, issuer = json.loads(raw), settings.oauth2_issuer_url or ""
     if not isinstance(document, dict) or cast("dict[str, Any]", document).get("issuer") != issuer:
         raise ValueError("not the configuration of OAUTH2_ISSUER_URL")
     urls = {name: str(cast("dict[str, Any]", document).get(name)) for name in ("authorization_endpoint", "token_endpoint", "jwks_uri")}
-    # A provider with TLS must not get codes, or send keys, without TLS.
+    # If the provider uses TLS, never send codes or fetch keys without TLS.
     schemes = ("https://", f"{issuer.partition(':')[0]}://")
     if unusable := [name for name, url in urls.items() if not url.startswith(schemes)]:
         raise ValueError(f"missing or insecure: {', '.join(unusable)}")
@@ -256,7 +256,7 @@ def parse_urls(settings: AuthSettings, raw: bytes) -> dict[str, str]:
 
 
 def parse_keys(raw: bytes) -> dict[str, jwt.PyJWK]:
-    """Return the usable signature keys by `kid`. Skip keys of unknown types. Raises ValueError if no key is usable."""
+    """Return the usable signing keys by `kid`. Skip keys of unknown types. Raises ValueError if no key is usable."""
     listed = json.loads(raw)
     if not isinstance(listed, dict) or not isinstance(cast("dict[str, Any]", listed).get("keys"), list):
         raise ValueError("not a JSON Web Key Set")

@@ -1,4 +1,4 @@
-"""Charge model calls to each tenant's daily tokens."""
+"""Charge each tenant's model calls to its daily token budget."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BYTES_PER_TOKEN = 4
 
 
 class TenantModels:
-    """Returns chat models and embedders that charge a tenant's budget. Embeddings cost nothing unless they are `paid`."""
+    """Returns chat models and embedders that charge a tenant's budget. Embeddings are free unless `paid` is true."""
 
     def __init__(self, settings: LimitSettings, store: LimitStore, chat: ChatModel | None, embedder: Embedder, *, paid: bool) -> None:
         self._settings = settings
@@ -40,8 +40,6 @@ class TenantModels:
 
 
 class _MeteredChat(ChatWrapper):
-    """A ChatModel that charges a budget."""
-
     def __init__(self, inner: ChatModel, budget: TokenBudget) -> None:
         super().__init__(inner)
         self._budget = budget

@@ -45,7 +45,7 @@ class Token:
 
 
 class TokenStore:
-    """Reads and writes all tenants' API keys. `access/tokens.py` checks who may do so."""
+    """Reads and writes all tenants' API keys. Permissions are checked in `access/tokens.py`."""
 
     def __init__(self, client: Redis, keys: Keys) -> None:
         self._client = client
@@ -66,7 +66,7 @@ class TokenStore:
             return bytes(secret)
 
     async def look_up(self, digest: str) -> tuple[Token, int] | None:
-        """Record a token's use in one round trip. Return the token and the current time (ms), or None if the token does not exist."""
+        """Look up a token and record its use. Return it and the current time (ms), or None if it does not exist."""
         reply = await self._look_up(token=self._keys.token(digest), step_ms=_USED_STEP_MS)
         if not reply:
             return None
@@ -127,14 +127,14 @@ class TokenStore:
         return _decode(digest.decode(), fields) if fields else None
 
     async def all_tokens(self) -> Sequence[Token]:
-        """Return all tokens, oldest first. Delete the ids of tokens that have expired in Redis."""
+        """Return all tokens, oldest first. Also delete the ids of tokens that have expired in Redis."""
         names = (await read(self._client, lambda pipe: pipe.hgetall(self._keys.tokens)))[0]
         if not names:
             return []
         rows = await read(self._client, lambda pipe: [pipe.hgetall(self._keys.token(digest.decode())) for digest in names.values()])
         for (name, digest), fields in zip(names.items(), rows, strict=True):
             if not fields and not await self._remove(names=self._keys.tokens, tokens=(), id=name, digest=digest):
-                return await self.all_tokens()  # It was rotated or removed in the meantime.
+                return await self.all_tokens()  # The token was rotated or removed in the meantime.
         tokens = [_decode(digest.decode(), fields) for digest, fields in zip(names.values(), rows, strict=True) if fields]
         return sorted(tokens, key=lambda token: (token.created, token.id))
 

@@ -139,7 +139,7 @@ class TokenService:
         return CreatedToken(token=secret, **(await self.show(principal, token.id)).model_dump())
 
     async def list(self, principal: Principal) -> Sequence[TokenInfo]:
-        """Return the keys of the caller's tenant, oldest first. An operator gets all tenants' keys. Raises Forbidden."""
+        """Return the keys of the caller's tenant or, for operators, of all tenants, oldest first. Raises Forbidden."""
         return [token_info(token) for token in await self._visible_tokens(principal)]
 
     async def show(self, principal: Principal, name: str) -> TokenInfo:
@@ -243,7 +243,7 @@ def token_info(token: Token) -> TokenInfo:
 
 
 class OperatorTokens:
-    """Implements, without HTTP requests, the methods of the client's `Tokens` class that commands use."""
+    """Implements the methods of the client's `Tokens` class that commands use, but without HTTP requests."""
 
     def __init__(self, service: TokenService) -> None:
         self.create, self.rotate = partial(service.create, OPERATOR), partial(service.rotate, OPERATOR)

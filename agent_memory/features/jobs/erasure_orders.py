@@ -57,8 +57,8 @@ class ErasureOrders:
     async def order_erasure(self, scope: Scope, erasure: Erasure) -> Mark:
         """Store an erasure order and mark it as due, in one step. Raises Forbidden.
 
-        Until the erasure is done, Redis rejects writes for the data's owner. Repeated requests for the same erasure
-        share one order, and do not restart a running erasure. Later requests get an order and a receipt of their own.
+        Until the erasure is done, Redis rejects writes to this data. A request for an erasure that is already pending
+        or running shares its order. After the erasure is done, a new request gets a new order and a new receipt.
         """
         permit_erasure(scope, erasure)
         names = (scope.tenant, erasure.namespace, erasure.user_id, erasure.session_id)
@@ -72,7 +72,7 @@ class ErasureOrders:
             "pl": erasure.place,
         }
         body |= {} if erasure.agent_id is None else {"ag": erasure.agent_id}
-        # The receipt must not say whom it is about.
+        # The receipt must not reveal whose data was erased.
         body |= {"by": "self" if scope.actor == erasure.user_id else scope.actor, "at": datetime.now(UTC).isoformat()}
         order: bytes = await self._order(
             orders=self._keys.erasure(""),

@@ -1,4 +1,4 @@
-"""Fields in a session's journal that report on its extraction: the model's speed and the unusable facts."""
+"""Journal fields that report on a session's extraction: the model's speed and the unusable facts."""
 
 from __future__ import annotations
 

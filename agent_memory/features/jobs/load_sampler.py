@@ -23,7 +23,7 @@ from agent_memory.foundation.storage.search.indexes import count_documents
 
 log = get_logger(__name__)
 
-# Write a minute's counts this many seconds after it ends.
+# Write the counts for a minute this many seconds after the minute ends.
 _LATE_SECONDS = 1.0
 _CLOSE_SECONDS = 2.0
 # Counting users reads a document for each new memory: about 30 ms for this many memories.
@@ -33,7 +33,7 @@ _STREAMS = ("/sse", "/mcp", "/live")
 
 
 class LoadSampler:
-    """Writes this process's counts since its last sample. `buckets` contains all of the store's buckets."""
+    """Samples the load of this process. `buckets` contains all buckets of the store."""
 
     def __init__(self, buckets: Sequence[Foundation], store: LoadStore) -> None:
         self._buckets = buckets
@@ -44,7 +44,7 @@ class LoadSampler:
     async def sample(self) -> float:
         """Write a sample, and return the seconds until the next one.
 
-        Raises RedisUnavailable, but keeps the unwritten counts.
+        If this method raises RedisUnavailable, the next sample includes the unwritten counts.
         """
         now = await self._store.now()
         at = now - 2 * _LATE_SECONDS

@@ -38,7 +38,7 @@ class LoadStore:
         return seconds + micros / 1e6
 
     async def own_minute(self, at: float, name: str) -> bool:
-        """True if the process `name` is the first to ask in this minute. Only this process measures the totals."""
+        """True if the process `name` was the first to ask in this minute. Only this process measures the totals."""
         key = self._keys.load(MINUTE, begin_of(at, MINUTE))
         with redis_errors():
             async with self._client.pipeline() as pipe:
@@ -51,7 +51,7 @@ class LoadStore:
     async def add(self, at: float, counts: Mapping[str, int], totals: Mapping[int, Mapping[str, float]]) -> None:
         """Add counts to the minute and the ten-minute period that contain `at`, and write the installation's totals.
 
-        `totals` maps the length of each of these two periods, in seconds, to the totals to write for that period.
+        `totals` maps the length of each period, in seconds, to the totals to write for it.
         """
         with redis_errors():
             async with self._client.pipeline() as pipe:
@@ -83,7 +83,7 @@ def begin_of(at: float, step: int) -> int:
 
 
 def bucket_name(number: int) -> str:
-    """Return the name of the field that counts the requests in a bucket of `REQUEST_BUCKETS`. The last field counts slower requests."""
+    """Return the name of the field for a bucket in `REQUEST_BUCKETS`. The last field counts slower requests."""
     return f"bucket{number}"
 
 
@@ -99,7 +99,7 @@ def _point(begin: int, row: Mapping[bytes, bytes]) -> LoadPoint:
 
 
 def _quantile(share: float, buckets: Sequence[float]) -> float | None:
-    """Return the time (ms) within which the given share of the requests finished, interpolated within its bucket."""
+    """Return the time (ms) within which this share of the requests finished, interpolated within a bucket."""
     sums = [0.0, *accumulate(buckets)]
     target_count = share * sums[-1]
     for (below, above), (lower, upper) in zip(pairwise(sums), pairwise((*_BOUNDS, _BOUNDS[-1])), strict=True):

@@ -1,6 +1,6 @@
 """Derive operations from the outbox, the journals and the memories. Operations themselves are not stored.
 
-An operation's id consists of its kind and the member of its mark (its entry in the outbox). Therefore every accepted
+An operation's id consists of the kind and the member of its mark (its entry in the outbox). Therefore every accepted
 write has an operation immediately, and an operation never contradicts its mark.
 """
 
@@ -73,7 +73,7 @@ class OperationStore:
     async def load_operations(self, scope: Scope, marks: Sequence[Mark]) -> list[OperationRecord | None]:
         """Return the operation for each mark, or None if it does not exist or the caller may not access it.
 
-        The call takes one round trip, or two if the caller is restricted to certain agents.
+        This takes one round trip, or two if the caller is restricted to certain agents.
         """
         if not marks:
             return []
@@ -114,7 +114,7 @@ class OperationStore:
     ) -> list[OperationRecord | None]:
         """Replace operations on sessions with None if the caller may not access the session's agent.
 
-        If the session has ended, its agent is unknown, so the operation is also replaced.
+        Also replace operations on sessions that have ended, because their agents are unknown.
         """
         of_sessions = [mark for mark in marks if mark.kind in _OF_SESSIONS]
         metas = {mark: self._keys.session(mark.member.partition(".")[0]).meta for mark in of_sessions}
@@ -132,9 +132,9 @@ class OperationStore:
         return [operation if reaches(mark) else None for mark, operation in zip(marks, operations, strict=True)]
 
     async def list_marks(self, kind: DueKind, *, dead: bool, offset: int, limit: int) -> list[Mark]:
-        """Return marks of one kind, most urgent first or, if `dead` is true, longest dead first.
+        """Return due marks of one kind, most urgent first, or dead marks, longest dead first.
 
-        The marks are from all scopes; `load_operations` omits the marks that the caller may not see.
+        The marks are from all scopes. For marks that the caller may not see, `load_operations` returns None.
         """
         key = self._keys.dead(kind) if dead else self._keys.due(kind)
         members = (await read(self._client, lambda pipe: pipe.zrange(key, offset, offset + limit - 1)))[0]
@@ -293,7 +293,7 @@ def _session(scope: Scope, mark: Mark, journal: dict[bytes, bytes], messages: in
 
 
 def operation_state(*, marked: bool, dead: bool, leased: bool, failed: bool) -> OperationState:
-    """Return an operation's state, derived from its mark in the outbox. Does no I/O."""
+    """Return an operation's state, given the state of its mark in the outbox."""
     if not marked:
         return OperationState.DEAD if dead else OperationState.DONE
     if leased:

@@ -51,7 +51,7 @@ class OperationService:
     ) -> OperationListResponse:
         """Return a page of unfinished or dead operations. `offset` is 0 or the previous page's `next_offset`.
 
-        The state "done" lists the receipts of erasures, newest first, and only for unrestricted callers.
+        With the state "done", return the receipts of erasures, newest first. Restricted callers then get an empty list.
         """
         if state is OperationState.DONE:
             return await self._list_receipts(scope, kind, offset, limit)
@@ -161,7 +161,7 @@ class OperationService:
         return [Mark(DueKind.MEMORY, self._store.mid(scope, memory_id)) for memory_id in ids]
 
     def follow_marks(self, scope: Scope, ids: Sequence[str]) -> list[Mark]:
-        """Return the marks of the work that updates profiles and timelines after these memories have changed."""
+        """Return the marks for updating profiles and timelines after these memories have changed."""
         return [Mark(DueKind.FOLLOW, self._store.mid(scope, memory_id)) for memory_id in ids]
 
     async def hasten_session(self, scope: Scope, ref: SessionRef) -> None:
@@ -187,7 +187,7 @@ class OperationService:
 
 
 def _is_embedded(memory: OperationRecord) -> bool:
-    """True if the memory has a vector. Its outbox mark does not show this, because new neighbors make an embedded memory due again."""
+    """True if the memory has a vector, even if new neighbors have made it due for embedding again."""
     return bool(memory.stages["embedded"])
 
 

@@ -64,9 +64,9 @@ class OrderStore:
                 await pipe.execute()
 
     def placement(self, order: JobOrder | None) -> Mapping[str, str | int | None]:
-        """Return the arguments with which a script places an order in the same step as its write (`lua/orders.lua`).
+        """Return the script arguments that place an order in the same step as another write (see `lua/orders.lua`).
 
-        If `order` is None, all these arguments are None.
+        If `order` is None, all arguments are None.
         """
         k, kind = self._keys, DueKind.ORDER
         if order is None:

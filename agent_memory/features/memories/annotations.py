@@ -25,7 +25,7 @@ class Annotations(BaseModel):
     category: OptionalIdentifier = None
     about_user: bool | None = None
     document: bool | None = None
-    """True for a passage of a document: facts are extracted from it, although a tool sent it."""
+    """True for a passage of a document. Facts are extracted from it even though a tool sent it."""
 
 
 def annotations_of(message: MemoryMessage) -> Annotations | None:
@@ -54,7 +54,7 @@ def check_annotations(scope: Scope, messages: Sequence[MemoryMessage]) -> None:
 
 
 def annotate(record: MemoryRecord, messages: Iterable[Annotations | None]) -> None:
-    """Apply the source messages' annotations to a record: an agent or category that all messages share, and the earliest expiry."""
+    """Copy annotations to a record: the earliest expiry, and an agent or category that all its messages share."""
     each = list(messages)
     message_annotations = [item for item in each if item is not None]
     if not message_annotations:

@@ -42,11 +42,11 @@ class Add:
     dedupe: bool = True
     """Refuse the whole batch if a current memory has the same words."""
     apart: bool = False
-    """The caller already knows a memory with the same words: `dedupe` then also compares type and date."""
+    """The caller already knows of a memory with the same words. `dedupe` then also compares type and date."""
     expect: str | None = None
-    """Refuse the whole batch unless the stored memory has this version; "" means that none may be stored under the id."""
+    """Refuse the whole batch unless the stored memory has this version. "" means that the id must be unused."""
     written: MemoryRecord | None = None
-    """The record as its writer gave it, if `record` differs."""
+    """The record that the writer sent, if it differs from `record`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class AddEvidence:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """A decision to replace a memory's content with `record`, which has the memory's id. `edited` is True if a caller changed the words."""
+    """A decision to replace a memory with `record`, under the same id. `edited`: a caller changed the words."""
 
     memory: StoredMemory
     record: MemoryRecord
@@ -74,7 +74,7 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Supersede:
-    """A decision to end the `old` facts' validity when `record` becomes valid, and to link the records to each other."""
+    """A decision to end the validity of the `old` facts when `record` becomes valid, and to link the records."""
 
     old: Sequence[StoredMemory]
     record: MemoryRecord
@@ -85,13 +85,13 @@ class Supersede:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """A decision to merge `repeats` into `stays`, whose new content is `merged`. The repeats' ids become aliases of `stays`."""
+    """A decision to merge `repeats` into `stays`, with `merged` as content. Their ids become aliases of `stays`."""
 
     stays: StoredMemory
     merged: MemoryRecord
     repeats: Sequence[StoredMemory]
     evidence: Sequence[Evidence] = ()
-    """The evidence in the repeats' own records. The merge itself moves all evidence that was added later."""
+    """The evidence in the records of the repeats. The merge itself moves all evidence that was added later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class Forget:
 
 @dataclass(frozen=True, slots=True)
 class Succeed:
-    """A decision to store `heir`, and to move evidence (`fields`) and aliases (`names`, as mids) to it before `old` is deleted."""
+    """A decision to move evidence (`fields`) and aliases (`names`, as mids) to a new memory before `old` is deleted."""
 
     old: StoredMemory
     heir: MemoryRecord
@@ -116,7 +116,7 @@ Decision: TypeAlias = Add | AddEvidence | Update | Supersede | Merge | Forget | 
 
 @dataclass(frozen=True, slots=True)
 class ChangeOrigin:
-    """Record who made a change (`actor`: "extraction", "compaction", "client", …) and why."""
+    """Who made a change (`actor`: "extraction", "compaction", "client", …) and why."""
 
     actor: str
     reason: str | None = None
@@ -130,7 +130,7 @@ CLIENT_STATEMENT = ChangeOrigin("client", "stated by a client")
 
 @dataclass(frozen=True, slots=True)
 class CommitOutcome:
-    """A batch's result. If `moved` or `fenced` is True, the batch wrote nothing.
+    """The result of a batch. If `moved` or `fenced` is True, the batch wrote nothing.
 
     - `moved`: a memory has changed in the meantime, or an id belongs to another owner.
     - `fenced`: the session has changed in the meantime.
@@ -151,7 +151,7 @@ class CommitOutcome:
 
 
 def end_and_begin(old: Sequence[MemoryRecord], new: MemoryRecord) -> tuple[list[MemoryRecord], MemoryRecord]:
-    """Return the old facts, changed so that they end no later than the new fact begins, and the new fact with `valid_from` set."""
+    """End the old facts when the new fact begins, if not earlier. Return them and the new fact, linked together."""
     at = begins_at(new)
     ended = [
         record.model_copy(update={"valid_to": at if record.valid_to is None else min(record.valid_to, at), "superseded_by": new.id})
@@ -163,7 +163,7 @@ def end_and_begin(old: Sequence[MemoryRecord], new: MemoryRecord) -> tuple[list[
 
 
 def expected_version(memory: StoredMemory | None) -> str | None:
-    """Return the version that a put must find: "" for no memory, None for a memory that the same batch has already written."""
+    """Return the version that a put must find: "" for no memory, or None if the same batch wrote the memory."""
     if memory is None:
         return ""
     return None if memory.version == IN_BATCH else str(memory.version)
@@ -212,7 +212,7 @@ class MemoryCommits:
                 group = [] if proposed else self._steps(steps, decision, _since(decision, background, written or {}))
                 change = self._change(scope, steps, decision, origin, batch, proposed)
                 if change is not None:
-                    # Ids in the order of the decisions, so that a batch's changes can be undone last first.
+                    # The ids follow the order of the decisions, so that a batch can be undone in reverse order.
                     change["id"] = str(ULID.from_int(first_id + len(changes)))
                 steps.add_group(*group, change=change)
                 counts.append(len(group))
@@ -235,7 +235,7 @@ class MemoryCommits:
     async def forget_memories(
         self, scope: Scope, memories: Sequence[StoredMemory], origin: ChangeOrigin, *, batch: str
     ) -> list[StoredMemory]:
-        """Retire the memories that have not changed since they were read, and record one change for each. Return the retired memories."""
+        """Retire memories that have not changed since they were read, and return them. Record one change for each."""
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
         for memory in memories:
             check_background_decision(Forget(memory))
@@ -321,7 +321,7 @@ class MemoryCommits:
 
 
 def claim_change(scope: Scope, change_id: str, state: str, to: str) -> Step:
-    """Return the step that moves a change from one state to another, and adds who did it to the change's origin."""
+    """Return the step that changes the state of a change, and adds the caller to the change's origin."""
     return {"op": "claim", "id": change_id, "state": tag(state), "to": tag(to), "by": scope.actor or None}
 
 

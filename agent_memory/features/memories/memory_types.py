@@ -46,7 +46,7 @@ def names_procedural(types: Iterable[MemoryTypeEnum | None]) -> bool:
 
 
 def search_as_shown(request: SearchRequest, header: str | None) -> tuple[SearchRequest, bool]:
-    """Return the search to run, and True if its response may show `procedural`. If not, `semantic` in the search matches both types."""
+    """Return the search, and whether its response may show `procedural`. If not, `semantic` matches both types."""
     if knows_procedural(header) or any(map(_named, _type_filters(request))):
         return request, True
     return _widened_filters(request), False

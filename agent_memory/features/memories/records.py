@@ -1,4 +1,4 @@
-"""Convert memories to and from their stored form: hash fields, and the digests that identify their words."""
+"""Convert memories to and from their stored form: hash fields and the digests that identify their words."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ class StoredEvidence(Evidence):
 
 
 class Standing(NamedTuple):
-    """A memory's position in the index of words and slots: the hash (`scope`), and the memory's fields in that hash.
+    """A memory's position in the index of words and slots: the hash (`scope`) and the memory's fields in that hash.
 
-    `kin` represents the words, type and date; `words` represents the words alone. `restatement` matches nearly
+    `kin` represents the words, type and date. `words` represents the words alone. `restatement` matches nearly
     identical messages. A field is "" if it is not indexed.
     """
 
@@ -137,7 +137,7 @@ def memory_digest(record: MemoryRecord) -> str:
 
 
 class Fields(NamedTuple):
-    """The fields in a memory's hash. `alike` holds alternating names and values that many memories share."""
+    """The fields in a memory's hash. `alike` contains alternating names and values that many memories share."""
 
     own: dict[str, Arg]
     alike: Sequence[str]
@@ -176,7 +176,7 @@ def memory_fields(tenant: str, record: MemoryRecord, terms: str) -> Fields:
 
 
 def named_days(record: MemoryRecord) -> Sequence[str]:
-    """Return index tags for all days that a statement without an event date may mean. This takes about 0.5 ms."""
+    """Return index tags for the days that a statement without an event date may refer to. Takes about 0.5 ms."""
     if record.event_date is not None or record.metadata.get(QUESTION) or not is_from_person(record):
         return ()
     return tags_of_times(record.text, (stated_date(record.metadata) or record.created_at).date())
@@ -219,12 +219,12 @@ def read_row(tenant: str, mid: str, row: Sequence[bytes | None]) -> StoredMemory
 
 
 async def decode_rows(decode: Callable[[], Result], rows: Iterable[Sequence[Any]]) -> Result:
-    """Run `decode`, which parses `rows`. If the rows are large, run it in a thread, because metadata may have 100,000 fields."""
+    """Run `decode`, which parses `rows`. Use a thread for large rows, because metadata may have 100,000 fields."""
     return await run_in_thread(decode, sum(len(part) for row in rows for part in row if part) // _BYTES_PER_CHARACTER)
 
 
 def encode_memory(record: MemoryRecord) -> bytes:
-    """Return a record as JSON, including its source and trust. Omit None values, and times that the hash stores separately."""
+    """Return a record as JSON, with source and trust. Omit None values and times that the hash stores separately."""
     body = record.model_dump_json(exclude_none=True, exclude=_COMPUTED).encode()
     return b"%b,%b" % (body[:-1], to_json({"source_class": source_of(record), "trust": trust_of(record)})[1:])
 
@@ -244,7 +244,7 @@ def owner_name(record: MemoryRecord) -> str:
 
 
 def one_owner_each(records: Iterable[tuple[int, MemoryRecord]]) -> None:
-    """Raise IdTaken if an id has two owners in a request. `records` contains pairs (position in the request, memory)."""
+    """Raise IdTaken if an id has two owners in a request. `records` contains (position in request, memory) pairs."""
     owners: dict[str, tuple[str | None, ...]] = {}
     for index, record in records:
         owner = (record.namespace, record.user_id, record.agent_id)
@@ -278,13 +278,13 @@ def source_of(record: MemoryRecord) -> SourceClass:
 
 
 def trust_of(record: MemoryRecord) -> float:
-    """Return the lowest of the record's own trust, its source's trust, and each evidence source's trust."""
+    """Return the lowest trust among the record itself, its source, and the sources of its evidence."""
     least = min([TRUST[source_of(record)], *(TRUST[piece.source] for piece in record.evidence or () if piece.source is not None)])
     return least if record.trust is None else min(least, record.trust)
 
 
 def combine_trust(records: Sequence[MemoryRecord]) -> dict[str, Any]:
-    """Return fields for a merged memory: source and trust from the least trusted record, and all records' writers."""
+    """Return fields for a merged memory: all writers, and the source and trust of the least trusted record."""
     least = min(records, key=trust_of)
     return {
         "source_class": source_of(least),
@@ -294,5 +294,5 @@ def combine_trust(records: Sequence[MemoryRecord]) -> dict[str, Any]:
 
 
 def join_writers(writers: Iterable[str | None]) -> str | None:
-    """Join several texts' distinct writers into one string, or return None if no writer is known."""
+    """Join the distinct writers into one string. Return None if no writer is known."""
     return _AND.join(dict.fromkeys(writer for writer in writers if writer)) or None

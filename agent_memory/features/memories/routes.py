@@ -77,7 +77,7 @@ async def search_long_term_memory(
     optimize_query: OptimizeQuery = False,
     memory_types: MemoryTypesHeader = None,
 ) -> Response:
-    """Searches memories by meaning, by words or by both. Without a text, lists all memories that match the filters."""
+    """Searches memories by meaning, by keyword, or both. Without a text, lists all memories that match the filters."""
     request, shows = search_as_shown(body, memory_types)
     page = await services[SearchService].search_page(scope, request, optimize_query=optimize_query)
     show_types(page.memories, shows=shows)

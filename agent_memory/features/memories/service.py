@@ -254,7 +254,7 @@ class MemoryService:
                         await self._followers.follow([memory.mid])
                         return await self.get(scope, memory_id)
                     continue
-            # A new text names its writer itself; no field says who ended a memory, or made it valid again.
+            # `written_by` names the writer of a new text, but no field says who changed the validity.
             is_moved = any(getattr(new, name) != getattr(old, name) for name in _VALIDITY)
             origin = ChangeOrigin(scope.actor or CLIENT_STATEMENT.actor) if is_moved else None
             if await self._store.replace_memory(scope, memory, new, settled=not claims_slot, origin=origin, ends=ends):

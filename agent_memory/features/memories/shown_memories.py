@@ -1,4 +1,4 @@
-"""Read memories from Redis directly as JSON values. Creating and serializing models took half of a search's time."""
+"""Read memories from Redis directly as JSON values. Creating and serializing models took half the time of a search."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class ShownMemoryReader:
         return [memory if memory is None or within(scope, memory) else None for memory in memories] if scope.limited else memories
 
     def memories_of_hits(self, scope: Scope, hits: Hits) -> list[ShownMemory]:
-        """Return the memories in hits that include `ROW_FIELDS`, without their usage. Omit memories that the caller may not access."""
+        """Return the memories in hits that include `ROW_FIELDS`. Omit memories that the caller may not access."""
         names = [field.encode() for field in ROW_FIELDS]
         rows = [MemoryRow(hit.mid, [hit.fields.get(name) for name in names], None) for hit in hits.hits]
         return [memory for memory in self.shown_memories(scope, rows) if memory is not None]

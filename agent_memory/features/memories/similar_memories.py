@@ -27,16 +27,16 @@ _BY_WORDS = 6
 _TERMS = 24
 # Paraphrases and opposites have a cosine similarity of about 0.6 or more.
 _LEAST_SIMILARITY = 0.4
-# Always compare a memory that has the same slot, or that shares this part of its words.
+# Always compare a memory that has the same slot, or that shares at least this part of its words.
 _LEAST_SHARE = 0.5
 _MOST_COMPARED = 6
 
 
 @dataclass(frozen=True, slots=True)
 class ExistingMemories:
-    """The existing memories that have the same id as a record (`same_id`), the same words (`twin`) or the same slot (`holder`).
+    """Existing memories with the same id (`same_id`), words (`twin`) or slot (`holder`) as a record.
 
-    `near`: similar memories, each with its cosine similarity, or with None if only words matched.
+    `near`: similar memories, each with its cosine similarity, or None if only words matched.
     """
 
     same_id: StoredMemory | None = None
@@ -57,7 +57,7 @@ class SimilarMemoryStore:
         self._memories = memories
 
     async def load_near(self, scope: Scope, records: Sequence[MemoryRecord], vectors: NDArray[np.float32]) -> list[ExistingMemories]:
-        """Return each record's existing memories, and the same owner's similar memories that are not messages."""
+        """Return each record's existing memories. `near` contains only memories of the same owner, and no messages."""
         existing = await self.load_existing(scope, records)
 
         def build(pipe: Pipe) -> None:

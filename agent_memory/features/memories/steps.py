@@ -1,4 +1,4 @@
-"""Build a call to `memory_commit.lua`: the steps, the values that they write, and their session's fence."""
+"""Build a call to `memory_commit.lua`: the steps, the values that they write, and the fence of their session."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def order_of(keys: Keys, tenant: str, record: MemoryRecord) -> str | None:
 
 
 def unique_names(put: Step) -> set[str]:
-    """Return the words and slot that a put claims for its memory alone."""
+    """Return the words and slot that a put claims exclusively for its memory."""
     scope, _, slot, words, *_ = put["standing"].split(" ")
     return {f"{scope} {name}" for name, checked in ((words, "unique" in put), (slot, "slot" in put)) if checked}
 
@@ -139,7 +139,7 @@ class PutOptions:
     keep_digest: bool = False
     """Keep the stored digest, so that repeating the original write changes nothing."""
     written: MemoryRecord | None = None
-    """The record as its writer gave it, if the server has changed it: repeating that write changes nothing."""
+    """The record that the writer sent, if the server has changed it. Repeating that write changes nothing."""
     alone: bool = False
     """Store the record even if another memory has the same words, and do not absorb messages."""
 
@@ -289,7 +289,7 @@ class StepGroups:
         return {"op": "alias", "alias": self.mid(memory_id), "mid": memory.mid, "digest": dig}
 
     def remove_evidence(self, memory: StoredMemory, name: str, evidence: Evidence) -> Step:
-        """Return the step that removes a piece of evidence, and the aliases that came with it. `name` is the evidence's hash field."""
+        """Return the step that removes a piece of evidence and its aliases. `name` is the evidence's hash field."""
         step: Step = {"op": "forget_evidence", "mid": memory.mid, "field": name}
         aliases = message_mids(self._keys, self._tenant, memory.record, name, evidence)
         if aliases:

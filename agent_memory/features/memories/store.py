@@ -111,8 +111,8 @@ class MemoryStore(MemoryQueries):
         - "buried": it was deleted before (only with `background`).
         - "slot <mid>": a current memory has its slot (only without a fence).
 
-        One step writes all records and, with a fence, moves the cursor; return None if the fence refuses. Raises
-        IdTaken if an id belongs to another owner, and then writes nothing.
+        One step writes all records and, with a fence, moves the cursor. Return None if the session has changed in the
+        meantime. If an id belongs to another owner, raise IdTaken and write nothing.
         """
         permit_writing(scope, records)
         reply = await self._write(scope, records, fence=fence, background=background)
@@ -122,8 +122,8 @@ class MemoryStore(MemoryQueries):
         """Store at most `WRITE_BATCH` memories and return None.
 
         Store nothing if a record repeats (only with `dedupe`) or supersedes a memory or an earlier record. In that
-        case, return a state for each record: "same" means that it is stored already. Raises IdTaken, and then writes
-        nothing.
+        case, return a state for each record: "same" means that it is stored already. If an id belongs to another owner,
+        raise IdTaken and write nothing.
         """
         permit_writing(scope, records)
         reply = await self._write(scope, records, dedupe=dedupe, atomic=True)
@@ -177,7 +177,7 @@ class MemoryStore(MemoryQueries):
         return reply
 
     async def taken_ids(self, scope: Scope, records: Sequence[MemoryRecord]) -> list[str]:
-        """Return the records' ids that other owners already use."""
+        """Return the ids in `records` that other owners already use."""
         if not records:
             return []
         mids = [self._keys.mid(scope.tenant, record.id) for record in records]
@@ -195,7 +195,7 @@ class MemoryStore(MemoryQueries):
         origin: ChangeOrigin | None = None,
         ends: Sequence[Update] = (),
     ) -> bool:
-        """Replace a memory, and record a change with `origin`. The same change includes `ends`, the new ends of earlier facts.
+        """Replace a memory, and record a change with `origin`. In the same change, apply `ends` to earlier facts.
 
         Return False if a memory's version changed, or if another memory has the slot and `settled` is false.
         """
@@ -316,7 +316,7 @@ class MemoryStore(MemoryQueries):
         return sum(await self.drop_records(scope, [(record, None) for record in records]))
 
     async def drop_records(self, scope: Scope, items: Sequence[tuple[MemoryRecord, int | None]]) -> list[bool]:
-        """Permanently delete memories that still have the given version (None: any). Return True for each deleted memory."""
+        """Permanently delete memories that have the given version (None: any). Return True for each deleted memory."""
         permit_writing(scope, [record for record, _ in items])
         if not items:
             return []

@@ -1,6 +1,6 @@
 """Decide without a model whether a new memory repeats an existing one, supersedes one with the same slot, or is new.
 
-A slot is a question with one current answer, such as "home_city".
+A slot is a property with only one current value, such as "home_city".
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MOST_FORMER = 50
 
 
 class _Batch:
-    """The memories after a batch's earlier decisions."""
+    """The memories as they will be after the earlier decisions in a batch."""
 
     def __init__(self, store: MemoryStore, scope: Scope) -> None:
         self._store = store
@@ -42,7 +42,7 @@ class _Batch:
         self._mids: dict[str, str] = {}
 
     def put(self, record: MemoryRecord, *, takes_words: bool = True) -> None:
-        """Note a record that the batch stores. If `takes_words` is False, another memory already has the record's words."""
+        """Note that the batch stores a record. If `takes_words` is False, another memory already has its words."""
         mid = self._store.mid(self._scope, record.id)
         self._mids = {name: other for name, other in self._mids.items() if other != mid}
         self._memories[mid] = StoredMemory(mid, IN_BATCH, record)
@@ -104,8 +104,8 @@ async def store_settled(
 ) -> None:
     """Store records. A record that repeats a memory or an earlier record becomes evidence for it.
 
-    A record that supersedes one becomes its successor. Each batch of 200 records is stored completely or not at all.
-    Raises IdTaken or Conflict.
+    A record that supersedes a memory becomes its successor. Each batch of 200 records is stored completely or not at
+    all. Raises IdTaken or Conflict.
     """
     if len(records) > WRITE_BATCH and (taken_ids := await store.taken_ids(scope, records)):
         raise IdTaken(taken_ids)
@@ -150,7 +150,7 @@ def independent(scope: Scope, records: Sequence[MemoryRecord]) -> list[MemoryRec
 async def decide(
     store: MemoryStore, neighbors: SimilarMemoryStore, scope: Scope, records: Sequence[MemoryRecord], *, dedupe: bool = True
 ) -> list[tuple[MemoryRecord, list[Decision]]]:
-    """Decide for each record whether to add it, to make it evidence for a memory, or to let it replace its slot's fact.
+    """Decide whether to add each record, make it evidence for a memory, or let it supersede the fact in its slot.
 
     Each decision assumes that the earlier ones are carried out, so commit all decisions in one batch.
     """
@@ -200,7 +200,7 @@ async def decide_edit(
 
 
 async def decide_ends(store: MemoryStore, scope: Scope, old: MemoryRecord, new: MemoryRecord) -> list[Update]:
-    """Return the decisions to move the end of the facts that ended when `old` began: they now end when `new` begins."""
+    """Return decisions for the facts that ended when `old` began, so that they end when `new` begins."""
     began, begins = begins_at(old), begins_at(new)
     if begins == began or not old.supersedes:
         return []
@@ -214,7 +214,7 @@ async def decide_ends(store: MemoryStore, scope: Scope, old: MemoryRecord, new: 
 
 
 async def _insert_former(batch: _Batch, record: MemoryRecord, current: StoredMemory) -> list[Decision]:
-    """Return decisions that insert an older fact among a slot's former facts. The older fact ends when the next one begins."""
+    """Return decisions that insert an older fact into a slot's history. The fact ends when the next one begins."""
     begins, former = begins_at(record), current.record.supersedes or []
     for _ in range(_MOST_FORMER):
         # A caller may have written any ids into `supersedes`.

@@ -15,15 +15,15 @@ from agent_memory.foundation.core.feature import Services
 from agent_memory.foundation.core.scope import Scope, SessionRef
 from agent_memory_client.models import UserId
 
-# The number of memories that one script deletes. While it runs, Redis serves no other client.
+# The number of memories that one script deletes. Redis serves no other client while the script runs.
 _BATCH = 100
 
 
 async def delete_memories_of(services: Services, scope: Scope, ref: SessionRef, *, current: Collection[str] = ()) -> None:
     """Delete a document's memories, except memories made from a message in `current`. Idempotent.
 
-    Documents with the same id in other containers keep their memories. A memory that another document also states
-    becomes that document's memory.
+    Documents with the same id in other containers keep their memories. If another document states the same thing as a
+    memory, the memory becomes that document's memory.
     """
     to_delete = await load_memories_of(services, scope, ref, current=current)
     mids, memories = list(to_delete), list(to_delete.values())

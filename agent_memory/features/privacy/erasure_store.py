@@ -1,4 +1,4 @@
-"""Read an erasure order (a request to delete data) and the memories that it covers, and write its receipt."""
+"""Read erasure orders (requests to delete data) and the memories that they cover, and write receipts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _REMEMBERED_SECONDS = 2 * 3600
 
 @dataclass(frozen=True, slots=True)
 class ErasureOrder:
-    """An erasure order. `raw` is its stored form, which is different each time the same erasure is ordered."""
+    """An erasure order. `raw` is its stored form, which differs even between orders for the same erasure."""
 
     name: str
     erasure: Erasure
@@ -39,7 +39,7 @@ class ErasureOrder:
 
 @dataclass(frozen=True, slots=True)
 class ErasedMemory:
-    """A memory, or a version of one, that an order covers. `record` is None if the memory is unreadable."""
+    """A memory or version that an order covers. `record` is None if the memory is unreadable."""
 
     name: str
     record: MemoryRecord | None
@@ -67,7 +67,7 @@ class ErasureStore:
         return (await read(self._client, lambda pipe: pipe.get(self._keys.erasure(order.name))))[0] == order.raw
 
     async def leave_receipt(self, order: ErasureOrder, counts: Mapping[str, int], note: str | None = None) -> None:
-        """Replace a finished order with a receipt that does not name the owner, unless another worker has already done so."""
+        """Replace a finished order with a receipt that does not name the owner, unless another worker already has."""
         ordered, ends = json.loads(order.raw), {"end": datetime.now(UTC).isoformat()}
         about = {name: ordered[name] for name in ("by", "at") if ordered.get(name)} | ends | ({} if note is None else {"note": note})
         receipt = json.dumps({"tn": order.erasure.tenant, "done": dict(counts)} | about)
@@ -85,11 +85,10 @@ class ErasureStore:
         )
 
     async def page(self, scope: Scope, erasure: Erasure, *, past: bool = False) -> Sequence[ErasedMemory]:
-        """Return a page of the memories that an order covers: current ones or, if `past` is true, ended and former ones.
+        """Return a page of the memories that an order covers, or an empty page if none are left.
 
-        The page is empty if no such memories are left.
-
-        For unreadable memories, the tags decide whether the order covers them.
+        If `past` is true, the page contains ended memories and former versions instead of current memories. For
+        unreadable memories, the tags decide whether the order covers them.
         """
         clause = erased_where(scope, erasure)
         index, key_of = (self._history, self._keys.history) if past else (self._words, self._keys.memory)
@@ -137,7 +136,7 @@ def _has_tags(erasure: Erasure, tags: Sequence[bytes | None]) -> bool:
 
 
 def erased_where(scope: Scope, erasure: Erasure) -> str:
-    """Return the query text for the memories that an order covers, within the caller's scope."""
+    """Return the search query for the memories that an order covers, limited to the caller's scope."""
     values = (("ns", erasure.namespace), ("u", erasure.user_id), ("s", erasure.session_id), ("ag", erasure.agent_id))
     return all_of(filters.where(scope), *(filters.is_value(field, value) for field, value in values if value is not None))
 

@@ -120,7 +120,7 @@ class LineageStore:
         return {mid: raw.decode().partition(" ")[0] for mid, raw in zip(mids, rows, strict=True) if raw is not None}
 
     async def take_back(self, scope: Scope, memory: LineageMemory, version: StoredMemory) -> bool:
-        """Make a former version current again. If the memory was merged, undo the merge. Return False if the memory has changed."""
+        """Make a former version current again, and undo any merge. Return False if the memory has changed."""
         permit_writing(scope, [version.record])
         order = order_of(self._keys, scope.tenant, version.record)
         to = "" if memory.now is None else str(memory.now.version)
@@ -134,7 +134,7 @@ class LineageStore:
             await self._scripts.run_group(scope.tenant, *merged, atomic=False)
 
     async def forget_evidence(self, scope: Scope, memory: LineageMemory, fields: Sequence[str], names: Sequence[str]) -> None:
-        """Delete later evidence, given by its hash fields, and the aliases (mids) that came with it."""
+        """Delete the later evidence in the hash fields `fields` and the aliases (mids) `names` that came with it."""
         group: list[Step] = [{"op": "forget_evidence", "mid": memory.mid, "field": field} for field in fields]
         group += [{"op": "unalias", "alias": name} for name, mid in (await self.targets(names)).items() if mid == memory.mid]
         await self._scripts.run_group(scope.tenant, *group, atomic=False)
@@ -182,7 +182,7 @@ def _decoded(
 def _parsed(
     scope: Scope, mid: str, rows: tuple[Any, Any, Sequence[Any]], evidence: dict[bytes, bytes], changes: Sequence[str], alias_of: str | None
 ) -> LineageMemory | None:
-    """Parse a memory from the replies for its keys. Return None if it does not exist. Raises ValueError if it is unreadable."""
+    """Parse a memory from the replies for its keys. Return None if it is missing. Raises ValueError if unreadable."""
     current, over, former = rows
     past = [stored for row in former if (stored := read_row(scope.tenant, mid, row[:-1])) is not None]
     now = read_row(scope.tenant, mid, current[:-1]) or read_row(scope.tenant, mid, over[:-1])

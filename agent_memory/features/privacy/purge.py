@@ -9,7 +9,7 @@ from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory_client.models import PurgeRequest, PurgeResponse
 
-# The job's name in Redis. It deletes what comes from the source `what`; with `dry_run`, it only counts.
+# The job's name in Redis. It deletes everything from the source `what`; with `dry_run`, it only counts.
 PURGE = "purge"
 
 

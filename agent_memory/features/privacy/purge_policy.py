@@ -17,7 +17,7 @@ from agent_memory.features.privacy.lineage import LineageMemory
 from agent_memory.foundation.text.normalization import is_turn
 from agent_memory_client.models import Evidence, MemoryRecord, PurgeRequest
 
-# Changes that imports and background work make by themselves.
+# The actors of changes that imports and background work make on their own.
 _OWN_ACTORS = ("import", "compaction")
 
 Sources = Callable[[MemoryRecord, Evidence], Sequence[str]]
@@ -64,7 +64,7 @@ def matches(source: PurgeRequest, record: MemoryRecord, imported: str | None) ->
 
 
 def whole_import(source: PurgeRequest) -> str | None:
-    """Return the name of the import if the source is all that the import stored, otherwise None."""
+    """Return the name of the import if the source is an entire import, otherwise None."""
     others = source.model_dump(exclude_none=True, exclude={"import_source", "unchanged"})
     return None if others else source.import_source
 
@@ -142,7 +142,7 @@ def judge(
 
 
 def changed_since(memory: LineageMemory, changes: Sequence[StoredChange]) -> bool:
-    """True if, since the import, a caller or a conversation has changed or ended an imported memory."""
+    """True if a caller or a conversation has changed or ended an imported memory since the import."""
     if memory.edited:
         return True
     applied = [change for change in changes if change.state == "applied" and change.origin.get("actor") not in _OWN_ACTORS]
@@ -150,7 +150,7 @@ def changed_since(memory: LineageMemory, changes: Sequence[StoredChange]) -> boo
 
 
 def made_of(source: PurgeRequest, record: MemoryRecord, tainted: Collection[str], sources: Sources) -> bool:
-    """True if a record that is not stored as a memory, or all of its evidence, comes from the source."""
+    """True if a record, or all of its evidence, comes from the source. The record is not stored as a memory."""
     pieces = evidence_of(record)
     cited = [cites(source, piece) or any(mid in tainted for mid in sources(record, piece)) for piece in pieces]
     return matches(source, record, None) or all(cited)
@@ -159,7 +159,7 @@ def made_of(source: PurgeRequest, record: MemoryRecord, tainted: Collection[str]
 def _touched_versions(
     mid: str, bad: Collection[str], tainted: Collection[str], changes: Sequence[StoredChange]
 ) -> tuple[set[int], set[str]]:
-    """Return the versions that the source made, and the fields of later evidence that changed the content."""
+    """Return the versions that the source created and the fields of later evidence that changed the content."""
     touched: set[int] = set()
     carried: set[str] = set()
     for change in changes:
@@ -190,7 +190,7 @@ def _stays_by(source: PurgeRequest, record: MemoryRecord, memory: LineageMemory,
 
 
 def _resting_on(source: PurgeRequest, record: MemoryRecord, pieces: Sequence[Evidence]) -> MemoryRecord:
-    """Return the record with only these pieces of evidence. The least trusted one determines source class and trust."""
+    """Return the record with only this evidence. The least trusted piece determines source class and trust."""
     named = [piece.source for piece in pieces if piece.source is not None]
     least = min(named, key=lambda source_class: TRUST[source_class], default=None)
     update: dict[str, object] = {"evidence": list(pieces)}
@@ -206,7 +206,7 @@ def _without_source(
 ) -> tuple[MemoryRecord | None, Sequence[Evidence], int]:
     """Return the current version without its evidence from the source, or None if it loses no evidence.
 
-    Also return the later evidence that now supports the version, and the number of pieces that the version loses. The
+    Also return the later evidence that now supports the version and the number of pieces that the version loses. The
     memory's trust changes only if later evidence now supports it.
     """
     assert memory.now is not None

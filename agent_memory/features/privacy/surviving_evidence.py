@@ -18,14 +18,17 @@ _ORIGIN = ChangeOrigin("erasure", "what it stood for was deleted")
 
 
 async def hand_on(services: Services, scope: Scope, session_id: str, memories: Sequence[StoredMemory]) -> None:
-    """Make statements that other sessions repeat those sessions' memories, before a session's memories are deleted. Idempotent."""
+    """Before a session's memories are deleted, keep the statements that other sessions repeat. Idempotent.
+
+    The statements become memories of the other sessions.
+    """
     for memory, ledger in zip(memories, await services[ChangeStore].load_ledgers([memory.mid for memory in memories]), strict=True):
         if ledger.aliases:
             await _hand_on(services, scope, session_id, memory, ledger.aliases)
 
 
 async def _hand_on(services: Services, scope: Scope, session_id: str, old: StoredMemory, names: Sequence[str]) -> None:
-    """Make the oldest fact among the aliases the successor, or else the oldest message.
+    """Make the oldest fact among the aliases, or else the oldest message, the memory's successor.
 
     The other aliases become the successor's evidence.
     """
@@ -70,7 +73,6 @@ def _names(services: Services, scope: Scope, field: str, piece: Evidence) -> str
 
 
 def _memory_of_evidence(old: MemoryRecord, piece: Evidence) -> MemoryRecord | None:
-    """Return the memory that a piece of evidence yields on its own. Return None if fields are missing."""
     if piece.at is None:
         return None
     if piece.session_id and piece.message_ids:

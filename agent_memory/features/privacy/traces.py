@@ -120,7 +120,7 @@ class TraceStore:
             readable = [(memory.record, memory.version or None) for memory in memories if memory.record is not None]
             removed = sum(await self._memories.drop_records(scope, readable))
             unread = [memory for memory in memories if memory.record is None]
-        except ValueError:  # One of them has unreadable evidence, so its places in other keys are unknown.
+        except ValueError:  # With unreadable evidence, we do not know which other keys refer to a memory.
             removed, unread = 0, list(memories)
         args: list[Arg] = [part for memory in unread for part in (memory.name.partition(".")[0], memory.version or "", "", "")]
         return removed + (sum(await self._memories.run_deletion(args)) if args else 0)
@@ -163,14 +163,14 @@ class TraceStore:
         return deleted
 
     async def forget_claims(self, scope: Scope) -> None:
-        """Delete the counts of the tenant's running work. Until workers recount it, the tenant may exceed its share of the workers."""
+        """Delete the counts of the tenant's running work. The tenant may exceed its share until workers recount."""
         await write(self._client, lambda pipe: pipe.delete(*(self._keys.running(kind, scope.tenant) for kind in DueKind)))
 
     async def rewrite_log(self) -> None:
         """Ask Redis to rewrite its append-only file without the deleted data. Do nothing if Redis refuses."""
         try:
             await self._client.bgrewriteaof()
-        except Exception:  # noqa: BLE001 - the data is gone from the database in any case; a managed Redis forbids this, or one is under way
+        except Exception:  # noqa: BLE001 - the data is already deleted; a managed Redis may forbid this, or a rewrite is already running
             return
 
     async def _each(self, pattern: str) -> AsyncIterator[bytes]:

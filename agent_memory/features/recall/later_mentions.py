@@ -1,4 +1,4 @@
-"""Add later statements about a thing that a memory in the prompt mentions. Pure functions, no I/O.
+"""Add later statements about things that memories in the prompt mention. Pure functions, no I/O.
 
 "Where do I live?" finds "I live on Candle Street 8.", but not "Candle Street was damp, I am back on Ropewalk 3.". With
 MiniLM, 82 to 215 of the 419 to 689 messages in a LoCoMo conversation are more similar to the question. Things with a
@@ -80,7 +80,7 @@ def with_mentions(
 
 
 def with_what_names_the_same(page: Sequence[ShownMemory], further: Sequence[ShownMemory]) -> Sequence[ShownMemory]:
-    """Return the page, plus the statements from `further` that mention a name which an earlier statement by the same person mentions."""
+    """Return the page, plus statements in `further` that share a name with an earlier statement by the same person."""
     if not further:
         return page
     shown_mids = {memory.mid for memory in page}
@@ -101,7 +101,7 @@ def with_what_names_the_same(page: Sequence[ShownMemory], further: Sequence[Show
 
 
 def _tells_of_a_name(memory: ShownMemory) -> bool:
-    """True if a memory is a person's statement. An assistant's statements do not count, because they address the user."""
+    """True if a memory is a person's statement. An assistant's statements are ignored, as they address the user."""
     return memory.is_message and not only_asks(memory) and memory.values["metadata"].get("role") != "assistant"
 
 

@@ -31,7 +31,7 @@ class LineStyle:
 
 
 def ago(moment: datetime, now: datetime) -> str:
-    """Return the time between two dates in words: "today", "3 days ago", "2 weeks ago", "in 3 days"."""
+    """Return the time between two dates in words, such as "today", "3 days ago", "2 weeks ago" or "in 3 days"."""
     days = (now.date() - moment.date()).days
     if days == 0:
         return "today"

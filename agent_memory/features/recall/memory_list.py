@@ -25,7 +25,7 @@ _MOST_CITED = 4
 # A message this many times as long as its facts says more than they do.
 _SAYS_MORE = 4
 
-# Statements with at least this share of the best relevance are clearly relevant. Up to `_HANDFUL`, all are.
+# Statements with at least this share of the best relevance are clearly relevant; `_HANDFUL` or fewer always are.
 _CLEAR_SHARE, _HANDFUL = 0.25, 5
 # A reader cannot understand a passage with fewer tokens than this.
 _LEAST_PASSAGE = 64
@@ -159,7 +159,7 @@ class MemorySelection:
         return MemoryList(fitted_facts, fitted_statements, question_ids, self.passages)
 
     def _fit(self, memories: Sequence[ShownMemory], places: int, *, counted: bool) -> tuple[list[ShownMemory], list[ShownMemory]]:
-        """Return the memories that fit the budget and the number of places, and the memories that do not."""
+        """Return the memories that fit the budget and the number of places, then the memories that do not."""
         fitted: list[ShownMemory] = []
         beyond: list[ShownMemory] = []
         for memory in memories:
@@ -184,7 +184,7 @@ class MemorySelection:
         return self.count(memory_or_text if isinstance(memory_or_text, str) else memory_or_text.text) + self.line_tokens
 
     def _beside_facts(self, statements: Sequence[ShownMemory], facts: Sequence[ShownMemory]) -> Sequence[ShownMemory]:
-        """Return the statements that none of the shown facts covers."""
+        """Return the statements that no shown fact covers."""
         resting: dict[MessageName, list[ShownMemory]] = {}
         for fact in facts:
             names = cited_messages(fact)

@@ -1,4 +1,4 @@
-"""Find things that a text identifies by a name and a number: "Candle Street 8", "Zimmer 12". No I/O."""
+"""Find things that a text identifies by a name and a number, such as "Candle Street 8". No I/O."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Referent(NamedTuple):
 
     @property
     def wording(self) -> str:
-        """The words that another text about the thing must contain: the name, with its number if the name is a single word."""
+        """The words that another text about the thing must contain: the name, and for a single word also the number."""
         return " ".join(self.name if len(self.name) > 1 else (*self.name, self.number))
 
     def is_named_in(self, text: str) -> bool:
-        """True if a text contains this thing's name and number. A name of several words also counts without the number."""
+        """True if a text contains this thing's name and number. For a name of several words, the number is optional."""
         text_words = words(text[:_MOST_CHARS])
         length = len(self.name)
         for start in range(len(text_words) - length + 1):

@@ -250,7 +250,7 @@ def _ask_of(scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool, ex
 
 
 def _with_one_zone(body: MemoryPromptRequest) -> MemoryPromptRequest:
-    """Return the request with one time zone for prompt and search. Raises BadInput if a zone is unknown or the two zones differ."""
+    """Return the request with one time zone for prompt and search. Raises BadInput for unknown or differing zones."""
     search = body.long_term_search if isinstance(body.long_term_search, SearchRequest) else None
     names = [name for name in (body.timezone, None if search is None else search.timezone) if name is not None]
     if not names:
@@ -265,7 +265,7 @@ def _with_one_zone(body: MemoryPromptRequest) -> MemoryPromptRequest:
 
 
 def _fit_together(budget: TokenBudget, share: float, contents: Sequence[SectionContent]) -> list[FittedSection]:
-    """Fit sections into a shared part of the budget, in order. Each section takes what it needs from the remaining tokens."""
+    """Fit sections, in order, into a shared part of the budget. Each section takes what it needs from the rest."""
     most = budget.offer(share)
     fitted: list[FittedSection] = []
     for content in contents:

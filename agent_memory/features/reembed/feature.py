@@ -1,4 +1,4 @@
-"""Declare re-embedding: a change to another embedding model, without a gap in searches."""
+"""Register re-embedding as a feature: change the embedding model without interrupting searches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Start, follow and end a change of embedding model. A change covers all of the store's buckets."""
+"""Start, monitor and finish a change of embedding model. A change covers all of the store's buckets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from agent_memory_client.models import ReembedAction, ReembedRequest, ReembedSta
 
 _PROBE_SECONDS = 10.0
 _MOST_SHOWN = 100
-# By action: the phases that allow it, and the phase after it.
+# For each action: the phases that allow it, and the phase after it.
 _ACTIONS: Final[dict[ReembedAction, tuple[Sequence[Phase], Phase]]] = {
     "pause": (["filling"], "paused"),
     "resume": (["paused"], "filling"),
@@ -116,7 +116,7 @@ class ReembedService:
 
 
 def _check_local(model: str) -> None:
-    """Raise BadInput if this machine has no such local model."""
+    """Raise BadInput if this machine does not have the local model."""
     if model not in PACKAGES and not Path(model).is_dir():
         raise BadInput(f"must be a directory, or one of {', '.join(PACKAGES)}", field="model")
     try:

@@ -1,4 +1,4 @@
-"""Store the state of a change of embedding model, and the second model's vectors next to the first model's.
+"""Store the state of a change of embedding model and the second model's vectors next to the first model's.
 
 Both models' vectors are fields in the same documents, each with its own index. A deletion therefore deletes both, and a
 query vector is never compared with the other model's vectors.
@@ -25,8 +25,8 @@ from agent_memory.foundation.storage.scripts import Arg, Script
 from agent_memory.foundation.storage.search.indexes import VectorSpec
 
 Phase = Literal["filling", "paused", "swapped", "ending"]
-# Memories in one step by a worker: a local model takes a second or two for them. With fewer missing vectors, searches
-# may switch: searches by meaning find these memories a moment later, like all new memories.
+# The number of memories that a worker embeds in one step, which takes a local model a second or two. Searches may
+# switch if no more vectors are missing: a semantic search finds these memories a moment later, like all new memories.
 MOST_MISSING = 64
 _SCAN = 1000
 _SAMPLE = 300
@@ -34,7 +34,7 @@ _TURN_MS = 15_000
 # A process that has not recorded its model for this long counts as ended. If it wakes up, its first searches get 503.
 _LIVE_SECONDS = 30.0
 _FORGET_SECONDS = 60
-# Long memories have many passages: more vectors in one command block the event loop.
+# Long memories have many passages. More vectors than this in one command would block the event loop.
 _VECTORS_AT_ONCE = 256
 
 
@@ -100,7 +100,7 @@ class ReembedStore:
         )
 
     async def change(self, phases: Sequence[Phase | Literal[""]], fields: Mapping[str, Any], *, most_missing: int | None = None) -> None:
-        """Set `fields`. Raises Conflict if the phase is not in `phases`, or if more than `most_missing` vectors are missing."""
+        """Set `fields`. Raises Conflict if the phase is wrong or more than `most_missing` vectors are missing."""
         ((seconds, _),) = await read(self._client, lambda pipe: pipe.time())
         flat = [part for name, value in {**fields, "error": ""}.items() for part in (name, str(value))]
         reply = await self._change(**self._names, phases=list(phases), most_missing=most_missing, since=seconds, fields=flat)
@@ -129,7 +129,7 @@ class ReembedStore:
         await write(self._client, lambda pipe: (pipe.hset(key, process, entry), pipe.expire(key, _FORGET_SECONDS)))
 
     async def count_behind(self, state: ReembedState, seconds: float = 0) -> int:
-        """Return how many live processes use another model, or have switched to the active one less than `seconds` ago."""
+        """Return how many live processes use another model, or switched to the active one in the last `seconds`."""
         (raw,) = await read(self._client, lambda pipe: pipe.hvals(self._processes))
         announced_models = [
             (EmbeddingChoice(*model), since) for model, since, at in map(json.loads, raw) if at >= state.now - _LIVE_SECONDS
@@ -137,13 +137,13 @@ class ReembedStore:
         return sum(model != state.active or since > state.now - seconds for model, since in announced_models)
 
     async def pick(self, limit: int, specs: Sequence[VectorSpec]) -> tuple[int, list[list[str]]]:
-        """Take up to `limit` queued names. Return the number taken, and for each model, the names that lack its vector."""
+        """Take up to `limit` queued names. Return their number and, for each model, the names without its vector."""
         fields = [spec.field for spec in specs]
         picked = await self._pick(todo=self._todo, root=self._keys.root, limit=limit, fields=fields)
         return len(picked), [[name.decode() for name, lacking in picked if lacking.decode() == field] for field in fields]
 
     async def sample_texts(self) -> tuple[int, list[str]]:
-        """Return the number of memories and versions with vectors, and the texts of up to a few hundred memories."""
+        """Return the number of memories and versions with vectors and the texts of up to a few hundred memories."""
         count, names = 0, list[bytes]()
         for prefix in (self._keys.vector_prefix, self._keys.history_prefix):
             with redis_errors():
@@ -155,7 +155,7 @@ class ReembedStore:
         return count, [decode_memory(raw).text for raw in rows if raw is not None]
 
     async def mark_refused(self, names: Sequence[str]) -> None:
-        """Do without vectors for texts that a model refuses, so that they do not keep the change from ending."""
+        """Mark texts that a model refuses, so that their missing vectors do not keep the change from finishing."""
         if names:
 
             def build(pipe: Pipe) -> None:
@@ -171,15 +171,15 @@ class ReembedStore:
         return sorted(decode_memory(raw).id for raw in rows if raw is not None)
 
     async def note_missing(self, spec: VectorSpec, *, is_second: bool = False) -> None:
-        """Queue the memories and versions that have a vector, but none from this model. `is_second`: all were queued before.
+        """Queue the memories and versions that have vectors from other models only.
 
-        Raises Conflict in any phase other than "filling".
+        If `is_second` is true, this is the second and last check. Raises Conflict in any phase other than "filling".
         """
         total, _ = await self._sift_all((self._keys.vector_prefix, self._keys.history_prefix), spec, drop=False)
         await self.change(["filling"], {"total": total, "checked": int(is_second)})
 
     async def drop_others(self, schemas: Mapping[str, IndexSchema], spec: VectorSpec) -> int:
-        """Delete other models' vectors from documents that also have one from this model. Return how many documents have none."""
+        """Delete other models' vectors. Instead, queue documents without this model's vector, and return how many."""
         prefixes = {str(schema.index.prefix) for schema in schemas.values() if spec.field in schema.fields}
         return (await self._sift_all(sorted(prefixes), spec, drop=True))[1]
 
@@ -194,7 +194,7 @@ class ReembedStore:
             # One pass for all prefixes, because each pass reads all of the store's keys.
             with redis_errors():
                 cursor, scanned_keys = await self._client.scan(max(cursor, 0), match=f"{keys.root}*", count=_SCAN)
-            # Below a document, there may be keys that are not documents (`pr:<pid>:c`).
+            # Some keys begin like a document's key, but are not documents (`pr:<pid>:c`).
             documents = [key for key in cast("list[bytes]", scanned_keys) if key.rpartition(b":")[0] + b":" in starts]
             if documents:
                 lacking += await self._sift(**names, documents=documents, drop=drop)

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class ModelSwitch(Generic[T]):
-    """Holds the objects that the process opened for each model and bucket. A request uses the same model from start to end."""
+    """Holds the objects that the process opened for each model and bucket. A request uses one model throughout."""
 
     def __init__(
         self,
@@ -55,9 +55,10 @@ class ModelSwitch(Generic[T]):
         return None if parts is None else parts[bucket]
 
     async def look(self, *, other: bool = True) -> None:
-        """Open and switch models to match the store's state. Raises RedisUnavailable, and StartupError if a model cannot be opened.
+        """Open and switch models to match the store's state.
 
-        Without `other`, open only the model that searches use, because building another index may take minutes.
+        Without `other`, open only the model that searches use, because building another index may take minutes. Raises
+        RedisUnavailable, and StartupError if a model cannot be opened.
         """
         states = [await store.load_state() for store in self._stores]
         for store, state, current, since in zip(self._stores, states, self._active, self._since, strict=True):
@@ -66,7 +67,7 @@ class ModelSwitch(Generic[T]):
         for bucket, (store, state) in enumerate(zip(self._stores, states, strict=True)):
             current = self._active[bucket]
             if state is None:
-                # A change may have ended while this process was asleep, or starting.
+                # A change may have ended while this process was asleep or starting.
                 models = [await store.load_successor(current)]
             else:
                 models = [state.active, state.other] if other and state.phase != "ending" else [state.active]
@@ -81,7 +82,7 @@ class ModelSwitch(Generic[T]):
                 self._active[bucket] = models[0]
             self._expect(bucket, [self._by_model[choice][bucket] for choice in models])
         if not any(states):
-            # A later change to a former model makes its indexes again.
+            # A later change back to a former model creates its indexes again.
             self._by_model = {choice: parts for choice, parts in self._by_model.items() if choice in self._active}
 
     async def follow(self, *, other: bool = True) -> None:

@@ -1,6 +1,6 @@
 """Find an agent's sessions, for exports and erasures.
 
-The search reads all accessible sessions, and compares their stored agents.
+The search reads all accessible sessions and compares their stored agents.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ async def walk_agent_sessions(
 
 
 async def permit_session_agents(client: Redis, keys: Keys, scope: Scope, ref: SessionRef) -> None:
-    """Raise Forbidden if a session belongs to an agent that the caller may not access."""
+    """Raise Forbidden if a session belongs to an agent outside the caller's scope."""
     if not await reached_sessions(client, keys, scope, [ref]):
         raise agent_refusal()
 
 
 async def reached_sessions(client: Redis, keys: Keys, scope: Scope, refs: Sequence[SessionRef]) -> list[SessionRef]:
-    """Return the sessions, except those of agents outside the caller's scope."""
+    """Return the sessions, except sessions of agents outside the caller's scope."""
     if scope.agents is None or not refs:
         return list(refs)
     metas = [keys.session(keys.sid(scope.tenant, ref)).meta for ref in refs]

@@ -47,7 +47,7 @@ def words_digest(message: MemoryMessage) -> str:
 
 
 def message_identity(message: MemoryMessage) -> str:
-    """Return a message's identity: its id, a digest of its words and, if it has other content, a digest of that."""
+    """Return a message's identity: its id, a digest of its words and, if any, a digest of its other content."""
     plain = f"{message.id}\n{words_digest(message)}"
     if not (beside := beside_of(message)):
         return plain
@@ -57,7 +57,7 @@ def message_identity(message: MemoryMessage) -> str:
 def beside_of(message: MemoryMessage) -> dict[str, Any]:
     """Return a message's content other than its text.
 
-    The keys are "p" (content parts), "n" (the reason for missing content) and "f" (the caller's own fields).
+    The keys are "p" (content parts), "n" (why content is missing) and "f" (the caller's own fields).
     """
     beside: dict[str, Any] = {}
     if message.content_parts is not None:
@@ -87,7 +87,7 @@ def encode_beside(message: MemoryMessage) -> str:
 
 
 def encode_message(message: MemoryMessage, writer: str | None = None) -> str:
-    """Return a message's text and metadata as an entry's JSON. The writer comes last, because scripts replace the end."""
+    """Return a message's text and metadata as an entry's JSON. The writer comes last, so that scripts find it."""
     body: dict[str, Any] = {"i": message.id, "r": message.role, "c": message.content, "t": iso(message.created_at)}
     if (metadata := message.own_fields.get("metadata")) is not None:
         body["d"] = iso(statement_time(metadata, message.created_at))
@@ -124,7 +124,7 @@ def decode_entry(raw: bytes) -> StoredMessage:
     if (beside := body.get("x")) is not None:
         values |= _fields_beside(beside)
     else:
-        if "fw" in body:  # A journal's entry: background work reads files' words, too.
+        if "fw" in body:  # This is a journal's entry. Background work also reads the words of files.
             values["content"] = "\n".join(filter(None, (body["c"], body["fw"])))
         values["created_at"] = body.get("d", body["t"])
         if "s" in body:
@@ -215,7 +215,7 @@ class SessionTurns:
 
 
 def decode_session(meta: Mapping[bytes, bytes], entries: list[bytes], cursors: list[bytes | None]) -> SessionState | None:
-    """Decode a session from its meta hash, entries and journal cursors (jp, je). Return None if there is no meta hash."""
+    """Decode a session from its meta hash, entries and journal cursors (jp, je). Return None without a meta hash."""
     if not meta:
         return None
 

@@ -1,4 +1,4 @@
-"""Compare appended messages with the memories that a deleted session's messages with the same ids left."""
+"""Compare appended messages with the memories of messages with the same ids in a deleted session."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class FormerMessages:
         self._history = history
 
     async def compare(self, scope: Scope, ref: SessionRef, messages: Sequence[NewMessage]) -> None:
-        """Give each message that differs from its memory another id, so that the memory keeps its text.
+        """If a message differs from the memory with its id, give it another id, so that the memory keeps its text.
 
-        The same message does not change the memory: it gets the memory's time unless it has a time, and is not
-        remembered again if a caller has edited the memory.
+        Other messages do not change the memory. They get the memory's time if they have none, and are not remembered
+        again if a caller has edited the memory.
         """
         ids = [message_memory_id(ref, new.message.id) for new in messages]
         for new, memory_id, memory in zip(messages, ids, await self._memories.find(scope, ids), strict=True):
@@ -43,13 +43,12 @@ class FormerMessages:
                 new.message = new.message.model_copy(update={"created_at": memory.record.created_at})
 
     async def _former_texts(self, scope: Scope, memory_id: str) -> set[str]:
-        """Return all texts that a memory had."""
         with suppress(NotFound):
             return {version.record.text for version in (await self._history.read_history(scope, memory_id)).versions}
         return set()
 
     def _text_of(self, message: MemoryMessage) -> str | None:
-        """Return the text with which a worker stores a message."""
+        """Return the text that a worker would store for a message."""
         longterm = self._settings.longterm
         inside = message.model_copy(update={"content": context_blocks(longterm.context_tags).outside(message.content)})
         return StatementFilter(Blocklist(()), longterm.redact_secrets).text(inside)

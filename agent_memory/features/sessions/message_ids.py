@@ -18,7 +18,7 @@ _DIGEST_CHARS = 12
 
 
 def with_distinct_ids(messages: Sequence[MemoryMessage]) -> list[MemoryMessage]:
-    """Return the messages with distinct ids. A message that reuses an earlier message's id with different words gets another id."""
+    """Return the messages with distinct ids. If a message reuses an id with different words, it gets another id."""
     first: dict[str, str] = {}
     distinct: list[MemoryMessage] = []
     for message in messages:
@@ -30,7 +30,7 @@ def with_distinct_ids(messages: Sequence[MemoryMessage]) -> list[MemoryMessage]:
 
 
 def with_other_id(message: MemoryMessage) -> MemoryMessage:
-    """Return the message with a different id, derived from its current id and its text. The same message always gets the same new id."""
+    """Return the message with a different id, derived from its current id and its text."""
     ending = f"~{words_digest(message)[:_DIGEST_CHARS]}"
     beginning = message.id.encode()[: MAX_ID_BYTES - len(ending)].decode(errors="ignore")
     return message.model_copy(update={"id": beginning + ending})
@@ -57,7 +57,7 @@ def with_stable_ids(messages: Sequence[MemoryMessage]) -> list[MemoryMessage]:
 
 
 def notice_roles(messages: Sequence[MemoryMessage]) -> None:
-    """Add a notice for each message whose role chat APIs do not define. The server treats such a message like a person's message."""
+    """Add a notice for each message whose role chat APIs do not define. Such a message counts as a person's."""
     standard_roles = frozenset(("user", "assistant")) | PROGRAM_ROLES | TOOL_ROLES
     for position, message in enumerate(messages):
         if message.role not in standard_roles:

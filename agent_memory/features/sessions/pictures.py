@@ -1,4 +1,4 @@
-"""Report how pictures in messages are remembered: by a model's description, or only by the words around them."""
+"""Report how pictures in messages are remembered: through a model's description or only the surrounding words."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class PictureMemories:
         self._ids = ids
 
     def memory_id(self, ref: SessionRef, address: str) -> str:
-        """Return the id of a picture's description, derived from the picture's address and the user, or the session if there is no user."""
+        """Return the id of a picture's description, derived from the address and the user (or else the session)."""
         return self._ids.of("picture", ref.namespace, ref.user_id, None if ref.user_id else ref.session_id, address)
 
     async def described(self, scope: Scope, memory_ids: Sequence[str]) -> set[str]:
@@ -78,7 +78,7 @@ async def mark_pictures(services: Services, scope: Scope, session: WorkingMemory
 
 async def described_pictures(services: Services, sid: str, message_ids: Collection[str]) -> dict[str, list[str]]:
     """Return a model's descriptions of the pictures in these messages from a session, by message id."""
-    sid, store = sid.partition(".")[0], services[SessionStore]  # A batch that was set aside has its session's name.
+    sid, store = sid.partition(".")[0], services[SessionStore]  # A set-aside batch is named after its session.
     read = await store.by_sid(sid, last=1)
     if read is None or read[1].pictures_seen_to is None or (read := await store.by_sid(sid)) is None:
         return {}

@@ -33,7 +33,7 @@ class SummaryAnswer(BaseModel):
 
 
 def summarize_messages(previous: str | None, leaving: Sequence[PromptMessage], *, max_words: int) -> list[ChatMessage]:
-    """Return the prompt for a new summary of the previous summary and the `leaving` messages, sorted by time."""
+    """Return the prompt for a new summary, made from the previous summary and the `leaving` messages."""
     ordered = sorted(leaving, key=lambda item: (item.created_at, item.number))
     parts = [f"Leaving messages, one JSON object per line:\n{fence(message_lines(ordered), 'messages')}"]
     if previous and previous.strip():

@@ -1,4 +1,4 @@
-"""Find a user's latest messages from other sessions that no worker has turned into memories yet (read your own writes)."""
+"""Find a user's latest messages in other sessions before a worker promotes them (read your own writes)."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class RecentMessages:
         return 1
 
     def find_recent(self, query: RecentQuery, reply: Any, own_session: SessionRef | None) -> list[ShownMemory]:
-        """Return the messages that share enough words with the query, best first, as the memories that they will become.
+        """Return the messages that share enough words with the query, converted to memories, best first.
 
         Leave out messages from the prompt's own session, `own_session`.
         """
@@ -118,7 +118,7 @@ def _card(record: MemoryRecord, share: float) -> ShownMemory:
 
 
 def _parse_recent(query: RecentQuery, reply: Any) -> list[tuple[SessionRef, StoredMessage]]:
-    """Return accessible messages that are waiting for promotion, sorted by the number of query words they contain, then newest first."""
+    """Return accessible unpromoted messages, sorted by the number of query words they contain, then newest first."""
     scope = query.scope
     waiting: list[tuple[Sequence[Any], bytes]] = []
     for session in reply:
@@ -139,7 +139,7 @@ def _parse_recent(query: RecentQuery, reply: Any) -> list[tuple[SessionRef, Stor
 
 
 def _count_words(entries: Sequence[bytes], beginnings: Sequence[Sequence[bytes]]) -> list[int]:
-    """For each entry, count the query words that it may contain. Search all entries in one pass, because most words are rare."""
+    """For each entry, count the query words that it may contain. Search all entries in one pass."""
     text = b"\n".join(entries)  # An entry's JSON has no line breaks.
     text = text.lower() if text.isascii() else text.decode().lower().encode()
     ends = list(accumulate(len(line) + 1 for line in text.split(b"\n")))

@@ -52,7 +52,7 @@ from agent_memory_client.models import (
     is_blank,
 )
 
-# How far back to search for answers' tool calls, as a multiple of the requested messages.
+# How far back to search for the calls of tool answers, as a multiple of the requested messages.
 _FAR = 8
 
 
@@ -123,7 +123,7 @@ class SessionService:
             [position for position, record in enumerate(memories) if record.persisted_at is None] if self._settings.longterm.enabled else []
         )
         await self._room(scope, body.messages, len(waiting))
-        # The default of an absent time must not count as a given time.
+        # A default time must not count as a time given by the caller.
         named = body.model_fields_set
         change = SessionWrite(
             mode="put",

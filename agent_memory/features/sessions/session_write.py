@@ -16,7 +16,7 @@ from agent_memory.foundation.storage.keyspace import tag
 from agent_memory.foundation.storage.scripts import Arg, compact
 from agent_memory_client.models import MemoryMessage, MemoryRecord, MemoryStrategyConfig
 
-# How many dropped messages a session still recognizes in a late retry.
+# The number of dropped messages that a session still recognizes in a late retry.
 REMEMBERED_IDS = 1000
 # The field of a session's hash that holds its import's source, until a client writes to the session.
 IMPORT_FIELD = "im"
@@ -45,7 +45,7 @@ class NewMessage:
 
 @dataclass(frozen=True, slots=True)
 class MovedSession:
-    """Data specific to an imported session: its times, the seconds until it expires, and other features' fields.
+    """Data of an imported session: its times, the seconds until it expires, and other features' fields.
 
     If `seconds_left` is None, the session's TTL applies.
     """
@@ -162,7 +162,7 @@ def write_arguments(scope: Scope, ref: SessionRef, change: SessionWrite) -> dict
     if change.moved is not None:
         updated_at = micros(change.moved.updated_at)
         stored_fields += [part for pair in change.moved.fields.items() for part in pair]
-        # Of two values for a field the last one wins, so an imported session is listed by its own time.
+        # If a field has two values, the last one wins, so an imported session is listed by its own time.
         doc += ["c", micros(change.moved.created_at)]
         if change.moved.seconds_left is not None:
             ttl = change.moved.seconds_left

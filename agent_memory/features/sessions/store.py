@@ -58,7 +58,7 @@ from agent_memory_client.models import MemoryStrategyConfig, MemoryTypeEnum
 _WINDOW = load("sessions/session_window")
 # How many processed messages a journal keeps as context.
 JOURNAL_CONTEXT = 10
-# How many other ids to try: a new id may be in use, too.
+# How many other ids to try, because a new id may also be in use.
 _OTHER_IDS = 8
 _SHOWN_FIELDS = ("sid", "ns", "us", "ctx", "ag")
 # How many messages to read before a window, because they may contain tool calls that the window answers.
@@ -140,9 +140,9 @@ class SessionStore:
     async def write(self, scope: Scope, ref: SessionRef, change: SessionWrite) -> SessionStamp:
         """Replace a session or append to it, and mark its follow-up work as due.
 
-        Raises Forbidden or IdTaken, naming the field, if the caller may not create a memory that is to be promoted. In
-        that case, the script writes nothing. The session's unchanged memories are not promoted again. Raises
-        VersionMismatch, BadInput or RedisUnavailable.
+        If the caller is not allowed to create a memory that is to be promoted, write nothing, and raise Forbidden or
+        IdTaken, naming the field. Raises VersionMismatch, BadInput or RedisUnavailable. Unchanged memories are not
+        promoted again.
         """
         k = self._keys.session(self._sid(scope, ref, write=True))
         await run_in_thread(lambda: permit_own(scope, ref, change), memories_work(change.memories))
@@ -210,7 +210,7 @@ class SessionStore:
         return {"to_promote": own, "memories": memories}
 
     async def get(self, scope: Scope, ref: SessionRef, last: int | None = None, window: TokenWindow | None = None) -> SessionState | None:
-        """Return a session with its newest `last` messages. If `last` is None, return all messages, or as many as fit into `window`."""
+        """Return a session with its newest `last` messages (None: all, or as many as fit into `window`)."""
         k, state = self._keys.session(self._sid(scope, ref)), None
         for before in (_BEFORE, _ALL_BEFORE):
             replies = await read(self._client, lambda pipe, n=before: _queue_read(pipe, k, last, window, n))
@@ -266,7 +266,7 @@ class SessionStore:
         return refs[0] if len(refs) == 1 else None
 
     async def list(self, scope: Scope, namespace: str | None, user_id: str | None, offset: int, limit: int) -> tuple[int, list[SessionRef]]:
-        """Return the number of matching sessions, and a page of the accessible ones, oldest first."""
+        """Return the number of matching sessions and a page of the accessible ones, oldest first."""
         total, refs = await self._search(filters.session_where(scope, namespace=namespace, user_id=user_id), offset, limit)
         return total, await reached_sessions(self._client, self._keys, scope, refs)
 
@@ -367,7 +367,7 @@ class SessionStore:
         return None if tenant is None else (tenant.decode(), None if user is None else user.decode())
 
     async def settle(self, sid: str, tenant: str, user_id: str | None, *, batch: str | None = None) -> None:
-        """Delete the record of pending work if no work is left. If `batch` is given, first end this set-aside batch."""
+        """Delete the set-aside `batch`, if any. Then delete the record of pending work if no work is left."""
         cursor = None if batch is None else batch.partition(".")[2]
         k = self._keys.session(sid)
         user_waiting = self._user_waiting(k, tenant, user_id)
@@ -397,7 +397,7 @@ class SessionStore:
         return bool(reply)
 
     async def by_sid(self, sid: str, last: int | None = None) -> tuple[str, SessionState] | None:
-        """Return the tenant and the session with this key name. Include its newest `last` messages, or all if `last` is None."""
+        """Return the tenant and the session with this key name, with its newest `last` messages (None: all)."""
         meta, entries, cursors = await read(self._client, lambda pipe: _queue_read(pipe, self._keys.session(sid), last))
         state = decode_session(meta, entries, cursors)
         return None if state is None else (meta[b"tn"].decode(), state)
@@ -409,17 +409,20 @@ class SessionStore:
         return bool(await self._summary_script(k, fence=fence, context=context, **sizes))
 
     async def note_pictures(self, sid: str, epoch: str, seen_to: int) -> bool:
-        """Record that the pictures in all messages up to `seen_to` have been seen. Return False if the session was replaced."""
+        """Record that all pictures in messages up to `seen_to` were seen. Return False if the session was replaced."""
         return bool(await self._pictures_script(meta=self._keys.session(sid).meta, epoch=epoch, seen_to=seen_to))
 
     async def import_sources(self, scope: Scope, refs: Sequence[SessionRef]) -> list[str | None]:
-        """Return each session's import source: "" if it was not imported or has changed since, or None if the session is missing."""
+        """Return each session's import source, or None if the session is missing.
+
+        The source is "" if the session was not imported or has changed since.
+        """
         metas = [self._keys.session(self.sid(scope, ref)).meta for ref in refs]
         rows = await read(self._client, lambda pipe: [pipe.hmget(meta, ["v", IMPORT_FIELD]) for meta in metas]) if metas else []
         return [None if version is None else "" if mark is None else untag(mark.decode()) for version, mark in rows]
 
     async def strike(self, scope: Scope, ref: SessionRef, epoch: str, fence: str, seqs: Sequence[int], *, drop_context: bool) -> bool:
-        """Remove messages, and also the summary if `drop_context` is true. Return False if the session changed."""
+        """Remove messages and also the summary if `drop_context` is true. Return False if the session changed."""
         k = self._keys.session(self._sid(scope, ref, write=True))
         return bool(await self._strike_script(k, epoch=epoch, fence=fence, drop_summary=drop_context, numbers=seqs))
 
@@ -457,7 +460,7 @@ def _session(scope: Scope, replies: Sequence[Any], window: TokenWindow | None) -
 
 
 def permit_own(scope: Scope, ref: SessionRef, change: SessionWrite) -> None:
-    """Raise Forbidden or IdTaken, naming the field, if the writer may not create a memory that is to be promoted."""
+    """Raise Forbidden or IdTaken, naming the field, unless the writer can create all memories to be promoted."""
     placed = [(position, with_session_owner(ref, change.memories[position])) for position in change.waiting]
     for position, record in placed:
         permit_owner(scope, record, f"memories.{position}")
@@ -465,7 +468,7 @@ def permit_own(scope: Scope, ref: SessionRef, change: SessionWrite) -> None:
 
 
 def outside_blocks(messages: Sequence[StoredMessage], blocks: ContextBlocks) -> list[StoredMessage]:
-    """Return the messages without the text contained in `blocks`, because that text must not become memories."""
+    """Return the messages without the text in `blocks`, because that text must not become memories."""
     return [_outside(stored, blocks) for stored in messages]
 
 

@@ -24,7 +24,7 @@ _CODE = re.compile(r"\{(" + "|".join(sorted(PLACEHOLDERS)) + r")\s*[.\[!:][^{}\n
 
 
 class StrategyOptions(ExtractionRules):
-    """The `config` of a session's strategy: extraction rules for this session, and options for specific strategies."""
+    """The `config` of a session's strategy: its extraction rules and options for specific strategies."""
 
     custom_prompt: Annotated[str, Field(max_length=MAX_PROMPT_CHARS)] | None = None
     max_summary_length: Annotated[int, Field(ge=10, le=10_000)] = DEFAULT_SUMMARY_WORDS
@@ -32,7 +32,7 @@ class StrategyOptions(ExtractionRules):
 
 
 def check_strategy(strategy: MemoryStrategyConfig) -> None:
-    """Raise BadInput, naming the field, if the strategy's configuration cannot work."""
+    """Raise BadInput, naming the field, if the strategy's configuration is invalid."""
     if not strategy.config and strategy.strategy != "custom":
         return
     options = options_of(strategy.config)

@@ -23,7 +23,7 @@ from agent_memory.foundation.storage.search.indexes import change_index_name
 from agent_memory.foundation.storage.search.pagination import walk
 from agent_memory.foundation.storage.search.syntax import all_of
 
-# Positions of memory names in a change's lines, by a line's first word.
+# The positions of memory names in a change's line, by the line's first word.
 _NAMES = {"m": (1,), "a": (1, 2), "e": (1,), "u": (1, 2)}
 
 
@@ -97,7 +97,7 @@ class ChangeTransfer:
         )
 
     async def _check(self, scope: Scope, user_id: str, mids: Sequence[str]) -> dict[str, MemoryExport]:
-        """Return the user's memories by key name. Raises BadInput unless all of `mids` are the user's memories or aliases of them."""
+        """Return the user's memories by key name. Raises BadInput if any of `mids` is not one of them or an alias."""
         erasure = Erasure(scope.tenant, None, user_id, None)
         own = await self._reader.read(scope, erasure, mids)
         left = [mid for mid in mids if mid not in own]
@@ -126,7 +126,7 @@ def with_names(line: Sequence[str], named: Callable[[str], str]) -> list[str]:
 
 
 def checked_line(line: Any) -> list[str]:
-    """Return the words in a change's line if they are valid, because they become the input of a script. Raises BadInput."""
+    """Return the words in a change's line after validating them for use in a script. Raises BadInput."""
     words: list[Any] = line if isinstance(line, list) else []
     if not words or words[0] not in _NAMES or not all(isinstance(word, str) and word for word in words):
         raise BadInput("is not a line of a change", field="lines")

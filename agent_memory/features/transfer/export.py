@@ -52,7 +52,7 @@ class ExportService:
         """Return the operation id and the lines of an export of a user or, with `agent_id`, of an agent.
 
         The export contains all data acknowledged before the call. The export is complete only if its last line contains
-        the number of the other lines. Raises Forbidden. Callers limited to certain users may not export agents.
+        the number of the other lines. Raises Forbidden. Callers limited to certain users cannot export agents.
         """
         if agent_id is None:
             namespace, _ = list_place_of(scope, namespace, user_id)
@@ -79,7 +79,7 @@ class ExportService:
                 await self._note_failure(scope, operation_id, counts)
 
     def _audit(self, scope: Scope, erasure: Erasure, operation_id: str, counts: Mapping[str, int]) -> None:
-        """Add the numbers of exported lines to the audit log, in addition to the request's own event."""
+        """Add the counts of exported lines to the audit log, in addition to the request's own event."""
         if self.audits:
             ids = {"user_id": erasure.user_id, "namespace": erasure.namespace, "operation_id": operation_id}
             ids["agent_id"] = erasure.agent_id
@@ -117,7 +117,7 @@ class ExportService:
             yield [memory_line(memory) for memory in memories]
 
     async def _agent_pages(self, scope: Scope, erasure: Erasure, agent_id: str, began: int) -> AsyncIterator[list[Line]]:
-        """Yield all lines for an agent and its sessions. Leave out changes, because they belong to the users."""
+        """Yield all lines for an agent and its sessions. Leave out changes, because they belong to users."""
         for exporter in self.others:
             if isinstance(exporter, AgentExporter):
                 yield [line async for line in exporter.export_agent(scope, AgentOwner(erasure.namespace, agent_id))]

@@ -183,7 +183,7 @@ def header_of(line: Mapping[str, Any]) -> HeaderLine:
 class ImportPlacement:
     """Assigns imported lines to the user or agent and the namespace that the caller specifies.
 
-    The owner in the lines is ignored, except that without a user, as for an agent's data, the lines keep their users.
+    The owner in the lines is ignored. However, without a user, as for an agent's data, the lines keep their users.
     """
 
     def __init__(

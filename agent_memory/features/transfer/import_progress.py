@@ -1,4 +1,7 @@
-"""Record which lines of another system's data have arrived, so that a repeated import does not restore data deleted since then."""
+"""Record which lines of another system's data have arrived.
+
+A repeated import skips these lines, so that it does not restore data that was deleted in the meantime.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +24,12 @@ from agent_memory.foundation.storage.scripts import Script
 _KEEP_SECONDS = 30 * 24 * 3600
 _BATCH = 1000
 _NAME_CHARS = 12
-# What differs in each run: the time at which the run created a line, and the time until a session expires.
+# Values that differ in each run: the time at which it created a line, and the time until a session expires.
 _VOLATILE = re.compile(rb'"(ra|seconds_left)": ?"?[0-9.]+"?')
 
 
 class ImportOwner(NamedTuple):
-    """The owner to which an import assigns its lines: a user or an agent; without both, each line keeps its owner.
+    """The owner to which an import assigns its lines: a user or an agent. Without both, each line keeps its owner.
 
     If `namespace` is None, each line keeps its own namespace.
     """
@@ -49,7 +52,7 @@ class ImportProgress:
         self._note = Script(client, "transfer/arrival_note")
 
     def mark_of(self, owner: ImportOwner, raw: bytes) -> str:
-        """Return a line's mark. The mark ignores what differs in each run."""
+        """Return a line's mark. Values that differ in each run do not affect it."""
         return self._ids.of(*owner, _VOLATILE.sub(b"", raw).decode("utf-8", "replace").strip())
 
     async def begin(self, scope: Scope, source: str, owner: ImportOwner) -> None:
@@ -65,7 +68,7 @@ class ImportProgress:
         return {mark for mark, has_arrived in zip(marks, flags, strict=True) if has_arrived}
 
     async def note(self, scope: Scope, source: str, owner: ImportOwner, marks: Sequence[str]) -> None:
-        """Record that lines have arrived, and again their owner, whom an undo may have forgotten. Raises ErasureUnderWay."""
+        """Record lines that have arrived and their owner, in case an undo has deleted it. Raises ErasureUnderWay."""
         name = self._owner_id(scope, owner)
         guard = guard_of(self._keys.root, scope.tenant, owner.namespace, owner.user_id, agent_id=owner.agent_id)
         keys = {"arrived": self._arrived(name), "arrivals": self._arrivals(scope, source)}
@@ -81,7 +84,7 @@ class ImportProgress:
         return [owner for owner in owners if scope.reaches(owner.namespace, owner.user_id)]
 
     async def forget(self, scope: Scope, source: str, owners: Sequence[ImportOwner]) -> None:
-        """Let the import with this name start over for these owners, because the import was undone."""
+        """Delete these owners' marks after an undo, so that the import can start over."""
         for owner in owners:
             name = self._owner_id(scope, owner)
             (prefix,) = self._members(scope, source, owner, [""])
@@ -92,7 +95,7 @@ class ImportProgress:
                     await self._client.srem(self._arrivals(scope, source), name)
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
-        """Forget a user's imports. Return no counts, because erasure receipts count what the imports stored."""
+        """Delete a user's import records. Return no counts, because erasure receipts count the imported data."""
         await self._erase(scope, ImportOwner(owner.namespace, owner.user_id, None))
         return Counter()
 
@@ -139,6 +142,6 @@ class ImportProgress:
 
 
 def _named(member: bytes) -> ImportOwner | None:
-    """Return the owner that a member names, or None for the mark of a line."""
+    """Return the owner in a set member, or None if the member is a line's mark."""
     mark = member.split(b":", 2)[2]
     return ImportOwner(*json.loads(mark)) if mark.startswith(b"[") else None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from agent_memory.foundation.core.errors import StartupError
 from agent_memory.foundation.core.listing import counted
 
-if TYPE_CHECKING:  # `agent-memory --help` does not wait for the models.
+if TYPE_CHECKING:  # So that `agent-memory --help` does not load the models.
     from agent_memory_client.models import ImportReport
 
 _MOST_SHOWN = 20
@@ -28,7 +28,7 @@ def summary_lines(report: ImportReport) -> list[str]:
 def problem_lines(report: ImportReport, *, numbered: bool = True) -> list[str]:
     """Return a line of text for each of the first problems.
 
-    If `numbered` is false, leave out line numbers, as for files that another system wrote.
+    Use `numbered=False` to leave out line numbers, for example for data from another system.
     """
     problems = [
         f"{f'line {each.line} ' if numbered else ''}({' '.join(filter(None, (each.kind or '?', each.id)))}): {each.reason}"
@@ -42,7 +42,7 @@ def problem_lines(report: ImportReport, *, numbered: bool = True) -> list[str]:
 
 
 def owner_of_export(header: bytes) -> tuple[str, bool]:
-    """Return the owner named in an export's first line, and True if the owner is an agent. Raises StartupError."""
+    """Return the owner named in an export's first line and whether the owner is an agent. Raises StartupError."""
     with suppress(ValueError, AttributeError):
         names = json.loads(header)
         for field in ("user_id", "agent_id"):

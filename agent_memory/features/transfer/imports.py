@@ -80,7 +80,7 @@ class _Run:
 
     @property
     def whole(self) -> bool:
-        """True if the lines are a whole store, and keep their owners."""
+        """True if the lines are an entire store and keep their owners."""
         return self.owner == ImportOwner(None, None, None)
 
     def count_not_restored(self, kind: str, count: int) -> None:
@@ -122,8 +122,8 @@ class ImportService:
         export: data that belongs to an agent is assigned to `agent_id`, and users do not change. For later parts of a
         file, `first_line` is the number of the line after the header. Raises BadInput if the lines are not an export.
 
-        If `user_id` is None, the lines are another server's whole store, and keep their owners and texts. Memories that
-        exist or were deleted here stay as they are. A session that has changed only there replaces the session here.
+        If `user_id` is None, the lines are another server's entire store, and keep their owners and texts. Memories
+        that exist or were deleted here stay as they are. A session replaces its copy here unless that copy has changed.
         """
         writing(scope)
         if user_id is None and scope.limited:
@@ -177,7 +177,7 @@ class ImportService:
         return lines
 
     async def _count_deleted(self, run: _Run, lines: Sequence[Mapping[str, Any]]) -> None:
-        """Report how many of a whole store's lines that arrived before name memories and sessions that are gone."""
+        """Report how many memories and sessions from an earlier import of the same store no longer exist here."""
         names = [line["id"] for line in lines if line.get("kind") == "memory"]
         run.count_not_restored("memory", (await self.memories.get(run.scope, names)).count(None))
         for line in lines:
@@ -229,7 +229,7 @@ class ImportService:
             self._problem(run, number, line.get("kind"), line.get("id") or line.get("session_id"), reason)
 
     def _exporter(self, run: _Run, kind: str) -> Exporter | None:
-        """Return the feature that restores lines of this kind, or None. An import for an agent accepts only some kinds."""
+        """Return the feature that restores lines of this kind, or None. Imports for an agent accept only some kinds."""
         exporter = next((each for each in self.others if kind in each.kinds), None)
         return exporter if run.placing.agent_id is None or isinstance(exporter, AgentExporter) else None
 
@@ -274,7 +274,7 @@ class ImportService:
                 run.report.vectors_to_embed += memory.now.vector is None
 
     async def _twin(self, run: _Run, memory: MemoryExport, mid: str) -> str:
-        """If a memory states the same thing as the memory `mid`, which has the same words, merge the memory as evidence.
+        """Merge a memory into the memory `mid`, which has the same words, if both state the same thing.
 
         Otherwise, store the memory separately, because it may be an event on another day or a contradiction.
         """
@@ -354,7 +354,7 @@ class ImportService:
         return state
 
     async def _is_deleted(self, run: _Run, ref: SessionRef, mark: str) -> bool:
-        """True if an earlier run imported the session, and it was deleted or expired since."""
+        """True if an earlier run imported the session, and it has since expired or been deleted."""
         arrived = await self.progress.arrived(run.scope, run.source, run.owner, [mark])
         return bool(arrived) and await self.sessions.get(run.scope, ref, 1) is None
 
@@ -370,7 +370,7 @@ class ImportService:
         more = replace(change, if_match=str(version), moved=moved)
         if not run.whole:
             more = replace(more, mode="append", waiting=(), memories=())
-        with suppress(VersionMismatch):  # The session changes now, so keep its current state.
+        with suppress(VersionMismatch):  # The session is changing now, so keep its current state.
             return (await self.sessions.write(run.scope, ref, more)).added > 0 or run.whole
         return False
 

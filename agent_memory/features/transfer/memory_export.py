@@ -49,7 +49,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class MemoryExport:
-    """A memory with its history. `aliases` are pairs of an id and the digest of the content stored under that id."""
+    """A memory with its history. `aliases` are pairs of an id and the digest of the content stored under it."""
 
     state: State
     now: Version | None
@@ -218,7 +218,7 @@ class MemoryExportReader:
         return Version(record, marks, position, terms, vector)
 
     async def ids(self, scope: Scope, mids: Sequence[str]) -> dict[str, str]:
-        """Return the ids of memories, keyed by mid, without memories whose records have all been deleted."""
+        """Return the ids of memories, keyed by mid. Omit memories whose records have all been deleted."""
         mids = list(dict.fromkeys(mids))
         if not mids:
             return {}
@@ -261,7 +261,7 @@ def _id_of(scope: Scope, keys: Keys, about: MemoryRecord, evidence: Sequence[Evi
 def _leads(memory: MemoryExport, version: str, began: int) -> bool:
     """True if the export includes the memory when it reaches this history document.
 
-    Only one document counts, so each memory appears once, unless it changes during the export.
+    Only one document counts, so that each memory appears once, unless it changes during the export.
     """
     if memory.state == "over":
         return version == "" or int(memory.now.marks["n"] if memory.now else 0) > began

@@ -23,7 +23,7 @@ from agent_memory.foundation.storage.search.indexes import VectorSpec
 from agent_memory.foundation.text.retrieval_units import REACH, unit_terms
 from agent_memory_client.models import MemoryTypeEnum
 
-# A vector's length may differ from 1 by at most this.
+# The maximum difference of a vector's length from 1.
 _LENGTH = 0.05
 
 
@@ -86,7 +86,10 @@ class Restorer:
         return [state.decode() for state in reply]
 
     async def fold(self, scope: Scope, memory: MemoryExport, into: StoredMemory, source: str) -> None:
-        """Merge a memory as evidence and aliases into one that states the same thing. Keep the history. Idempotent."""
+        """Merge a memory into one that states the same thing, and keep its history. Idempotent.
+
+        The memory becomes evidence, and its ids become aliases.
+        """
         assert memory.now is not None
         record = memory.now.record
         retired = Version(

@@ -1,4 +1,4 @@
-"""Read entire sessions for exports, and the pending work of sessions that have ended."""
+"""Read entire sessions for exports and the pending work of sessions that have ended."""
 
 from __future__ import annotations
 

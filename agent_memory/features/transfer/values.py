@@ -30,7 +30,7 @@ def decode_text(raw: bytes, notes: list[str], name: str) -> str:
 
 
 def clean_text(value: Any, notes: list[str], name: str) -> str:
-    """Return the text with control characters and lone surrogates replaced."""
+    """Return the text, with control characters and lone surrogates replaced."""
     if value is None:
         return ""
     text = value if isinstance(value, str) else str(value)
@@ -41,7 +41,7 @@ def clean_text(value: Any, notes: list[str], name: str) -> str:
 
 
 def cleaned_json(value: Any, notes: list[str]) -> dict[str, Any] | None:
-    """Return a caller's JSON object. Replace values that JSON or UTF-8 cannot represent, or that are nested too deeply."""
+    """Return a caller's JSON object. Replace values that are nested too deeply or not valid in JSON or UTF-8."""
     if value is None:
         return None
     if not isinstance(value, dict):

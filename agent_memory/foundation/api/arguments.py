@@ -22,12 +22,12 @@ from agent_memory.foundation.core.errors import BadInput
 from agent_memory.foundation.core.input.unknown_fields import SCOPE_FIELDS, Unknown, UnknownFields, nearest, refuse_narrowing
 
 MAX_QUERY_FIELDS = 2000
-# Clients of the archived server send their namespace with the ids. That server ignored the namespace.
+# Clients of the archived server send a namespace along with the ids. That server ignored the namespace.
 _HARMLESS_FIELDS = {"delete_long_term_memory": frozenset({"namespace"})}
 
 
 class ArgumentReader:
-    """Reads one endpoint's arguments, based on FastAPI's analysis of the endpoint's signature."""
+    """Reads the arguments of one endpoint, as described by FastAPI's `Dependant`."""
 
     def __init__(self, endpoint: Dependant, last_parameter: str | None, *, deletes: bool) -> None:
         self._endpoint = endpoint
@@ -50,7 +50,7 @@ class ArgumentReader:
         return any(provider.call is function for provider in self._endpoint.dependencies)
 
     async def read(self, request: Request) -> tuple[dict[str, Any], bytes, Sequence[Unknown]]:
-        """Return the arguments, the body, and the ignored unknown fields.
+        """Return the arguments, the body, and any ignored unknown fields.
 
         Raises RequestValidationError, BadInput, and anything that `read_body` or a dependency raises.
         """
@@ -141,7 +141,7 @@ class ArgumentReader:
     def _ignore(
         self, fields: Sequence[Unknown], part: str, ignored: list[Unknown], places: Callable[[str], str | None] = lambda name: None
     ) -> None:
-        """Add the fields to `ignored`. Raise RequestValidationError if a field seems to narrow the request."""
+        """Add the fields to `ignored`. Raise RequestValidationError if a field seems intended to narrow the request."""
         try:
             refuse_narrowing(fields, places, deletes=self._deletes, harmless=self._harmless_fields)
         except UnknownFields as refused:
@@ -150,14 +150,14 @@ class ArgumentReader:
 
 
 def _defaults(fields: Sequence[Any], empty: QueryParams | Headers) -> dict[str, Any] | None:
-    """Return the arguments for absent parameters, or None if one is required or must be copied for each request."""
+    """Return the defaults of all parameters, or None if a parameter is required or its default is mutable."""
     values, refused = request_params_to_args(fields, empty)
     is_constant = all(value is None or isinstance(value, (str, int, float)) for value in values.values())
     return values if is_constant and not refused else None
 
 
 def _check_utf8(values: Mapping[str, str], raw: bytes, source: str) -> None:
-    """Raise BadInput if a value is not UTF-8. Decoding replaces invalid bytes, so two ids could become equal."""
+    """Raise BadInput if a value is not UTF-8. Decoding replaces invalid bytes, which could make two ids equal."""
     field = next((name for name, value in values.items() if "\ufffd" in value), None)
     if field is None:
         return

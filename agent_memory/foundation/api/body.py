@@ -22,12 +22,12 @@ from agent_memory.foundation.core.notices import add_notice
 AT_ONCE_BYTES = 32 * 1024
 """Bodies up to this size are validated in the event loop, and larger bodies in a thread.
 
-Validation of a body of this size that contains only small memories blocks the event loop for 10 ms.
+Validating a body of this size blocks the event loop for 10 ms if the body contains only small memories.
 """
 
 
 class RawBody(bytes):
-    """A body that an operation parses itself. The digest of a request with an Idempotency-Key includes this body."""
+    """A body that the operation parses itself. The digest of a request with an Idempotency-Key includes it."""
 
 
 class BodyReader:
@@ -40,9 +40,9 @@ class BodyReader:
         return self._fields.scope_fields
 
     def parse(self, body: bytes, *, strict: bool) -> tuple[Any, Sequence[Unknown]]:
-        """Return the value and its ignored unknown fields. With `strict`, every unknown field is an error.
+        """Return the value and any ignored unknown fields. With `strict`, every unknown field is an error.
 
-        Raises RequestValidationError, which never contains the input, and BadInput if a list is too long.
+        Raises RequestValidationError, which never contains the input, or BadInput if a list is too long.
         """
         if len(body) > MAX_LIST_ITEMS and body.count(b",") >= MAX_LIST_ITEMS:
             _check_lists(body)
@@ -56,7 +56,7 @@ class BodyReader:
         return self.parse(repaired, strict=strict)
 
     def _repaired(self, body: bytes, error: ValidationError) -> bytes | None:
-        """Return the repaired body if lone surrogates are the only reason why the body is invalid JSON, else None.
+        """Repair JSON that is invalid only because of lone surrogates. Return None if this is impossible.
 
         Raises RequestValidationError if an id contains a lone surrogate.
         """
@@ -96,9 +96,11 @@ def _check_lists(body: bytes) -> None:
 async def read_body(scope: Scope, receive: Receive, media_type: str | None = "application/json") -> bytes:
     """Return the whole body.
 
-    Raises BodyTooLarge as soon as the body exceeds the limit, BadInput if the JSON has too many values, and
-    ClientDisconnect. Raises UnsupportedMedia if the content type is not `media_type` (None allows any type). This check
-    keeps out web pages from other origins, which cannot send JSON without a CORS preflight.
+    Raises BodyTooLarge as soon as the body exceeds the limit. Raises BadInput if the JSON has too many values. Also
+    raises ClientDisconnect.
+
+    Raises UnsupportedMedia if the content type is not `media_type` (None allows any type). This blocks web pages from
+    other origins, because they cannot send JSON without a CORS preflight.
     """
     limit: int = scope["app"].state.max_body_bytes
     _check_headers(scope, media_type, limit)

@@ -25,7 +25,7 @@ _ETAG = re.compile(r'(?:W/)?"([^"]*)"\Z')
 
 
 class OpenedStore(Protocol):
-    """The part of the runtime that routes use: one bucket's services, and access to the other buckets."""
+    """The part of the runtime that routes use: one bucket's services and access to the other buckets."""
 
     @property
     def services(self) -> Services: ...
@@ -37,7 +37,7 @@ class OpenedStore(Protocol):
 
 
 def home_of(request: Request) -> OpenedStore:
-    """Return the runtime for requests that do not involve tenant data. Raises Unavailable while the server starts."""
+    """Return the runtime for requests that do not access tenant data. Raises Unavailable while the server starts."""
     runtime: OpenedStore | None = request.scope["app"].state.runtime
     if runtime is None:
         raise Unavailable("the server is starting: try again")
@@ -47,7 +47,7 @@ def home_of(request: Request) -> OpenedStore:
 def services_of(request: Request) -> Services:
     """Return the services for the bucket that holds the caller's tenant. Raises Unavailable while the server starts.
 
-    If there are several buckets, also raises Unauthenticated if credentials are required but missing.
+    With several buckets, also raises Unauthenticated if credentials are required but missing.
     """
     home = home_of(request)
     return (home.of(scope_of(request).tenant) if home.others else home).services
@@ -59,7 +59,7 @@ def scope_of(request: Request) -> Scope:
 
 
 def writing_scope_of(request: Request) -> Scope:
-    """Return the caller's scope for a write. Raises Unauthenticated, or Forbidden if the caller may only read."""
+    """Return the caller's scope for a write. Raises Unauthenticated, or Forbidden if the scope is read-only."""
     return writing(scope_of(request))
 
 

@@ -77,7 +77,7 @@ def invalid(error: ValidationError, source: str | Callable[[str], tuple[str, str
 
 
 def unknown(refused: UnknownFields, source: str) -> RequestValidationError:
-    """Return the 422 error for rejected unknown fields and the request's other validation errors."""
+    """Return the 422 error for rejected unknown fields, including the request's other validation errors."""
     problems = [_problem("unknown_field", (source, *field.path), field.why) for field in refused.fields[:MAX_PROBLEMS]]
     if refused.error is not None and len(problems) < MAX_PROBLEMS:
         named = [problem["loc"] for problem in problems]
@@ -155,7 +155,7 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     headers, detail = dict(error.headers or {}), error.detail
     if error.status_code == 405:
-        # The router names only the methods of the path's first route.
+        # The router lists only the methods of the first route for the path.
         path = request.scope["path"]
         matching = [route for route in request.app.routes if isinstance(route, Route) and route.path_regex.match(path)]
         headers["Allow"] = ", ".join(sorted({method for route in matching for method in route.methods or ()})) or headers.get("Allow", "")

@@ -43,7 +43,7 @@ class StoredAnswer:
 
 
 class IdempotencyService:
-    """Stores each response for a day, under its tenant and idempotency key."""
+    """Stores each response for a day, by tenant and idempotency key."""
 
     def __init__(self, client: Redis, keys: Keys, *, lease_seconds: float = LEASE_SECONDS) -> None:
         self._keys = keys
@@ -57,11 +57,13 @@ class IdempotencyService:
     async def answer_once(
         self, scope: Scope, key: str, request: str, answer: Callable[[], Awaitable[Response]], *, keeps: bool
     ) -> Response | StoredAnswer:
-        """Return the stored response to this request, or run the request and store its response unless an error occurs.
+        """Return the stored response to this request. If there is none, run the request and store its response.
 
-        If `keeps` is false, record only that the key was used, not the response's content. A repeated request then runs
-        again. Raises BadInput if the key is malformed or was used for another request, RequestUnderWay while the first
-        request runs, and anything that `answer` raises.
+        Store nothing if the request fails. If `keeps` is false, store only that the key was used. A repeated request
+        then runs again.
+
+        Raises BadInput if the key is malformed or was used for another request. Raises RequestUnderWay while the first
+        request runs. Also raises anything that `answer` raises.
         """
         if not 1 <= len(key) <= MAX_KEY_CHARS or not key.isascii() or not key.isprintable():
             raise BadInput(f"must be 1 to {MAX_KEY_CHARS} printable ASCII characters", field="Idempotency-Key", where="header")
@@ -84,7 +86,7 @@ class IdempotencyService:
         return response
 
     async def _run(self, name: str, holder: str, seed: str, answer: Callable[[], Awaitable[Response]]) -> Response:
-        """Run the request while renewing the key's lease. Free the key if the request is rejected or fails."""
+        """Run the request while renewing the key's lease. Release the key if the request raises an exception."""
         renewing = asyncio.create_task(self._renew_lease(name, holder))
         try:
             with ids.repeatable(seed):
@@ -116,7 +118,7 @@ class IdempotencyService:
 
 
 def request_digest(method: str, path: str, query: bytes, body: bytes) -> str:
-    """Return a digest of the request. Equal requests have the same digest."""
+    """Return a digest that is the same for equal requests."""
     h = blake2b(digest_size=16)
     for part in (method.encode(), path.encode("utf-8", "surrogateescape"), query, body):
         h.update(b"%d:" % len(part))

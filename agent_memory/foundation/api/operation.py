@@ -40,7 +40,7 @@ class Operation(APIRoute):
         self.path_regex, last_parameter = _path_with_either_slash(path)
         deletes = "DELETE" in (self.methods or ()) or endpoint in _DELETING
         self._arguments = ArgumentReader(self.dependant, last_parameter, deletes=deletes)
-        # An erasure does not find stored answers, so answers to reads are not stored and a repeated read runs again.
+        # Erasures do not delete stored responses, so responses to reads are not stored. A repeated read runs again.
         self._keeps_answers = not self._arguments.is_provided_by(scope_of) and endpoint not in _COMPUTING
         self.app = self._serve
 
@@ -77,7 +77,7 @@ def _replayed(stored: StoredAnswer) -> Response:
 
 
 class OperationRouter:
-    """Calls the operation that a request matches, without trying the other hundred routes. Leaves all other requests to `router`."""
+    """Calls the matching operation without trying a hundred other routes. Passes all other requests to `router`."""
 
     def __init__(self, router: APIRouter) -> None:
         self._router = router
@@ -98,7 +98,7 @@ class OperationRouter:
 
 
 def _beginning(path: str) -> str:
-    """Return the first two segments of a path, which contain no parameters in nearly all operations."""
+    """Return the first two segments of a path. Almost no operation has a parameter in these segments."""
     return "/".join(path.split("/", 3)[:3])
 
 
@@ -113,7 +113,7 @@ class NamedRoute(Route):
 def deleting(endpoint: Endpoint) -> Endpoint:
     """Mark an endpoint that deletes data but does not use the DELETE method.
 
-    The endpoint rejects unknown fields that seem to narrow the deletion.
+    The endpoint rejects unknown fields that seem intended to narrow the deletion.
     """
     _DELETING.add(endpoint)
     return endpoint
@@ -130,10 +130,10 @@ def operations(tag: str) -> APIRouter:
 
 
 def _path_with_either_slash(path: str) -> tuple[re.Pattern[str], str | None]:
-    """Return a pattern that matches `path` with or without a trailing slash, and the parameter at its end, if any.
+    """Return a pattern for `path` with an optional trailing slash, and the parameter at its end (or None).
 
-    `{name:path}` also matches line breaks and the empty string, so that an invalid id causes a 422 and not a 404. The
-    422 identifies the invalid parameter.
+    `{name:path}` also matches line breaks and the empty string. An invalid id therefore causes a 422, which names the
+    parameter, instead of a 404.
     """
     pattern, position, last_parameter = "", 0, None
     trimmed = path.rstrip("/")

@@ -60,7 +60,7 @@ def scope_of_writer(tenant: str, rights: Rights) -> Scope:
 
 
 def writing(scope: Scope) -> Scope:
-    """Return `scope`. Raises Forbidden if its caller may only read."""
+    """Return `scope`. Raises Forbidden if it is read-only."""
     permit_writing(scope)
     return scope
 
@@ -80,10 +80,10 @@ def within_namespace(scope: Scope, namespace: str) -> Scope:
 
 
 def place_of(scope: Scope, namespace: str | None, user_id: str | None) -> tuple[str | None, str | None]:
-    """Return the request's namespace and user. If a value is missing, return the only one that the caller may use.
+    """Return the request's namespace and user. If the caller is limited to one value, it is the default.
 
-    Raises Forbidden if the caller may not access a requested value, or if a value is missing and the caller is limited
-    to several.
+    Raises Forbidden if the caller cannot access a requested value. Also raises Forbidden if a value is missing and the
+    caller is limited to several values.
     """
     namespace = resolve_name("namespace", scope.namespaces, namespace or None)
     user_id = resolve_name("user_id", scope.users, user_id or None)
@@ -93,7 +93,7 @@ def place_of(scope: Scope, namespace: str | None, user_id: str | None) -> tuple[
 def shared_place_of(scope: Scope, resources: str, namespace: str | None, user: str | None) -> tuple[str | None, str | None]:
     """Return the request's namespace and user, like `place_of`, for data that all agents share.
 
-    Raises Forbidden as `place_of` does, and also if the caller is limited to certain agents. `resources` is a plural noun
+    Raises Forbidden like `place_of`, and also if the caller is limited to certain agents. `resources` is a plural noun
     for the data.
     """
     if scope.agents is not None:
@@ -104,7 +104,7 @@ def shared_place_of(scope: Scope, resources: str, namespace: str | None, user: s
 def list_place_of(scope: Scope, namespace: str | None, user_id: str | None) -> tuple[str | None, str | None]:
     """Return a list request's namespace and user. A missing value remains None and does not narrow the list.
 
-    Raises Forbidden if the caller may not access the namespace or user.
+    Raises Forbidden if the caller cannot access the namespace or user.
     """
     for name, limit, requested in (("namespace", scope.namespaces, namespace), ("user_id", scope.users, user_id)):
         if requested and limit is not None and requested not in limit:
@@ -120,8 +120,8 @@ def session_of(scope: Scope, session_id: str, namespace: str | None, user_id: st
 def reader_of(scope: Scope, namespace: str | None, user_id: str | None, agent_id: str | None = None) -> Reader:
     """Return the reader for a prompt that does not continue a session.
 
-    If the namespace, user, or agent is missing and the caller is limited to a single value, the reader gets this value.
-    If the caller may not access a requested value, the result is an empty reader.
+    If the caller is limited to one namespace, user, or agent, it is the default. If the caller cannot access a
+    requested value, return an empty reader.
     """
     names: list[str | None] = []
     for limit, requested in ((scope.namespaces, namespace), (scope.users, user_id), (scope.agents, agent_id)):
@@ -143,7 +143,7 @@ def permit_agent(scope: Scope, agent_id: str | None) -> None:
 def whole_agent(scope: Scope, namespace: str | None, agent_id: str) -> str | None:
     """Return the namespace for a request that covers all of an agent's data. None means all namespaces.
 
-    Raises Forbidden if the caller may not access the agent or the namespace, or is limited to certain users.
+    Raises Forbidden if the caller cannot access the agent or the namespace, or is limited to certain users.
     """
     permit_agent(scope, agent_id)
     if scope.users is not None:
@@ -152,7 +152,7 @@ def whole_agent(scope: Scope, namespace: str | None, agent_id: str) -> str | Non
 
 
 def resolve_name(name: str, limit: frozenset[str] | None, requested: str | None) -> str | None:
-    """Return the requested value, or else the only value in `limit`. Raises Forbidden, as `place_of` does."""
+    """Return the requested value, or by default the only value in `limit`. Raises Forbidden like `place_of`."""
     if limit is None or requested in limit:
         return requested
     if requested is None and len(limit) == 1:

@@ -1,4 +1,4 @@
-"""Define responses for models, plain values, and pages, and the errors that every route documents."""
+"""Define the response classes and the error responses that routes document."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CONTENT_POLICY = "agent_memory.content_policy"
 DEADLINE = "agent_memory.deadline"
 """Key in the ASGI scope for the request's `asyncio.Timeout`, which a streaming response extends."""
 HAS_REQUEST_ID = "agent_memory.has_request_id"
-"""Key in the ASGI scope. It is set if the response has an `X-Request-Id` of another server, so that we do not add ours."""
+"""Key in the ASGI scope. Set it if the response has another server's `X-Request-Id`, so that we do not add ours."""
 LEAVE = "agent_memory.leave"
 """Key in the ASGI scope for a function that frees the request's slot. Requests that mostly wait call it."""
 
@@ -36,7 +36,7 @@ class ModelResponse(Response):
 
 
 class ValuesResponse(Response):
-    """A response with status 200 and plain values that have a wire model's shape."""
+    """A response with status 200 and plain values in the shape of a wire model."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         super().__init__(to_json(values, inf_nan_mode="null"), media_type="application/json")
@@ -51,7 +51,7 @@ class JsonResponse(Response):
 
 
 class PagedResponse(StreamingResponse):
-    """A response that the server sends page by page. The request's full time limit applies to each page."""
+    """A response that the server sends page by page. Each page gets the request's full time limit."""
 
     def __init__(self, pieces: AsyncGenerator[bytes], media_type: str, headers: Mapping[str, str]) -> None:
         super().__init__(self._paced(pieces), media_type=media_type, headers=headers)
@@ -116,7 +116,7 @@ def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def versioned(*statuses: int, headers: Mapping[str, str] = MappingProxyType({})) -> dict[int | str, dict[str, Any]]:
-    """Add a 200 response with an ETag to the result of `errors`. `headers` describes the response's other headers by name."""
+    """Return `errors(*statuses)` plus a 200 response with an ETag. `headers` maps its other headers to descriptions."""
     described = {"ETag": "The session's version, for `If-Match`.", **headers}
     return {
         200: {"headers": {name: {"description": text, "schema": {"type": "string"}} for name, text in described.items()}},

@@ -1,4 +1,4 @@
-"""Parse and format instants and days."""
+"""Parse and format times and dates."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from agent_memory.foundation.core.notices import add_notice
 
-# A number of nine or more digits is a Unix time. From 1e11 on, it is in milliseconds, because in seconds it would be in
-# the year 5138.
+# A number of nine or more digits is a Unix time. From 1e11, it is in milliseconds: in seconds, 1e11 would be in the
+# year 5138.
 _UNIX_TIME = re.compile(r"-?\d{9,16}(?:\.\d{1,9})?")
 _MILLISECONDS = 1e11
 _LEAST = 1e7
@@ -45,12 +45,12 @@ def zone_of(name: str | None) -> tzinfo:
 
 
 def calendar_day(moment: datetime, zone: tzinfo) -> date:
-    """Return a moment's date in a time zone. Midnight UTC represents a whole day, so its date is the same in every zone."""
+    """Return a moment's date in a time zone. Midnight UTC represents a whole day, whose date is the same everywhere."""
     return as_in_zone(moment, zone).date()
 
 
 def as_in_zone(moment: datetime, zone: tzinfo) -> datetime:
-    """Convert a moment to a time zone. Midnight UTC represents a whole day and becomes midnight of that day in the zone."""
+    """Convert a moment to a time zone. Midnight UTC represents a whole day and becomes midnight in the zone."""
     at = moment.astimezone(UTC)
     return at.replace(tzinfo=zone) if (at.hour, at.minute, at.second, at.microsecond) == (0, 0, 0, 0) else moment.astimezone(zone)
 

@@ -1,4 +1,4 @@
-"""Define the server's errors. Each error has a code, an HTTP status, and data; the interfaces only render these."""
+"""Define the server's errors. Each error has a code, an HTTP status, and data. The interfaces only render them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class AgentMemoryError(Exception):
 
     @property
     def advice(self) -> str:
-        """The message with its hint, in one line."""
+        """The message, followed by its hint if there is one."""
         return f"{self.message}: {self.data['hint']}" if "hint" in self.data else self.message
 
     def __init_subclass__(cls, *, code: str | None = None, status: int | None = None) -> None:
@@ -60,8 +60,8 @@ class Forbidden(AgentMemoryError, code="forbidden", status=403):
 class NotFound(AgentMemoryError, code="not_found", status=404):
     """The requested object does not exist within the caller's scope.
 
-    If `field` names the object's id in the request, `hint` says what to check. The hint is not part of the message,
-    because archived clients know the message.
+    `field` is the request field that contains the object's id. If it is given, `hint` says what to check. The message
+    does not include the hint, because archived clients expect the message as it is.
     """
 
     def __init__(self, message: str, *, field: str = "", hint: str = "", **data: Any) -> None:
@@ -93,8 +93,8 @@ class RequestUnderWay(Conflict, RetryLater, code="request_under_way"):
 class ErasureUnderWay(Conflict, RetryLater, code="erasure_under_way"):
     """An erasure of the user, session, or agent blocks this write, so nothing was written.
 
-    `age`: seconds since the erasure was requested. `is_over`: the erasure ended after the writer began to read, so the
-    write could restore erased data.
+    `age` is the number of seconds since the erasure was requested. `is_over` means that the erasure ended after the
+    writer began to read. The write could therefore restore erased data.
     """
 
     def __init__(self, age: float, *, is_over: bool = False) -> None:
@@ -109,7 +109,7 @@ class VersionMismatch(AgentMemoryError, code="version_mismatch", status=412):
 
 
 class RequestTimeout(AgentMemoryError, code="request_timeout", status=408):
-    """The request's head or body did not arrive in time. The server closes the connection."""
+    """The request's headers or body did not arrive in time. The server closes the connection."""
 
 
 class WrongHost(AgentMemoryError, code="misdirected", status=421):
@@ -153,13 +153,13 @@ class Overloaded(Unavailable, code="overloaded"):
 
 
 class UnknownWork(AgentMemoryError, code="unknown_work"):
-    """Only newer workers know this kind of work. The work waits for one of them, and this attempt does not count toward `max_attempts`."""
+    """Only newer workers know this kind of work. It waits for such a worker, and this attempt does not count."""
 
 
 class ModelAnswerInvalid(AgentMemoryError, code="model_answer_invalid", status=502):
     """The model's answer is unusable, even after one attempt to repair it. `data["reason"]` says why.
 
-    `cut_off`: the answer's text if it reached its length limit, else "". Clients never see this text.
+    If an answer reached its length limit, `cut_off` contains its text. Clients never see this text.
     """
 
     cut_off: str = ""
@@ -174,5 +174,5 @@ class StartupError(AgentMemoryError, code="startup_error"):
 
 
 def how_to_install(extra: str) -> str:
-    """Return the commands that install an extra. The server is not on a package index, so name its checkout or wheel."""
+    """Return the commands that install an extra from a checkout or a wheel. The server is not on a package index."""
     return f"`pip install ./client '.[{extra}]'` in a checkout, or `pip install 'PATH.whl[{extra}]'` with the server's wheel"

@@ -34,7 +34,7 @@ class KeySpace(NamedTuple):
     holds: str
     """The key's content, in words."""
     lifetime: str
-    """The time at which the key is deleted, in words."""
+    """When the key is deleted, in words."""
     personal: bool = True
     """True if the key can hold personal data. Erasures delete it; exports include it unless `not_exported` is set."""
     not_exported: str = ""
@@ -59,7 +59,7 @@ class AgentOwner(NamedTuple):
 
 
 class Group(NamedTuple):
-    """The owner and the type of the memories that a feature derived data from."""
+    """The owner and type of memories from which a feature derived data."""
 
     namespace: str | None
     user_id: str | None
@@ -69,7 +69,7 @@ class Group(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """An example request: its operation's id, its path and query `parameters`, and its body."""
+    """An example request: the operation's id, the path and query `parameters`, and the body."""
 
     operation_id: str
     parameters: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -79,13 +79,13 @@ class Example:
 class Exporter(Protocol):
     """An interface for exporting and importing the data that a feature stores for a user.
 
-    For agents' data, also define the method of `AgentExporter`. To support undoing an import, also define the method of
+    To export agents' data, also implement `AgentExporter`. To let users undo an import, also implement
     `UndoableExporter`.
     """
 
     @property
     def kinds(self) -> Sequence[str]:
-        """The values that `kind` can have in this exporter's lines. No other exporter may have these values."""
+        """The values of `kind` in this exporter's lines. No other exporter is allowed to use these values."""
         ...
 
     def export_lines(self, scope: Scope, owner: Owner) -> AsyncIterator[ExportLine]:
@@ -96,10 +96,10 @@ class Exporter(Protocol):
         ...
 
     async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
-        """Import a line. Return "new", "same" (already stored), or "other" (a different value is stored, and stays).
+        """Import a line. Return "new", "same" (already stored), or "other" (kept a different stored value).
 
-        The import request calls this method for each line whose `kind` is in `kinds`. The line may come from an untrusted
-        file, so check each field.
+        The import request calls this method for each line whose `kind` is in `kinds`. The line may come from an
+        untrusted file, so check each field.
 
         Raises AgentMemoryError. RedisUnavailable, TooMany and ErasureUnderWay end the import. For any other
         AgentMemoryError, such as BadInput, the import skips the line and reports the problem.
@@ -108,7 +108,7 @@ class Exporter(Protocol):
 
 
 class RestoreTarget(Protocol):
-    """The new owner of imported lines. Pass each line's names through `user`, `agent` and `namespace`."""
+    """The new owner of imported lines. Translate the names in each line with `user`, `agent` and `namespace`."""
 
     @property
     def user_id(self) -> str:
@@ -121,7 +121,7 @@ class RestoreTarget(Protocol):
         ...
 
     def user(self, user_id: str | None, /) -> str | None:
-        """Return the user that an imported line belongs to in this store. Without `user_id`, the line keeps its user."""
+        """Return the owner of an imported line in this store: the target's `user_id`, or else the line's own user."""
         ...
 
     def agent(self, agent_id: str | None, /) -> str | None:
@@ -133,7 +133,7 @@ class RestoreTarget(Protocol):
         ...
 
     def moved(self, namespace: str | None, /) -> bool:
-        """True if data imported from this namespace becomes a copy or gets a different owner or namespace."""
+        """True if data from this namespace becomes a copy or gets a different owner or namespace."""
         ...
 
 
@@ -142,7 +142,7 @@ class AgentExporter(Exporter, Protocol):
     """An exporter that can also export an agent's data."""
 
     def export_agent(self, scope: Scope, owner: AgentOwner) -> AsyncIterator[ExportLine]:
-        """Yield the agent's data within `scope` as export lines. `restore_line` imports these lines, too."""
+        """Yield the agent's data within `scope` as export lines. `restore_line` also imports these lines."""
         ...
 
 
@@ -153,8 +153,8 @@ class UndoableExporter(Exporter, Protocol):
     async def undo_import(self, scope: Scope, owner: Owner | AgentOwner, source: str, *, dry_run: bool) -> Counter[str]:
         """Delete the owner's data that the import `source` stored, unless the data has changed since then.
 
-        `source` equals the `source` of the import's `RestoreTarget`, so `restore_line` must store this name with the data.
-        With `dry_run`, only count the data. Return the number of objects by kind.
+        `source` is the name in the import's `RestoreTarget`, so `restore_line` must store this name with the data. With
+        `dry_run`, only count the data. Return the number of objects by kind.
         """
         ...
 
@@ -189,13 +189,13 @@ class SessionPart(Protocol):
 class Eraser(Protocol):
     """An interface for deleting the data that a feature stores for a user. Other code deletes sessions and memories.
 
-    For data derived from sessions, also define the method of `SessionEraser`. For agents' data, also define the method of
-    `AgentEraser`. A worker calls these methods in rounds, until a round deletes nothing. If a method raises an exception,
-    a worker repeats the erasure later. After eight failures, the erasure becomes a dead letter.
+    For data derived from sessions, also implement `SessionEraser`. For agents' data, also implement `AgentEraser`. A
+    worker calls the methods in rounds until a round deletes nothing. If a method raises an exception, a worker repeats
+    the erasure later. After eight failures, the erasure becomes a dead letter.
     """
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
-        """Delete the owner's data. Return the number of deleted objects by kind. The erasure's receipt shows these numbers."""
+        """Delete the owner's data. Return the number of deleted objects by kind, for the erasure's receipt."""
         ...
 
 
@@ -223,9 +223,9 @@ class AgentEraser(Eraser, Protocol):
 class Purger(Protocol):
     """An interface for deleting the data that a feature derived from purged memories.
 
-    A feature needs a purger only if its derived data, such as a summary, does not record the source memories. Otherwise,
-    a `Follower` is enough. A purge of a source, an erasure of an agent and a request to forget call the purger.
-    `agent_memory/extensions/views/transfer.py` is an example.
+    A feature needs a purger only if its derived data, such as a summary, does not record the source memories.
+    Otherwise, a `Follower` is enough. The server calls the purger when it purges a source, erases an agent or forgets
+    memories. `agent_memory/extensions/views/transfer.py` is an example.
     """
 
     async def purge_groups(self, scope: Scope, groups: Collection[Group], *, dry_run: bool) -> Counter[str]:
@@ -238,10 +238,10 @@ class Purger(Protocol):
 
 @runtime_checkable
 class ForgetPurger(Purger, Protocol):
-    """A purger with a separate method for requests to forget, because such requests can be undone."""
+    """A purger with a separate method for requests to forget, because callers can undo such requests."""
 
     async def follow_forgetting(self, scope: Scope, groups: Collection[Group]) -> None:
-        """Update what depends on memories in these groups, without deleting what an undo needs. Also called after an undo."""
+        """Update data derived from memories in these groups, but keep what an undo needs. Also called after an undo."""
         ...
 
 
@@ -255,7 +255,7 @@ class Follower(Protocol):
     async def follow_memories(self, mids: Sequence[str]) -> None:
         """Update the data derived from these memories, and delete the data derived from deleted memories.
 
-        To find a deleted memory's data, profiles store a key for each memory (`pfo:<mid>`) that says where its data is.
+        To find a deleted memory's data, profiles store a key for each memory (`pfo:<mid>`) that points to the data.
         Implementations must be idempotent and must not depend on the order of calls, because workers may repeat a call.
         Use each memory's version to reject outdated writes.
         """
@@ -317,19 +317,19 @@ class Services:
 
 
 class PeriodicJob(NamedTuple):
-    """Recurring work that one worker does once per period, for each bucket.
+    """Recurring work that one worker does once per period for each bucket.
 
     The first run starts one period after the first worker. After an exception, the job runs again within five minutes.
 
-    Before a job adds personal data, the job must call `ErasureGuard.require_none`. The job therefore needs the tenant and
-    the user id, which Redis keys do not reveal. Store both with the data. A job that only replaces existing data can
-    instead use a script that checks the old value, because an erasure deletes this value.
+    Before a job adds personal data, the job must call `ErasureGuard.require_none`. The job therefore needs the tenant
+    and the user id, which Redis keys do not reveal. Store both with the data. A job that only replaces existing data
+    can instead use a script that checks the old value, because an erasure deletes this value.
     """
 
     run: str
     """Import string of an async function that takes the runtime and returns a count. The worker logs this count."""
     minutes: Callable[[Settings], float | None]
-    """Return the number of minutes between two runs, or None if the job is off. Takes the server's settings."""
+    """A function that takes the settings and returns the minutes between two runs, or None if the job is off."""
 
 
 def while_enabled(minutes: float) -> Callable[[Settings], float | None]:
@@ -341,7 +341,8 @@ def while_enabled(minutes: float) -> Callable[[Settings], float | None]:
 class Feature:
     """Everything that one feature adds to the server. All fields except `name` are optional.
 
-    Import strings ("module:name") refer to modules that only some processes need; these modules load on demand.
+    Import strings ("module:name") refer to modules that only some processes need. The server loads these modules on
+    demand.
 
     The names of features, jobs, recurring jobs, Redis keys and MCP tools must be unique. Otherwise, the server does not
     start. The fields from `exporter` to `section` contain classes. For each of these classes, `open` must add an object
@@ -359,7 +360,7 @@ class Feature:
     keys: Sequence[KeySpace] = ()
     """The Redis keys that the feature stores."""
     indexes: Callable[[Any, Any], Mapping[str, Any]] | None = None
-    """Return redisvl schemas by kind. Takes a bucket's keys and the vectors of its embedding model.
+    """A function that takes a bucket's keys and `VectorSpec`, and returns redisvl schemas by kind.
 
     `agent_memory/extensions/items/search_index.py` is an example.
     """
@@ -392,19 +393,19 @@ class Feature:
     schedule: Mapping[str, PeriodicJob] = field(default_factory=dict[str, PeriodicJob])
     """Maps a recurring job's name to the job."""
     background: Sequence[str] = ()
-    """Import strings of async functions `run(runtime, stop)`. Each worker runs each function once per bucket. `stop` is an
-    event that is set when the worker stops. A stopping worker cancels the functions. After an exception, a function starts
-    again. For work that only one worker should do, use `jobs` or `schedule`.
+    """Import strings of async functions `run(runtime, stop)`. Each worker runs each function once per bucket. `stop` is
+    an event that is set when the worker stops. A stopping worker cancels the functions. After an exception, a function
+    starts again. For work that only one worker should do, use `jobs` or `schedule`.
     """
     embed_missing: str | None = None
-    """Import string of an async function that takes a runtime and a limit. It embeds at most that many of the feature's
-    documents without a vector of the runtime's model, and returns their number."""
+    """Import string of an async function that takes a runtime and a limit. It embeds up to this many of the feature's
+    documents that have no vector of the runtime's model, and returns their number."""
     exporter: type[Exporter] | None = None
     session_part: type[SessionPart] | None = None
     eraser: type[Eraser] | None = None
     purger: type[Purger] | None = None
     follower: type[Follower] | None = None
-    """The class that updates data derived from memories. Without a follower or purger, derived data outlives its memories."""
+    """The class that updates derived data. Without a follower or purger, this data outlives its memories."""
     guide: type[ExtractionGuide] | None = None
     section: type[AnnouncedSection] | None = None
     """The feature's section of the memory prompt. `core/prompt_sections.py` describes sections.

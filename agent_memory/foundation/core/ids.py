@@ -11,12 +11,12 @@ from itertools import count
 from ulid import ULID
 
 _seed: ContextVar[tuple[bytes, Iterator[int]] | None] = ContextVar("seed", default=None)
-"""The bytes of the seed, and the numbers of the ids."""
+"""The bytes of the seed and an iterator that numbers the ids."""
 
 
 @contextmanager
 def repeatable(seed: str) -> Generator[None]:
-    """Inside this `with` block, derive each new id from the ULID `seed` and a counter. The ids have the seed's timestamp."""
+    """Derive each new id in this `with` block from the ULID `seed` and a counter. Ids have the seed's timestamp."""
     token = _seed.set((ULID.from_str(seed).bytes, count()))
     try:
         yield

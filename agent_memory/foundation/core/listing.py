@@ -1,4 +1,4 @@
-"""Turn data into lines of text for people."""
+"""Format data as lines of text for people."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, cast
 
 
 def counted(counts: Mapping[str, int]) -> str:
-    """Return counts in words, without zeros: `1 memory, 2 sessions`, or `nothing`. The names are singular or plural nouns."""
+    """Return counts as text, such as `1 memory, 2 sessions`. Leave out zeros. If all are zero, return `nothing`."""
     return ", ".join(f"{count} {_noun(name.replace('_', ' '), count)}" for name, count in counts.items() if count) or "nothing"
 
 
@@ -19,20 +19,20 @@ def _noun(name: str, count: int) -> str:
 
 
 def shorten(text: str, most: int = 100) -> str:
-    """Return a text in one line of about `most` characters, cut between words."""
+    """Return a text as one line, truncated between words to about `most` characters."""
     text = " ".join(text.split())
     return text if len(text) <= most else (text[:most].rpartition(" ")[0] or text[:most]) + " …"
 
 
 def table(rows: Sequence[Sequence[object]], indent: str = "") -> list[str]:
-    """Return a line for each row, with aligned columns. Integers are aligned to the right."""
+    """Return a line for each row, with aligned columns. Integers are right-aligned."""
     widths = [max(len(str(cell)) for cell in column) for column in zip(*rows, strict=True)]
     padded = ([f"{cell!s:{'>' if isinstance(cell, int) else '<'}{width}}" for cell, width in zip(row, widths, strict=True)] for row in rows)
     return [f"{indent}{'  '.join(cells)}".rstrip() for cells in padded]
 
 
 def describe(data: Any, name: str = "") -> list[str]:
-    """Return a line for each value in JSON data: `messages.1.role: user`. Leave out empty values."""
+    """Return a line for each non-empty value in JSON data, such as `messages.1.role: user`."""
     if isinstance(data, list) and not any(isinstance(each, dict | list) for each in cast("list[Any]", data)):
         data = ", ".join(map(str, cast("list[Any]", data)))
     if not isinstance(data, dict | list):

@@ -1,7 +1,7 @@
 """Configure logging: all log records go through structlog to stderr, without secrets.
 
-A call names an event in constant words, and passes values as fields: `log.warning("search not reranked", error=error)`.
-Access log lines bypass structlog, because they contain no secrets, only words and numbers that the server chose.
+Use a constant event name and pass values as fields: `log.warning("search not reranked", error=error)`. Access log lines
+bypass structlog. They contain no secrets, only words and numbers that the server chose.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SECRET_TEXT = re.compile(
 )
 # pydantic repeats the input in its error messages, which tracebacks show.
 _INPUT, _INPUT_END = "input_value=", ", input_type="
-# A request's line in each log format. `quiet` requests are logged at DEBUG.
+# The access log line in each log format. `quiet` requests are logged at DEBUG.
 _REQUEST_JSON = (
     '{{"method": "{method}", "path": "{path}", "status": {status}, "ms": {ms:.1f}, "request_id": "{request_id}", '
     '"event": "request", "level": "{level}", "logger": "access", "timestamp": "{timestamp}"}}\n'
@@ -33,7 +33,7 @@ _OURS = ("agent_memory", "agent_memory_worker", "agent_memory_client")
 
 
 def get_logger(name: str) -> structlog.stdlib.BoundLogger:
-    """Return a logger whose fields become attributes of the standard library's log records, whatever the configuration."""
+    """Return a logger whose fields always become attributes of the standard library's log records."""
     processors = (structlog.stdlib.filter_by_level, structlog.stdlib.render_to_log_kwargs)
     logger = structlog.wrap_logger(logging.getLogger(name), processors, structlog.stdlib.BoundLogger, cache_logger_on_first_use=True)
     return cast("structlog.stdlib.BoundLogger", logger)
@@ -77,7 +77,7 @@ def _clean(value: object, depth: int = 0) -> object:
 
 
 def redact(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Hide the values of secret keys, and secrets in strings and tracebacks. This is a structlog processor."""
+    """Hide the values of secret keys as well as secrets in strings and tracebacks. This is a structlog processor."""
     for key, value in event.items():
         event[key] = HIDDEN if _SECRET_KEY.search(key) else _clean(value)
     return event
@@ -92,7 +92,7 @@ class _AccessLog:
 
 
 def log_request(method: str, path: str, status: int, seconds: float, request_id: str, *, quiet: bool) -> None:
-    """Write a request's line to the access log. Do not escape the arguments, and do not hide secrets in them."""
+    """Write a request to the access log, without escaping the arguments or hiding secrets in them."""
     stream = _AccessLog.stream
     if stream is None or (logging.DEBUG if quiet else logging.INFO) < _AccessLog.level:
         return
@@ -120,7 +120,7 @@ def configure_logging(settings: LogSettings, *, access_log: bool = False) -> Non
         structlog.stdlib.ExtraAdder(),
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.StackInfoRenderer(),
-        # Plain tracebacks, because pretty ones show local variables, which hold users' texts and API keys.
+        # Plain tracebacks, because pretty ones show local variables, which contain users' texts and API keys.
         structlog.processors.format_exc_info,
         redact,
     ]

@@ -43,7 +43,7 @@ class Caller:
 
     @classmethod
     def of(cls, scope: Scope, namespace: str | None, user_id: str | None) -> Caller:
-        """Return a caller with these defaults. If the scope allows only one namespace or user, use it as the default."""
+        """Return a caller with these defaults. If the scope allows only one namespace or user, it is the default."""
         return cls(scope, namespace or _only(scope.namespaces), _only(scope.users) or user_id)
 
 
@@ -72,9 +72,9 @@ _Run = TypeVar("_Run", bound=ToolRun)
 class Tool:
     """An MCP tool: its name, the models for its arguments (`takes`) and answer (`answers`), and its function (`run`).
 
-    `deletes`: the tool rejects unknown arguments that seem to narrow the deletion. `offered`: the smallest set of tools
-    that includes this one. `common`: the arguments that clients see if their set of tools is smaller than `all`; empty
-    means all.
+    With `deletes`, the tool rejects unknown arguments that seem intended to narrow the deletion. `offered` is the smallest
+    set of tools that includes this one. Clients with a set smaller than `all` see only the `common` arguments, or all
+    of them if `common` is empty.
     """
 
     name: str
@@ -89,7 +89,7 @@ class Tool:
     common: Sequence[str] = ()
 
     def read(self, arguments: dict[str, Any], *, strict: bool) -> tuple[Any, Sequence[Unknown]]:
-        """Return the arguments as a model, and the ignored fields. Raises InvalidArguments and UnknownFields."""
+        """Return the validated arguments and the ignored fields. Raises InvalidArguments and UnknownFields."""
         try:
             values, ignored = self.check.read(lambda check: check.validate_python(arguments), strict=strict)
         except ValidationError as error:
@@ -107,7 +107,7 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """An MCP resource that every user has: `memory://{user_id}/<path>`, where the path may end with one `{parameter}`.
+    """An MCP resource that every user has: `memory://{user_id}/<path>`, where the path can end with one `{parameter}`.
 
     `read` gets the user and the parameter.
     """

@@ -14,7 +14,7 @@ _collected: ContextVar[list[str] | None] = ContextVar("notices", default=None)
 
 @contextmanager
 def collecting_notices() -> Generator[list[str]]:
-    """Collect the notices that any task in the current request adds with `add_notice` inside this `with` block."""
+    """Collect the notices that the request's tasks add with `add_notice` inside this `with` block."""
     notices: list[str] = []
     token = _collected.set(notices)
     try:

@@ -1,4 +1,4 @@
-"""Check whether a caller's scope allows the caller to read or write a memory or a session."""
+"""Check whether a caller is allowed to read or write a memory or session."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def within(scope: Scope, record: Owned) -> bool:
 
 
 def permit_writing(scope: Scope, records: Iterable[MemoryRecord] = (), *, field: str | None = None) -> None:
-    """Raise Forbidden if the caller may only read, or if the scope does not cover one of the `records`.
+    """Raise Forbidden if the scope is read-only or does not cover one of the `records`.
 
     `field` is the request field that contains `records`. The error names this field.
     """
@@ -45,7 +45,7 @@ def permit_owner(scope: Scope, record: MemoryRecord, field: str | None = None) -
 
 
 def access_denied(resource: str, field: str) -> Forbidden:
-    """Return the error for data that the credentials do not cover. `field` is the request's field that leads to the data."""
+    """Return the error for data that the credentials do not cover. `field` is the field that selects the data."""
     name = field.rpartition(".")[2]
     return Forbidden(f"these credentials do not give access to {resource}: use credentials that do, or another {name}", field=field)
 
@@ -62,7 +62,7 @@ def reaches_session_of(scope: Scope, agent_id: str | None) -> bool:
 
 
 def permit_session(scope: Scope, ref: SessionRef, *, write: bool) -> None:
-    """Raise Forbidden if the scope does not cover the session, or if `write` is true and the caller may only read."""
+    """Raise Forbidden if the scope does not cover the session, or if `write` is true and the scope is read-only."""
     if write:
         permit_writing(scope)
     if scope.limited and not scope.reaches(ref.namespace, ref.user_id):

@@ -29,9 +29,9 @@ PER_MESSAGE = 4
 class SectionKind(StrEnum):
     """A section's position in the prompt.
 
-    Sections of the same kind share the tokens. In a prompt with a session, this share is a tenth of the token budget,
-    plus the tokens that earlier parts left. Within a kind, sections of other packages come last. These sections get the
-    tokens that the sections in this repository left.
+    Sections of the same kind share a number of tokens. In a prompt with a session, they get a tenth of the token budget
+    plus the tokens that earlier parts did not use. Within a kind, sections from other packages come last and get the
+    remaining tokens.
     """
 
     ALWAYS = "always"
@@ -58,8 +58,8 @@ NOBODY = Reader()
 class PromptAsk:
     """A request for a prompt. `session` is the session that the prompt continues. `body` is the request.
 
-    `scope` covers `reader`. `zone` is the request's time zone, or else the reader's, or else UTC. The zone no longer
-    changes once sections load their content.
+    `scope` covers `reader`. `zone` is the request's time zone, or else the reader's, or else UTC. It no longer changes
+    once sections load their content.
     """
 
     scope: Scope
@@ -101,7 +101,7 @@ class SectionText:
 
 
 class FittedSection(Protocol):
-    """The content that fits into the budget. Most sections use `FittedText`."""
+    """The part of a section that fits into the budget. Most sections use `FittedText`."""
 
     def count_tokens(self) -> int:
         """Return how much of the token budget the section uses."""
@@ -122,11 +122,11 @@ class FittedText:
 
     text: str
     count: Callable[[str], int]
-    """Return the number of tokens in a text, such as `TokenCounter.count`."""
+    """A function that returns the number of tokens in a text, such as `TokenCounter.count`."""
     notices: Sequence[str] = ()
     """Messages to the caller, for example about lines that did not fit. The response contains them in `notices`."""
     extra: int = 0
-    """Tokens that a non-empty section takes in addition to its text, such as `PER_MESSAGE`."""
+    """Tokens that a non-empty section needs in addition to its text, such as `PER_MESSAGE`."""
 
     def count_tokens(self) -> int:
         return self.count(self.text) + self.extra if self.text else 0
@@ -136,7 +136,7 @@ class FittedText:
 
 
 class SectionContent(Protocol):
-    """All the content that a section could show, before `fit_section` limits it to the budget."""
+    """Everything that a section could show, before `fit_section` limits it to the budget."""
 
     def fit_section(self, tokens: int | None) -> FittedSection:
         """Return the part of the content that fits into `tokens` tokens. None means no limit.
@@ -187,7 +187,7 @@ class AnnouncedSection(PromptSection, Protocol):
 def fit_lines(lines: Sequence[T], tokens: int, count: Callable[[T], int]) -> tuple[list[T], int]:
     """Return the complete lines that fit into `tokens`, in order, and the number of tokens left.
 
-    The end of a line counts as one token. Skip a line that does not fit, because shorter lines after it may still fit.
+    Each line break counts as one token. Skip a line that does not fit, because shorter lines after it may still fit.
     """
     fitting: list[T] = []
     for line in lines:

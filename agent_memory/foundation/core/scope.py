@@ -1,4 +1,4 @@
-"""Define the caller (`Principal`), the data it may access (`Scope`), and how its writes behave during erasures (`Work`)."""
+"""Define the caller (`Principal`), its access rights (`Scope`), and how its writes behave during erasures (`Work`)."""
 
 from __future__ import annotations
 
@@ -88,11 +88,11 @@ class Rights(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The request or task that a write belongs to. The work determines how the write behaves while the owner's data is erased.
+    """The request or task that a write belongs to. It determines how the write behaves during an erasure.
 
-    `since`: the time when the work began to read the data that it now writes, in ms of the Redis clock. None if the
-    work does not use older data. `waits`: the write waits until the erasure ends. `erases`: the work is the erasure
-    itself.
+    `since` is the time when the work began to read the data that it now writes, in ms of the Redis clock. It is None if
+    the work does not use older data. With `waits`, the write waits until the erasure ends. `erases` means that the work
+    is the erasure itself.
     """
 
     since: int | None = None

@@ -14,7 +14,7 @@ MAX_WAIT_SECONDS = 20.0
 
 
 class TaskName(StrEnum):
-    """A worker's tasks, implemented in `agent_memory_worker.task_handlers`."""
+    """The names of a worker's tasks. `agent_memory_worker.task_handlers` implements the tasks."""
 
     ERASE = "erase"
     PROCESS_SESSION = "process_session"
@@ -41,4 +41,4 @@ class DueKind(StrEnum):
     ITEM = "item"
     """An item (a JSON value stored under a path and key) that needs its vector."""
     ORDER = "order"
-    """An order, which is long-running work that a caller requested, such as a compaction or a full run of a view."""
+    """An order: long-running work that a caller requested, such as a compaction or a full run of a view."""

@@ -33,7 +33,7 @@ _PROBE_SECONDS = 5.0
 _MODULE = "redisearch.so"
 _MINIMUM_FOR_MODULES = (7, 2)
 _PR_SET_PDEATHSIG = 1
-# Redis gets only these variables: model servers' API keys must not reach it, and a broken locale must not stop it.
+# Redis gets only these variables, so that it sees no API keys of model servers and no broken locale stops it.
 _PASSED_ENVIRONMENT = ("PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH")
 
 
@@ -63,15 +63,14 @@ class EngineReport:
 
 
 def quote(value: str) -> bytes:
-    """Return a string as a quoted value for redis.conf."""
+    """Quote a string for redis.conf."""
     return b'"' + b"".join(bytes([c]) if 32 <= c < 127 and c not in b'"\\' else b"\\x%02x" % c for c in os.fsencode(value)) + b'"'
 
 
 def _parent_death_hook() -> Callable[[], None] | None:
-    """Return a function to call between fork and exec. On systems other than Linux, return None.
+    """Return a function to call between fork and exec, or None on systems other than Linux.
 
-    The function makes the kernel terminate the child process when the parent dies, even if the parent is killed with
-    SIGKILL.
+    The function makes the kernel terminate the child process when the parent dies, even if SIGKILL kills the parent.
     """
     if not sys.platform.startswith("linux"):
         return None
@@ -108,7 +107,7 @@ def spawn(server: str, conf: Path, *, cwd: Path, log: Path, pass_fds: Sequence[i
 
 
 async def stop(process: subprocess.Popen[bytes], *, seconds: float = 10.0) -> None:
-    """Stop a redis-server, letting it write its append-only file. Kill the server if it is still running after `seconds`."""
+    """Stop a redis-server after it has written its append-only file. Kill it if it is still running after `seconds`."""
     if process.poll() is None:
         process.terminate()
     deadline = asyncio.get_running_loop().time() + seconds
@@ -157,7 +156,7 @@ def _version(server: str) -> tuple[int, int] | None:
 
 
 def usable_file(path: Path, data_dir: Path) -> str:
-    """Make the file executable and return its path. Installation from a package may remove this permission.
+    """Make the file executable and return its path. Installing a package may remove this permission.
 
     If the permission cannot be set, return the path of an executable copy in the data directory.
     """
@@ -175,7 +174,7 @@ def usable_file(path: Path, data_dir: Path) -> str:
 
 
 def _candidates(data_dir: Path) -> list[EngineReport]:
-    """Return every possible engine, the best one first. A missing engine has a `problem`."""
+    """Return every possible engine, best first. A missing engine has a `problem`."""
     reports: list[EngineReport] = []
 
     def add(name: str, server: Path | None, module: Path | None, missing: str, *, own: bool = False) -> None:
@@ -209,7 +208,7 @@ def _candidates(data_dir: Path) -> list[EngineReport]:
 
 
 async def _probe(engine: Engine) -> str | None:
-    """Start the engine without a port or data. Return None if the engine answers `FT._LIST`, or else a description of the problem."""
+    """Start the engine without a port or data. Return its problem, or None if the engine answers `FT._LIST`."""
     with tempfile.TemporaryDirectory(prefix="am-") as name:
         folder = Path(name)
         socket, log, conf = folder / "s", folder / "log", folder / "redis.conf"

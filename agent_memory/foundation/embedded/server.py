@@ -41,8 +41,8 @@ _LOG_LIMIT_BYTES = 10 * 1024 * 1024
 _FIRST_ANSWER_SECONDS = 15.0
 _ORPHAN_SECONDS = 20.0
 _POLL_SECONDS = 0.1
-# Ports below the kernel's range for outgoing connections. In that range, a client that dials a restarting Redis could
-# connect to itself and so keep the port from Redis.
+# Ports below the kernel's range for outgoing connections. In that range, a client that reconnects to a restarting Redis
+# could connect to itself and occupy the port.
 _PORTS = range(20000, 30000)
 # Stores records and vectors in one block (listpack), which takes a fifth less memory.
 RECORD_OPTIONS = (b"hash-max-listpack-value 4096",)
@@ -61,7 +61,7 @@ class EmbeddedRedis:
 
     @property
     def description(self) -> str:
-        """The engine, address, and data directory, as human-readable text."""
+        """The engine, address, and data directory, as text for people."""
         return f"embedded ({self.engine}) on 127.0.0.1:{self.port}, data in {self.data_dir}"
 
 
@@ -95,7 +95,7 @@ async def embedded_redis(data_dir: Path, *, port: int = 0, stop_seconds: float =
 
 
 def running_redis(data_dir: Path) -> str | None:
-    """Return the URL of the Redis that another process runs on a data directory, or None if none is running."""
+    """Return the URL of the Redis that another process runs on a data directory, or None if there is none."""
     folder = data_dir.expanduser().absolute()
     try:
         handle = os.open(folder / "owner.lock", os.O_RDWR | os.O_CLOEXEC)
@@ -115,7 +115,7 @@ def running_redis(data_dir: Path) -> str | None:
 
 
 def has_data(data_dir: Path) -> bool:
-    """True if the directory contains an embedded Redis's data, or a copy of it."""
+    """True if the directory contains the data of an embedded Redis or a copy of it."""
     return (data_dir / "appendonlydir").is_dir()
 
 
@@ -231,7 +231,7 @@ def _read_conf(conf: Path) -> tuple[str | None, int | None]:
 
 
 def _write_conf(folder: Path, engine: Engine, password: str, port: int) -> Path:
-    """Write redis.conf and return its path. Only the file's owner may read it, because it contains the password.
+    """Write redis.conf and return its path. Only the file's owner can read it, because it contains the password.
 
     The password never appears on a command line.
     """
@@ -252,7 +252,7 @@ def _write_conf(folder: Path, engine: Engine, password: str, port: int) -> Path:
         b"maxmemory-policy noeviction",
         *RECORD_OPTIONS,
         b"shutdown-timeout 5",
-        # Skip Redis' test of all memory after a crash, so that it restarts soon.
+        # Skip the memory test after a crash, so that Redis restarts quickly.
         b"crash-memcheck-enabled no",
         *engine.config_lines(),
         b"",
@@ -314,7 +314,7 @@ def _launch(folder: Path, engine: Engine, password: str, port: int, lock: int) -
 
 
 async def _start_first(folder: Path, locks: _Locks, password: str, port: int) -> _Server:
-    """Start Redis, making up to three attempts. Raises StartupError.
+    """Try up to three times to start Redis. Raises StartupError.
 
     An attempt can fail because another process takes the port first, or because the engine from last time no longer
     works.

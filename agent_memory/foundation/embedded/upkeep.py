@@ -1,4 +1,4 @@
-"""Tune a running redis-server: how often it collects garbage in search indexes, and its child processes' priority."""
+"""Tune a running redis-server: the garbage collection in search indexes and the priority of its child processes."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from agent_memory.foundation.embedded.engine import connect
 log = get_logger(__name__)
 
 _LOOK_SECONDS = 30.0
-# A collection forks the server and walks the index, which takes a core about 2 s for 100,000 documents. A pause of one
-# second per 2,000 documents keeps this at 4 % of a core.
+# A collection forks the server and walks the index. For 100,000 documents, this keeps a core busy for about 2 s. With a
+# pause of one second per 2,000 documents, collections use 4% of a core.
 _DOCUMENTS_PER_SECOND = 2_000
 _LONGEST_SECONDS = 600
 _CHILD_NICENESS = 10
 
 
 class EngineUpkeep:
-    """A tuner for one running redis-server. Call `look` several times a second."""
+    """Tunes one running redis-server. Call `look` several times a second."""
 
     def __init__(self) -> None:
         self._seconds = int(COLLECTOR_SECONDS)

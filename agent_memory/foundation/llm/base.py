@@ -32,7 +32,7 @@ TextRole = Literal["query", "document"]
 
 @runtime_checkable
 class EmbeddingModel(Protocol):
-    """An interface to a model that turns texts into its own vectors, normalized to length 1."""
+    """An interface to a model that embeds texts as unit vectors."""
 
     @property
     def model(self) -> str: ...
@@ -51,7 +51,7 @@ class EmbeddingModel(Protocol):
 
 
 class Embedder(Protocol):
-    """An interface for turning texts into unit vectors whose cosines are comparable across models (`llm/profiles.py`)."""
+    """An interface for embedding texts so that cosines are comparable across models (`llm/profiles.py`)."""
 
     @property
     def model(self) -> str: ...
@@ -71,9 +71,9 @@ class Embedder(Protocol):
         ...
 
     async def adopt(self, rows: Vectors) -> Vectors:
-        """Convert vectors from another store to the form that `embed` returns. They must come from this model, without a prefix.
+        """Convert vectors from another store to the form that `embed` returns.
 
-        Raises the same errors as `embed`.
+        The vectors must come from this model and from texts without a prefix. Raises the same errors as `embed`.
         """
         ...
 
@@ -105,7 +105,7 @@ class ChatModel(Protocol):
     def context(self) -> ModelContext: ...
 
     async def ask_context(self) -> None:
-        """Ask the server for its context size if that is due. Never raises. Do not call this while a user is waiting."""
+        """Ask the server for its context size if it is time to ask. Never raises. Do not call this while users wait."""
         ...
 
     def room(self, prompt: Sequence[ChatMessage], answer: type[BaseModel] | None = None) -> int:
@@ -128,7 +128,7 @@ class ChatModel(Protocol):
     ) -> Answer:
         """Return a validated instance of `answer`. Raises the same errors as `text`.
 
-        Request the format json_schema, then json_object, then plain text, until the server accepts one of them. Ask the
+        Try the formats json_schema, json_object and plain text in this order, until the server accepts one. Ask the
         model once to repair an invalid answer.
         """
         ...
@@ -137,5 +137,5 @@ class ChatModel(Protocol):
 
 
 def is_declined(summary: str) -> bool:
-    """True if a model's summary only says that there is no summary."""
+    """True if a model answered "no summary" or similar instead of writing a summary."""
     return summary.strip(".! ").casefold() in _DECLINED

@@ -1,4 +1,4 @@
-"""Define context windows and embedding dimensions by model name. Settings override them; unknown models are allowed."""
+"""Look up context windows and embedding dimensions by model name. Settings take precedence, and any name is allowed."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ EMBEDDING_DIMENSIONS: dict[str, int] = _TABLES["embedding_dimensions"]
 def context_window(model: str | None, settings: ModelSettings) -> int:
     """Return the size of a model's context window in tokens.
 
-    The size comes from the first of these that has one: the settings, the table, the model's family, or the default.
-    Use of the default is logged once per model.
+    Look for the size in the settings, then in the table, then in the model's family. Otherwise, use the default, and
+    log this once per model.
     """
     if model is None:
         return settings.default_context_window
@@ -41,7 +41,7 @@ def model_context(where: str, model: str, settings: ModelSettings) -> ModelConte
 
 
 def embedding_dimensions(model: str) -> int | None:
-    """Return the length of the model's vectors, or None if it is unknown."""
+    """Return the number of dimensions of the model's vectors, or None if it is unknown."""
     name = _base(model)
     return EMBEDDING_DIMENSIONS.get(name) or EMBEDDING_DIMENSIONS.get(name.removesuffix(":latest"))
 
@@ -70,5 +70,5 @@ def _base(model: str) -> str:
 
 @lru_cache(maxsize=256)
 def _log_unknown(model: str, default: int) -> None:
-    """Log an unknown model. The function is cached, so each model is logged only once."""
+    """Log an unknown model. Because of the cache, each model is logged only once."""
     log.info("context window of the model unknown; using the default", model=model, tokens=default, hint="set MODEL_CONTEXT_WINDOWS")

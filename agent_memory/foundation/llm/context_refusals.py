@@ -1,4 +1,4 @@
-"""Recognize errors for requests that exceed a model's context window, and extract the token counts from them."""
+"""Recognize errors for requests that exceed a model's context window, and extract their token counts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _READ = 4000  # characters to read from a refusal
 
 @dataclass(frozen=True, slots=True)
 class ContextOverflow:
-    """The server's limit, and its count of the request's tokens. Each is None if the error does not state it."""
+    """The server's limit and its token count for the request. Each is None if the error does not state it."""
 
     limit: int | None = None
     sent: int | None = None

@@ -1,4 +1,4 @@
-"""Clean texts before embedding, and check the vectors."""
+"""Clean texts before embedding and check the vectors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BLANK = "."
 
 
 def clean_text(text: str) -> str:
-    """Return the text without control characters, and with lone surrogates replaced. Blank text becomes `BLANK`."""
+    """Remove control characters from a text and replace lone surrogates. Blank text becomes `BLANK`."""
     return plain_text(text).encode("utf-8", "replace").decode("utf-8").strip() or BLANK
 
 

@@ -16,12 +16,12 @@ Source = Literal["set", "told", "learned", "assumed"]
 LEARNED_SECONDS = 3600.0
 # Ask sooner if the server did not answer, or had not loaded its model.
 RETRY_SECONDS = 60.0
-# A smaller limit must have been misread.
+# A smaller limit must be a misreading.
 LEAST_TOKENS = 128
 # Smaller requests would not be faster, since the instructions have several times as many tokens.
 LEAST_REQUEST_LIMIT = 128
 _MOST_REFUSED = 256
-# After this many answers in time, requests to a slow model grow by half. This number doubles after each timeout.
+# After this many timely answers, requests to a slow model grow by half. This number doubles after each timeout.
 _ANSWERS_BEFORE_MORE = 2
 _MOST_ANSWERS_BEFORE_MORE = 64
 _MOST_RATE = 16.0
@@ -29,7 +29,7 @@ _MOST_RATE = 16.0
 
 @dataclass(frozen=True, slots=True)
 class ContextLimit:
-    """The largest number of tokens for prompt and answer together, by the server's count.
+    """The maximum number of tokens for prompt and answer together, as the model server counts them.
 
     `source` says where the limit comes from: `set` (by the operator), `told` (reported by the server), `learned` (from
     a refusal), or `assumed` (from the model's name).
@@ -45,7 +45,7 @@ class ContextLimit:
 
 
 class ModelContext:
-    """One model's context on one server, as known to this process."""
+    """What this process knows about one model's context on one server."""
 
     def __init__(
         self, where: str, model: str, *, assumed: int, configured: int | None = None, clock: Callable[[], float] = time.monotonic
@@ -73,8 +73,8 @@ class ModelContext:
     def limit(self) -> ContextLimit:
         """The current limit.
 
-        A smaller limit learned from a refusal overrides the operator's limit, which overrides the server's reported
-        limit.
+        A smaller limit learned from a refusal overrides the operator's limit, which overrides the limit that the server
+        reported.
         """
         reported = self._reported if self._configured is None else self._configured
         if self._learned is not None and self._clock() < self._learned_until and (reported is None or self._learned < reported):
@@ -87,7 +87,7 @@ class ModelContext:
 
     @property
     def window(self) -> int:
-        """The limit in tokens by this server's count. This limit is lower than `limit` if the model server counts more tokens."""
+        """The limit in tokens as this server counts them. It is lower than `limit` if the model server counts more."""
         return int(self.limit.tokens / self._rate)
 
     @property
@@ -96,7 +96,7 @@ class ModelContext:
         return self._clock() >= self._ask_at
 
     def note_limit(self, tokens: int | None, *, guess: bool = False) -> None:
-        """Store the limit that the server reported, or None. With `guess`, the number is only an estimate of the limit."""
+        """Store the limit that the server reported, or None. With `guess`, the number is only an estimate."""
         usable = tokens if tokens is not None and tokens >= LEAST_TOKENS else None
         self._reported, self._guessed = (None, usable) if guess else (usable, None)
         self._ask_at = self._clock() + (LEARNED_SECONDS if self._reported is not None else RETRY_SECONDS)
@@ -107,7 +107,7 @@ class ModelContext:
 
     @property
     def request_limit(self) -> int | None:
-        """The maximum number of new-message tokens in a request, as limited after a timeout, or None without a limit."""
+        """The maximum number of new-message tokens in a request after a timeout, or None if there is no limit."""
         return self._request_limit if self._clock() < self._request_limit_until else None
 
     def learn_timeout(self, message_tokens: int) -> None:
@@ -145,10 +145,10 @@ class ModelContext:
             self._learned, self._learned_until = tokens, self._clock() + seconds
 
     def learn_refusal(self, overflow: ContextOverflow, ours: int, *, answer: int = 0) -> None:
-        """Learn from a refused request: a prompt of `ours` tokens by this server's count, plus room for `answer` tokens.
+        """Learn from a refused request. `ours` is this server's token count of the prompt.
 
-        If the refusal does not state a limit, assume half the request's size. Never assume less than the largest
-        accepted request.
+        `answer` is the number of tokens reserved for the answer. If the refusal does not state a limit, assume half the
+        prompt's size, but never less than the largest accepted prompt.
         """
         if overflow.sent is not None and ours > 0:
             self._rate = min(max(self._rate, overflow.sent / ours), _MOST_RATE)
@@ -161,7 +161,7 @@ class ModelContext:
         self._learned, self._learned_until = limit, self._clock() + LEARNED_SECONDS
 
     def learn_acceptance(self, model_count: int, own_count: int) -> None:
-        """Note an accepted prompt with `own_count` tokens by this server's count and `model_count` tokens by the model server's count.
+        """Note the size of an accepted prompt in tokens, as the model server and this server count them.
 
         `model_count` is 0 if the model server did not report its count.
         """
@@ -186,7 +186,7 @@ class ModelContext:
         self._refused[prompt] = self._clock() + LEARNED_SECONDS
 
     def refuses(self, prompt: bytes) -> bool:
-        """True if the server recently refused exactly this request. In that case, the caller must not repeat the request."""
+        """True if the server recently refused exactly this request. The caller must then not send it again."""
         return self._refused.get(prompt, 0.0) > self._clock()
 
 

@@ -1,8 +1,8 @@
 """Define a profile for each embedding model, so that different models' cosines are comparable.
 
 Many models' vectors share a large component, so even unrelated texts have a cosine of 0.8. Subtracting the mean vector
-brings all models to about the same scale (Mu, Viswanath, "All-but-the-Top", ICLR 2018). The package contains known
-models' mean vectors. For other models, the mean vector is estimated from probe sentences and stored.
+brings all models to about the same scale (Mu, Viswanath, "All-but-the-Top", ICLR 2018). The package contains the mean
+vectors of known models. For other models, the server estimates the mean vector from probe sentences and stores it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MEANS = "means.npz"
 
 @dataclass(frozen=True, slots=True)
 class ScoreScale:
-    """A mapping of similarities to the score scale that hosted products use.
+    """Maps similarities to the score scale that hosted products use.
 
     `noise` becomes 0.5 and `match` becomes 0.6. 0 and 1 do not change.
     """
@@ -33,7 +33,7 @@ class ScoreScale:
     match: float
 
     def score(self, similarity: float) -> float:
-        """Return the score, from 0 to 1, for a similarity."""
+        """Return the score (0 to 1) for a similarity."""
         points = ((0.0, 0.0), (self.noise, 0.5), (self.match, 0.6), (1.0, 1.0))
         similarity = min(max(similarity, 0.0), 1.0)
         low, high = next((low, high) for low, high in pairwise(points) if similarity <= high[0])
@@ -42,7 +42,7 @@ class ScoreScale:
 
 @dataclass(frozen=True, slots=True)
 class ModelProfile:
-    """The prefixes that a model expects before texts, and the component that its vectors share."""
+    """The prefixes that a model expects before texts and the component that its vectors share."""
 
     prefixes: tuple[str, str] = ("", "")
     """The prefix of a query and the prefix of a document."""
@@ -53,7 +53,7 @@ class ModelProfile:
     least: float = 0.2
     """A question and a memory with a lower cosine are unrelated, unless they share a word."""
     unit: float = 0.35
-    """The estimate of relevance divides similarities by this number, so that it fits all models."""
+    """Divide a similarity by this number to estimate relevance on the same scale for all models."""
     scale: ScoreScale = ScoreScale(noise=0.3, match=0.35)
 
     def prepared(self, text: str, role: TextRole) -> str:
@@ -106,7 +106,7 @@ def centered(rows: Vectors, mean: Vectors) -> Vectors:
 
 
 def raised(similarity: float, share: float) -> float:
-    """Move a similarity toward 1: reduce its distance from 1 by the factor `share` / 2.
+    """Move a similarity toward 1, by `share` / 2 of its distance from 1.
 
     `share` (0 to 1) is the fraction of the query's words that the text contains.
     """

@@ -13,7 +13,7 @@ from agent_memory.foundation.llm.tokens import TokenCounter
 
 @dataclass(frozen=True)
 class Models:
-    """A process's models. `chat` is None without a model server. `description` is one line without secrets."""
+    """The models of a process. `chat` is None without a model server. `description` is one line without secrets."""
 
     embedder: EmbeddingModel
     chat: ChatModel | None

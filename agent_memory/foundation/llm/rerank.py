@@ -1,4 +1,4 @@
-"""Rerank through Cohere's and Jina's API, `POST <base>/rerank`, which vLLM, LiteLLM and Infinity also offer."""
+"""Rerank through the API of Cohere and Jina (`POST <base>/rerank`). vLLM, LiteLLM and Infinity also offer it."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def number(reported: object) -> int:
 
 
 def note(reported: object, *, chars: int) -> None:
-    """Count a call's reported tokens, or estimate them from the `chars` characters of prompt and answer."""
+    """Count the tokens that a call reported, or estimate them from `chars`, the length of prompt and answer."""
     tokens = number(reported) or -(-chars // _CHARS_PER_TOKEN)
     MODEL_TOKENS.inc(tokens)
     if (used := _METER.get()) is not None:

@@ -1,4 +1,4 @@
-"""Count tokens with the encoding cl100k_base. This package contains its token ranks, so the server downloads nothing."""
+"""Count tokens with the encoding cl100k_base. This package contains the token ranks, so no download is needed."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _GAP_TOKENS = 2  # tokens of the " … " in a shortened text
 
 
 def first_fitting(items: Iterable[T], tokens: int, count: Callable[[T], int]) -> list[T]:
-    """Return the first items that fit into `tokens`, but at least one."""
+    """Return the first items that fit into `tokens` together, but at least one."""
     fitting: list[T] = []
     for item in items:
         tokens -= count(item)
@@ -70,7 +70,7 @@ class _PieceTokens(dict[str, int]):
 
 
 class TokenCounter:
-    """A counter of tokens that can also truncate texts. Without an encoding, it assumes four characters per token."""
+    """Counts tokens and truncates texts. Without an encoding, it assumes four characters per token."""
 
     def __init__(self, encoding: tiktoken.Encoding | None = None) -> None:
         self._encoding = encoding
@@ -79,7 +79,7 @@ class TokenCounter:
 
     @classmethod
     async def open(cls) -> TokenCounter:
-        """Open a counter. Load the encoding in a thread, which takes 0.4 s."""
+        """Open a counter. Load the encoding in a thread, because loading takes 0.4 s."""
         return cls(await asyncio.to_thread(load_encoding))
 
     def count(self, text: str, enough: int | None = None) -> int:
@@ -106,12 +106,12 @@ class TokenCounter:
         return max(1, self.count(f"{role}: {content}"))
 
     def count_chat(self, message: MemoryMessage) -> int:
-        """Count like `count_message`, including all of the message's other fields."""
+        """Return the number of tokens in a message, including all of its fields."""
         text, more = counted(message)
         return self.count_message(message.role, text) + more
 
     async def count_messages(self, messages: Sequence[tuple[str, str]]) -> list[int]:
-        """Count (role, content) pairs like `count_message`. Count long messages in a thread."""
+        """Apply `count_message` to (role, content) pairs. Count long messages in a thread."""
         runs: list[list[tuple[str, str]]] = []
         room = 0
         for message in messages:
@@ -131,7 +131,7 @@ class TokenCounter:
         return [tokens for run in runs for tokens in await loop.run_in_executor(self._executor, counted, run)]
 
     def truncate(self, text: str, tokens: int) -> str:
-        """Return the longest beginning of `text` that has at most `tokens` tokens, to within a token or two."""
+        """Return the longest prefix of `text` that fits into `tokens` tokens, give or take a token or two."""
         if tokens <= 0:
             return ""
         if self._encoding is None:

@@ -1,4 +1,4 @@
-"""Read memories' versions, evidence and changes, and undo changes."""
+"""Read the versions, evidence and changes of memories, and undo changes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _NO_NEWS = {"recorded_at", "retired_at", "updated_at", "persisted_at", "last_acc
 
 
 def diff(before: MemoryRecord | None, after: MemoryRecord | None) -> dict[str, list[Any]]:
-    """Return the fields in which two records differ, each with its [before, after] values. Ignore times that the server sets."""
+    """Return the fields in which two records differ, as [before, after]. Ignore fields that the server sets itself."""
     old, new = (
         {} if record is None else record.model_dump(mode="json", exclude=_NO_NEWS, exclude_defaults=True) for record in (before, after)
     )
@@ -50,7 +50,7 @@ class HistoryService:
         self._commits = commits
         self._approvals: dict[str, Approval] = {}
         self.undo_forgetting: Callable[[Scope, str], Awaitable[Any]] | None = None
-        """Undoes a request to forget, by its receipt. The feature that forgets sets it."""
+        """Undoes a forget request, given the id of its receipt. The feature that forgets data sets this function."""
 
     def register_approval(self, kind: str, approval: Approval) -> None:
         """Register `approval` to run when a caller approves a proposal that contains the key `kind`."""
@@ -59,8 +59,8 @@ class HistoryService:
     async def record_at(self, scope: Scope, memory_id: str, as_of: datetime | None, known_at: datetime | None) -> MemoryRecord:
         """Return the version that the server knew at `known_at` and that was true at `as_of`.
 
-        Without `known_at`, consider only the current version. Without `as_of`, use the time `known_at` for both.
-        Without both, return the latest version, even if the memory has ended. Raises NotFound.
+        Without `known_at`, consider only the current version. Without `as_of`, use `known_at` for both. Without either,
+        return the latest version, even if the memory has ended. Raises NotFound.
         """
         moment = as_of or known_at
         for memory in await self._versions(scope, memory_id):
@@ -98,7 +98,7 @@ class HistoryService:
         )
 
     async def count_versions(self, scope: Scope, memory_ids: Sequence[str]) -> list[int]:
-        """Return each memory's number of versions, or 1 for unknown ids."""
+        """Return the number of versions of each memory, or 1 for unknown ids."""
         ledgers = await self._changes.load_ledgers([self._store.mid(scope, name) for name in memory_ids])
         return [1 + len(ledger.versions) for ledger in ledgers]
 
@@ -156,7 +156,7 @@ class HistoryService:
         return await self.read_change(scope, name)
 
     async def undo_batch(self, scope: Scope, batch_id: str) -> ChangeListResponse:
-        """Undo a batch's applied changes, the last one first. Raises NotFound, or Conflict at the first failure."""
+        """Undo the applied changes of a batch, newest first. Raises NotFound, or Conflict at the first failure."""
         batch, undone = str(ULID()), list[str]()
         _, ids = await self._changes.find_changes(scope, {"bt": batch_id, "st": "applied"}, 0, 10_000)
         applied = await self._reached(scope, await self._changes.load_changes(scope, ids))
@@ -168,7 +168,7 @@ class HistoryService:
         return ChangeListResponse(changes=changes, total=len(undone))
 
     async def _undo(self, scope: Scope, change: StoredChange, batch: str) -> str:
-        """Undo a change, and return the id of the change that records the undo (for a forget request, the change itself)."""
+        """Undo a change, and return the id of the undo. For a forget request, return the id of the change itself."""
         if self.undo_forgetting is None or FORGOTTEN not in change.origin:
             return await self._changes.write_undo(scope, change, batch=batch)
         if change.state != "applied":
@@ -243,7 +243,7 @@ class HistoryService:
 
 
 def _reaches_change(scope: Scope, change: StoredChange, versions: dict[tuple[str, str], StoredMemory | None]) -> bool:
-    """True if the caller may see a change. Its memories may have had several agents, so the result depends on their versions."""
+    """True if the caller may see the record that a change proposes, or a version in the change."""
     if scope.agents is None:
         return True
     record = (change.proposal or {}).get("record")
@@ -261,7 +261,7 @@ def _proposed_ids(change: StoredChange) -> list[str]:
 
 
 def _proposed(change: StoredChange, former: Mapping[str, MemoryRecord]) -> list[ChangedMemory]:
-    """Return what a proposal would do to each memory, or the memories that a change names by id only.
+    """Return the memories that a proposal would change, or that a change without versions deleted.
 
     `former` maps memory ids to the current memories.
     """

@@ -1,4 +1,4 @@
-"""Read and undo recorded changes. A change refers to versions of memories; the history stores the versions' content."""
+"""Read and undo recorded changes. A change refers to versions of memories, whose content is in the history."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from agent_memory.foundation.storage.search.syntax import all_of
 from agent_memory_client.models import MemoryRecord
 
 FORGOTTEN = "forgotten"
-"""In a change's `origin`: the counts of a request to forget."""
+"""The key for the counts of a forget request in a change's `origin`."""
 DELETED = "deleted"
-"""In the `origin` of a change without versions: the ids of deleted memories."""
+"""The key for the ids of deleted memories in the `origin` of a change without versions."""
 CONVERSATION = "conversation"
-"""The actor of what a user has asked for in a conversation."""
+"""The actor of changes that a user requested in a conversation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class StoredChange:
 
     @property
     def memories(self) -> list[tuple[str, str, str]]:
-        """The changed memories: each one's mid, version before and version after. "" means that there is no version."""
+        """The changed memories as (mid, version before, version after). "" means that there is no version."""
         moved = [line[1:] for line in self.lines if line[0] == "m"]
         return [(mid, "" if before == "-" else before, "" if after == "-" else after) for mid, before, after in moved]
 
@@ -86,7 +86,7 @@ class ChangeStore:
         return hits.total, [hit.mid for hit in hits.hits]
 
     async def find_forgettings(self, before: datetime, offset: int, limit: int) -> list[tuple[str, str]]:
-        """Return (tenant, change id) for each forget request that was carried out before the time `before` and not undone, oldest first."""
+        """Return a page of (tenant, change id) for applied forget requests older than `before`, oldest first."""
         clause = filters.is_value("kd", ChangeKind.FORGET.value) & filters.is_value("st", "applied") & (Num("at") < before.timestamp())
         query = FilterQuery(clause, return_fields=["t"], sort_by=("at", "ASC"))
         query.paging(offset, limit)
@@ -127,10 +127,10 @@ class ChangeStore:
         return {name.decode(): StoredEvidence.model_validate_json(value) for name, value in values.items()}
 
     async def write_undo(self, scope: Scope, change: StoredChange, *, batch: str) -> str:
-        """Undo an applied change, and return the undo's id.
+        """Undo an applied change, and return the id of the undo.
 
-        Raises Conflict if the change's state or a memory has changed, and Forbidden if the undo would end a quarantine
-        and the caller is no administrator.
+        Raises Conflict if the change's state or a memory has changed. Raises Forbidden if the undo would end a
+        quarantine and the caller is not an administrator.
         """
         if change.state != "applied":
             raise Conflict(f"change {change.id} is {change.state}: only applied changes can be undone")
@@ -166,7 +166,7 @@ class ChangeStore:
     async def record_forgetting(
         self, scope: Scope, owner: tuple[str | None, str | None], name: str, counts: Mapping[str, int], until: datetime | None, **about: Any
     ) -> None:
-        """Record a request to forget memories: the owner, the counts and the deadline for an undo, but no content.
+        """Record a forget request with its owner, its counts and the deadline for an undo, but without content.
 
         `name` is the receipt's id, which becomes the change's id. `about` contains more fields for the change's origin.
         """

@@ -85,7 +85,7 @@ def plan(group: Sequence[StoredMemory]) -> list[Merge]:
 
 
 def merge_records(stays: MemoryRecord, repeats: Sequence[MemoryRecord]) -> MemoryRecord:
-    """Return `stays` with the repeats' source messages, tags and counts added, and any metadata that `stays` lacks."""
+    """Return a copy of `stays` with the repeats' source messages, tags, counts and new metadata keys added."""
     everyone = [stays, *repeats]
     return stays.model_copy(
         update={

@@ -1,4 +1,4 @@
-"""Queue compactions (merges of duplicates) for the workers, and count a namespace's or user's memories."""
+"""Queue compactions (merges of repeated memories) for the workers, and count the remaining memories."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from agent_memory.foundation.api.principals import writing
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.core.task_kinds import DueKind
 
-# The job's name in Redis. The job merges a namespace's, user's or session's repeats, or all repeats.
+# The name of the job in Redis. The job merges the repeats in a namespace, user or session, or all repeats.
 COMPACT = "compact"
 
 

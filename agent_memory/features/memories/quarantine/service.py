@@ -74,7 +74,7 @@ def screen_caller_record(settings: Settings, record: MemoryRecord, rules: Sequen
 class QuarantineService:
     def __init__(self, client: Redis, keys: Keys, spec: VectorSpec, memories: MemoryStore, changes: ChangeStore) -> None:
         self._client = client
-        # Quarantined memories are stored with ended ones, where default reads do not look.
+        # Quarantined memories are in the history index, which searches ignore by default.
         self._index = history_index_name(keys, spec)
         self._memories = memories
         self._changes = changes
@@ -92,7 +92,7 @@ class QuarantineService:
         return QuarantineListResponse(memories=memories, total=hits.total, next_offset=next_offset)
 
     async def approve_memory(self, scope: Scope, memory_id: str) -> MemoryRecord:
-        """Release a memory from quarantine, but without its slot if that slot is already taken. Raises Forbidden, NotFound or Conflict."""
+        """Release a memory from quarantine. Drop its slot if it is taken. Raises Forbidden, NotFound or Conflict."""
         origin = ChangeOrigin(administering(scope).actor, "released from quarantine")
         for _ in range(_TRIES):
             memory = await self._waiting(scope, memory_id)

@@ -32,7 +32,7 @@ _LONG_AGO = datetime(1, 1, 2, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A policy that selects memories to delete, optionally only memories of certain `types`. `budget` is the number of memories to keep."""
+    """Selects memories to delete, optionally only of certain `types`. `budget` is the number of memories to keep."""
 
     max_age_days: float | None = None
     max_inactive_days: float | None = None

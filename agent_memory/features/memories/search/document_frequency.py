@@ -28,7 +28,7 @@ _MISSING_SHARE = 0.05
 _LOOK_SECONDS = 0.05
 _RARE_SHARE = 0.1
 _STALLED_SECONDS = 30.0
-# Add this many memories without any of the words: a word common in a few memories may be rare in general.
+# Assume this many more memories without any of the words: a word common in a few memories may be rare in general.
 _OTHERS = 100
 # Reuse counts of terms for a minute, unless the total changes a lot. Each search counts the total.
 _TRUST_SECONDS = 60.0
@@ -55,7 +55,7 @@ class TermStatistics:
         return inverse_frequencies(self.total, {term: statistic.memories for term, statistic in self.terms.items()})
 
     def unknown_share(self, terms: Collection[str]) -> float:
-        """Return the share of the terms' total weight that comes from terms found in no memory, smoothed by `_OTHERS`."""
+        """Return the share of the total weight that belongs to terms found in no memory, smoothed by `_OTHERS`."""
         memory_counts = {term: self.terms[term].memories for term in terms if term in self.terms} if self.total else {}
         weights = inverse_frequencies(self.total + _OTHERS, memory_counts)
         total_weight = sum(weights.values())
@@ -155,7 +155,7 @@ class DocumentFrequencies:
 
 
 def around(scope: Scope, request: SearchRequest, where: str) -> str:
-    """Return the clause that selects the memories whose words are counted: all memories of the request's users and namespaces."""
+    """Return the clause for counting words. It matches all memories of the request's users and namespaces."""
     if filters.only(request, ("user_id", "namespace")):
         return where
     return filters.where(scope, SimpleNamespace(user_id=request.user_id, namespace=request.namespace))
@@ -164,7 +164,7 @@ def around(scope: Scope, request: SearchRequest, where: str) -> str:
 def overrated(terms: Sequence[str], statistics: TermStatistics) -> Sequence[str]:
     """Return common words whose incorrect scores would outweigh all other words.
 
-    Return nothing if all words are affected.
+    Return an empty sequence if all words are affected.
 
     RediSearch 2.10 computes N - n in BM25's IDF as an unsigned number. It also counts rewritten documents several times
     until its garbage collector runs. A word in nearly all memories then gets an IDF of about 39 instead of 0. A correct

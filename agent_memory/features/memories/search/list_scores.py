@@ -14,7 +14,7 @@ from agent_memory.foundation.storage.search.results import Hits
 # Robertson, Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009; the usual values.
 _K1, _B = 1.2, 0.75
 TERMS_FIELD = b"k"
-# By chance alone, the best of many passages is more similar, by this much per log(number of passages).
+# By chance alone, the best of many passages gains this much similarity per log(number of passages).
 # Measured on assistants' answers (0.02 to 0.08; docs/recall.md).
 _BY_CHANCE = 0.05
 _RESCORED = 100
@@ -75,8 +75,8 @@ def mean_length(documents: Collection[str]) -> float:
 def with_nearest_passages(near: Mapping[str, float], passages: Hits | None) -> tuple[dict[str, float], dict[str, int]]:
     """Return each memory's similarity, and the number of its best passage.
 
-    A long memory's similarity is the mean of its beginning's and its best passage's similarities. From this mean, the
-    function subtracts what the best of many passages gains by chance.
+    For a long memory, average the similarities of its beginning and its best passage. Then subtract the amount that the
+    best of many passages gains by chance.
     """
     similarities, farthest = dict(near), min(near.values(), default=0.0)
     best = _best_passages(passages)
@@ -88,13 +88,13 @@ def with_nearest_passages(near: Mapping[str, float], passages: Hits | None) -> t
 
 
 def with_best_passages(words: Mapping[str, float], passages: Hits | None) -> tuple[dict[str, float], dict[str, int]]:
-    """For each memory, return the higher of its own score and its best passage's score, and that passage's number."""
+    """Return each memory's score, raised to the score of its best passage, and the number of that passage."""
     best = _best_passages(passages)
     return {**words, **{mid: max(score, words.get(mid, 0.0)) for mid, (_, score) in best.items()}}, _numbers(best)
 
 
 def _best_passages(passages: Hits | None) -> dict[str, tuple[str, float]]:
-    """Return the name ("<mid>.<number>") and value of each memory's best passage, which is its first one in the list."""
+    """Return the name ("<mid>.<number>") and value of each memory's best passage: its first one in the list."""
     best: dict[str, tuple[str, float]] = {}
     for name, value in zip(passages.names, passages.values, strict=True) if passages is not None else ():
         best.setdefault(name.partition(".")[0], (name, value))

@@ -69,7 +69,7 @@ async def _moments(read: PipelineReader, store: MemoryStore, query: SearchQuery,
 
 
 def _span(query: SearchQuery) -> tuple[int, int]:
-    """Return the offset and length to read: the page, and one more memory before and after it.
+    """Return the offset and length to read: the page plus one memory before it and one after it.
 
     If the history is searched, read all memories up to the end of the page.
     """

@@ -27,7 +27,7 @@ def deciding_words(text: str) -> tuple[str, ...]:
 
 
 def _ends(text: str) -> tuple[str, str] | None:
-    """Return the first and last words that are not fillers, or None. If these words differ, so do the texts."""
+    """Return the first and last words that are not fillers, or None. If these words differ, the texts differ."""
     folded = text.lower() if text.isascii() else fold(text)
     outer = folded.split(None, 1)
     first, last = (_bare(outer[0]), _bare(folded.rsplit(None, 1)[-1])) if outer else ("", "")

@@ -20,12 +20,12 @@ from agent_memory.foundation.storage.search import filters, syntax
 from agent_memory.foundation.text.terms import phrases, query_terms
 from agent_memory_client.models import ANSWER, AnswerExplanation, Cut, MemoryRecordResultsResponse
 
-# If there are at most this many more memories than the page holds, reading whole records is fastest.
+# If at most this many memories do not fit on the page, reading whole records is fastest.
 _FEW_MORE = 10
 # A prompt reads up to this many facts below the threshold in the same round trip, at 10 µs each.
 _FURTHER_FACTS = 8
 _FURTHER_MESSAGES = 8
-# The index gives a message's words to its neighbors, too, so several hits belong to one message.
+# A message's neighbors are also indexed under its words, so several hits may stem from one message.
 _MOST_LATER_HITS = 12
 
 
@@ -59,7 +59,7 @@ class PageReader:
     async def read_page(
         self, scope: Scope, query: SearchQuery, ranking: Ranking, without: Collection[str] = ()
     ) -> tuple[list[ShownMemory], bool]:
-        """Return the requested page, and True if the ranking had enough memories to fill the page.
+        """Return the requested page, and whether the ranking had enough memories to fill it.
 
         Omit memories that have since been deleted.
         """
@@ -119,7 +119,7 @@ class PageReader:
     async def read_later_statements(
         self, scope: Scope, query: SearchQuery, mentions: Sequence[tuple[str, datetime]]
     ) -> list[list[ShownMemory]]:
-        """For each (text, moment), return messages that users wrote since the moment and that contain the text's words in sequence.
+        """For each (text, time), return users' messages since that time that contain the text as a phrase.
 
         The result also includes messages next to such a message.
         """
@@ -189,11 +189,11 @@ def _by_score(scored: Sequence[Scored]) -> list[Scored]:
 def _further_messages(
     query: SearchQuery, ranking: Ranking, scored: Sequence[Scored], beyond: Sequence[Scored], without: Collection[str]
 ) -> Sequence[Scored]:
-    """Return the messages after a prompt's page: those beyond the limit, then the nearest ones below the threshold.
+    """Return messages to read after a prompt's page: those beyond the limit, then the nearest ones below the threshold.
 
-    They fill the room that is left. On a full page with a small limit, they may correct a shown message, as in a prompt
-    with the default limit. Return an empty list if the query mentions a time and a subject. If it mentions only a time,
-    a message about that time may be relevant although it is not similar to the query.
+    Fill the rest of the page. If the page is full but its limit is below the default, return up to the difference,
+    because these messages may correct a shown one. Return an empty list if the query mentions a time and a subject. If
+    it mentions only a time, a message about that time may be relevant even if it is not similar to the query.
     """
     left = query.request.limit - len(scored)
     beside = bool(scored) and query.span is None

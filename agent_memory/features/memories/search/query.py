@@ -81,7 +81,7 @@ class SearchQuery:
     """A search that is ready to send to Redis. If `mode` is None, it is a listing without a query text.
 
     - `history`: the clause for the history, or None if the history is not searched.
-    - `meaning`: the query's vector; None in a search by words alone.
+    - `meaning`: the query's vector; None in a keyword-only search.
     - `paged`: True if more pages may follow.
     - `facts_apart`: True if facts get separate candidate lists.
     """
@@ -103,7 +103,7 @@ class SearchQuery:
 
     @property
     def clauses(self) -> list[tuple[str, bool]]:
-        """The clauses to search with, each with True if it is for the history."""
+        """The clauses to search with, and whether each one is for the history."""
         return [(self.clause, False), *([] if self.history is None else [(self.history, True)])]
 
     @property
@@ -147,8 +147,8 @@ class QueryBuilder:
     async def build_query(self, scope: Scope, request: SearchRequest, *, optimize_query: bool = False, paged: bool = True) -> SearchQuery:
         """Return the query for a request. Raises UnsupportedRequest, BadInput or RedisUnavailable.
 
-        With `optimize_query`, a language model rewrites the text for the search by meaning. If the embedding model
-        fails, the query uses words alone. `notices` reports each failure.
+        With `optimize_query`, a language model rewrites the text for the vector search. If the embedding model
+        fails, the query uses only keywords. `notices` reports each failure.
         """
         if not self._settings.longterm.enabled:
             raise UnsupportedRequest(

@@ -88,7 +88,7 @@ def fuse(
 
 
 def weight_of_meaning(similarities: Mapping[str, float], words: Mapping[str, float], *, names_time: bool) -> float:
-    """Return the weight of meaning. The weight depends on how many memories are among the first ten of both lists.
+    """Return the weight of meaning. The weight depends on how many memories are among the first ten in both lists.
 
     If the query mentions a time, the overlap does not matter.
     """
@@ -108,14 +108,14 @@ def relevant(
     least_similarity: float,
     also: Collection[str] = (),
 ) -> tuple[list[Scored], list[Scored]]:
-    """Split a ranking in two: memories that share a word, are similar enough or are in `also`; and all others."""
+    """Split a ranking into memories that share a word, are similar enough or are in `also`, and all other memories."""
     answers = {name for name, near in similarities.items() if near >= least_similarity}.union(words, also)
     order = list(fused)
     return [scored for scored in order if scored[1] in answers], [scored for scored in order if scored[1] not in answers]
 
 
 def score_parts(similarities: Mapping[str, float], words: Mapping[str, float], in_time: Collection[str] = ()) -> dict[str, ScoreParts]:
-    """Return each memory's score and rank by similarity and by words. Ranks start at 1; None means that this list does not contain it."""
+    """Return each memory's score and rank by similarity and by words. Ranks start at 1. Missing values are None."""
     near, by_words = _ranks(similarities), _ranks(words)
     return {
         name: {
@@ -141,7 +141,7 @@ class Ranking:
     - `total`: the number of matches; in a hybrid search without pages, the number of ranked memories.
     - `facts`: the memories from the lists of facts.
     - `sharing_words`: the memories that share a word with the query.
-    - `similarities`: None in a search by words alone.
+    - `similarities`: None in a keyword-only search.
     - `reranked`: scores on the reranker's own scale.
     """
 
@@ -288,7 +288,7 @@ def _rank_both(query: SearchQuery, candidates: Candidates, min_similarity: float
 
 
 def _far(query: SearchQuery, near: Mapping[str, float]) -> float:
-    """Return the similarity below which memories count as far: 0 or the median of a first page, depending on the model's profile.
+    """Return the similarity below which memories count as far: 0 or, for some models, the median of a first page.
 
     If there are fewer memories than a full first page, count the missing ones as 0, because a few memories may all be
     near.
@@ -300,7 +300,7 @@ def _far(query: SearchQuery, near: Mapping[str, float]) -> float:
 
 
 def _memories_by_named_speakers(query: SearchQuery, candidates: Candidates) -> Collection[str]:
-    """Among the memories found by words, return those by speakers whom the query names."""
+    """Return the keyword hits from speakers whom the query names."""
     speakers = frozenset[bytes]() if query.meaning is None else terms_of_speakers(query.meaning.omitted_names)
     hits = candidates.get(CandidateList.BEST_BY_WORDS)
     if hits is None or not speakers:
@@ -327,7 +327,7 @@ def names_days(query: SearchQuery) -> bool:
 
 
 def _asks_for_events(query: SearchQuery) -> bool:
-    """True if all memories from the mentioned time come first: without a subject, or if the query asks for plans."""
+    """True if the query has no subject or asks for plans. Memories from the mentioned time then come first."""
     return query.span is not None and (query.span.is_ahead or not query.words.subject)
 
 

@@ -1,4 +1,4 @@
-"""Let memories' age influence their order. Pure functions with the archived server's formulas."""
+"""Let the age of memories influence their order. Pure functions with the archived server's formulas."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Let a language model rewrite a question in the words of its likely answer, within a time limit.
 
-A search by meaning then finds more.
+Vector search finds more memories with these words.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class RewrittenQuery(BaseModel):
 
 
 def rewrite_query(query: str, template: str | None = None) -> Sequence[ChatMessage]:
-    """Return the messages that ask a model to rewrite a query. `template`, which contains `{query}`, replaces the default task."""
+    """Return the messages that ask a model to rewrite a query. `template` (with `{query}`) replaces the task."""
     question = f'The question:\n{fence(query, "question")}\n\nNow answer with the words under "query".'
     if template is not None:
         return [ChatMessage("user", template.replace("{query}", query) + '\n\nAnswer with a JSON object: {"query": "the rewritten query"}')]

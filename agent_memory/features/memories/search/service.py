@@ -67,7 +67,7 @@ class SearchService:
         (`again`).
 
         With `optimize_query`, a language model rewrites the query first. If the embedding model fails, the search uses
-        words alone. `notices` reports each failure.
+        only keywords. `notices` reports each failure.
         """
         query = await self.queries.build_query(scope, body, optimize_query=optimize_query)
         ranking = await self.rank_query(scope, query)
@@ -178,7 +178,7 @@ class SearchService:
         return replace(ranking, scored=[*first, *ranking.scored[most:]], reranked=reranked)
 
     async def explain_search(self, scope: Scope, memory_id: str, request: SearchRequest, *, paged: bool = True) -> Explanation:
-        """Return the memory's rank, or the reason why the memory is missing. A prompt's search is not `paged`."""
+        """Return the memory's rank, or why the memory is missing. For a prompt's search, pass `paged=False`."""
         mid = self._store.mid(scope, memory_id)
         missing = partial(Explanation, memory_id=memory_id, returned=False)
         record = (await self._store.get(scope, [memory_id]))[0]
@@ -223,7 +223,7 @@ class SearchService:
         return missing(reason="below_threshold" if too_far else "beyond_limit", rank=rank, explanation=ranking.explain(scored, rank))
 
     async def _excluding(self, scope: Scope, request: SearchRequest, mid: str) -> tuple[bool, list[str]]:
-        """Return whether the memory is current, and the filters that exclude it, each tested separately."""
+        """Return whether the memory is current, and the filters that exclude it. Test each filter separately."""
         names = [name for name in filters.FILTERS if getattr(request, name) is not None]
 
         def build(pipe: Pipe) -> None:

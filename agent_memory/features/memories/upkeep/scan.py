@@ -84,7 +84,7 @@ class MemoryScan:
                 yield memories
 
     async def load_current(self, scope: Scope, mids: Sequence[str]) -> list[StoredMemory]:
-        """Return the current memories among `mids` that exist and that the caller may see, in the order of `mids`."""
+        """Return the current memories with these mids, in this order. Omit memories that the caller may not access."""
         memories = [memory for memory in await self._memories.load_by_names(scope, mids) if memory is not None]
         for memory in memories:
             memory.record.recorded_at = None
@@ -112,7 +112,7 @@ class MemoryScan:
         return hits.total, await self.load_current(scope, [hit.mid for hit in hits.hits])
 
     async def list_groups(self, scope: Scope, selection: Selection, fields: Sequence[str], limit: int) -> list[dict[str, str]]:
-        """Return distinct combinations of values in `fields`, most frequent first. A memory must have all fields."""
+        """Return distinct combinations of values in `fields`, most frequent first. Each memory must have all fields."""
         names = [_GROUP_FIELDS[field] for field in fields]
         fields_of_index = [f"@{name}" for name in names]
         request = AggregateRequest(filters.where(scope, selection)).load(*fields_of_index)
@@ -127,12 +127,12 @@ class MemoryScan:
         groups: dict[tuple[str, ...], None] = {}
         for row in rows:
             if all(name in row for name in names):
-                # A memory said in several sessions belongs to each of them.
+                # A memory that was stated in several sessions belongs to each of them.
                 groups.update(dict.fromkeys(product(*(row[name].decode().split(",") for name in names))))
         return [{field: untag(value) for field, value in zip(fields, values, strict=True)} for values in list(groups)[:limit]]
 
     async def find_twins(self, scope: Scope, searches: Sequence[tuple[Selection, Sequence[str]]], limit: int) -> list[list[str]]:
-        """For each search (a selection and index terms), return the mids of up to `limit` memories that contain all terms.
+        """For each (selection, index terms), return the mids of up to `limit` memories that contain all terms.
 
         Only the first 16 terms count.
         """
@@ -147,7 +147,7 @@ class MemoryScan:
     async def find_near(
         self, scope: Scope, searches: Sequence[tuple[Selection, NDArray[np.float32]]], radius: float, limit: int
     ) -> list[list[str]]:
-        """For each search (a selection and a vector), return the mids of up to `limit` memories within the cosine distance `radius`."""
+        """For each (selection, vector), return up to `limit` mids within the cosine distance `radius`."""
         within, places = self._memories.queue_within, [(filters.where(scope, selection), vector) for selection, vector in searches]
         replies = await read(self._client, lambda pipe: [within(pipe, *place, radius, limit) for place in places])
         return [[*parse_hits(reply).names] for reply in replies]

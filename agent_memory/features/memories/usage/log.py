@@ -33,7 +33,7 @@ class UsageLog:
         self._closing = asyncio.Event()
 
     def note_readings(self, memories: Iterable[tuple[str, int]]) -> None:
-        """Note, without waiting, that memories were read. Each pair is a mid and the access count that the response showed."""
+        """Note that memories were read, without waiting. Each pair is a mid and the access count in the response."""
         now = time.monotonic()
         for mid, count in memories:
             last = self._noted.get(mid)

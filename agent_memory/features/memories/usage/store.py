@@ -1,4 +1,4 @@
-"""Count reads of memories in a separate hash. A write to a memory's own hash would make Redis index all its words again."""
+"""Count reads of memories in a separate hash. Writing to a memory's own hash would make Redis reindex its words."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SCAN_STEP = 1000
 
 
 def queue_usage(pipe: Pipe, keys: Keys, mids: Sequence[str]) -> None:
-    """Queue one command that reads memories' usage. `with_usage` parses each value of the reply."""
+    """Queue one command that reads the usage of memories. `with_usage` parses each value of the reply."""
     pipe.execute_command("HMGET", keys.usage, *mids)
 
 
@@ -42,9 +42,9 @@ class UsageStore:
         self._cursor = 0
 
     async def count_readings(self, reading_counts: Mapping[str, int]) -> int:
-        """Count memories as read, each at most once in 15 minutes. `reading_counts` maps mids to shown counts.
+        """Count memories as read, each at most once in 15 minutes. Return the number counted.
 
-        Return the number counted.
+        `reading_counts` maps mids to the access counts in the response.
         """
         if not reading_counts:
             return 0

@@ -1,4 +1,4 @@
-"""Find the memories that a subject could refer to, by all their versions' words and vectors."""
+"""Find the memories that a subject could refer to, using the words and vectors of all their versions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from agent_memory.foundation.text.stemming.foreign import is_in_other_script
 from agent_memory.foundation.text.terms import query_terms
 from agent_memory_client.models import MemoryType, MemoryTypeEnum
 
-# The most hits per index.
+# The maximum number of hits per index.
 _BY_WORDS = 1000
 _BY_VECTOR = 20
 _SECONDS = 2.0
@@ -33,7 +33,7 @@ class CandidateFinder:
     def __init__(self, client: Redis, memories: MemoryStore, lineage: LineageStore, models: TenantModels, *, latin_only: bool) -> None:
         """Create a finder.
 
-        If `latin_only` is true, use no vectors for texts in non-Latin scripts, because the embedder does not know them.
+        If `latin_only` is true, do not use vectors for texts in other scripts, because the model does not know them.
         """
         self._client = client
         self._memories = memories
@@ -83,11 +83,7 @@ class CandidateFinder:
         return profile_of(self._models.embedder(scope.tenant).model).least
 
     async def _vector(self, scope: Scope, text: str) -> NDArray[np.float32] | None:
-        """Return a text's vector, or None. Without a vector, callers match only by words.
-
-        The result is None if the model is unavailable, or if the model does not know the text's script (for example,
-        Cyrillic).
-        """
+        """Return a text's vector, or None if the model is unavailable or does not know the text's script."""
         rows = None if self._latin_only and is_in_other_script(text) else await self._embed(scope, [text], "query")
         return None if rows is None else rows[0]
 

@@ -14,9 +14,9 @@ from agent_memory.foundation.text.terms import is_blankless, stems, words
 _HIRAGANA = re.compile("[\u3041-\u309f]")
 MOST_TEXT = 20_000
 _SHARED_PREFIX, _PREFIX_SHARE = 5, 0.7
-# A word's prefixes take memory quadratic in its length, so longer words have no other forms.
+# Storing all prefixes of a word takes memory quadratic in its length, so longer words have no other forms.
 _MOST_WORD = 64
-# Sentences are compared with many subjects, so many are cached. A whole text takes up to 100 KB, so few texts are.
+# Sentences are compared with many subjects, so the cache holds many. It holds few texts, which take up to 100 KB each.
 _SENTENCE_CHARS, _MOST_CACHED_SENTENCES, _MOST_CACHED_TEXTS = 500, 8192, 32
 
 
@@ -34,7 +34,7 @@ def _content(text: str) -> tuple[str, ...]:
 
 
 def forms(word: str) -> frozenset[str]:
-    """Return a stem and its longest prefixes. Two stems are forms of one word if their sets have a common element.
+    """Return a stem and its longest prefixes. Two stems are forms of the same word if their sets share an element.
 
     For example, "allerg" and "allergi" share at least five characters and 70% of the longer stem. Words with digits and
     words of more than 64 characters have no other forms.

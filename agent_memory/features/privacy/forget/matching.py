@@ -1,6 +1,6 @@
 """Decide which statements a request to forget refers to. Pure functions, no I/O.
 
-Examples of a subject are "I am allergic to peanuts", "my address" and "everything about Anna". A sentence *states* a
+Examples of a subject are "I am allergic to peanuts", "my address" and "everything about Anna". A sentence *matches* a
 subject with certainty if it contains every content word of the subject in any form. It must also be about the same
 person, and either both or neither must be negated. Otherwise, the best match is only a guess.
 """
@@ -55,7 +55,7 @@ class Subject:
 
     @property
     def deictic(self) -> bool:
-        """True if the subject has no content words, such as "that"."""
+        """True if the subject, such as "that", has no content words."""
         return not self.terms
 
 
@@ -75,7 +75,7 @@ def subject_of(text: str, *, about: bool = False) -> Subject:
 
 
 def requested(text: str) -> Subject:
-    """Return a text's subject. The text either asks to forget the subject or only describes it."""
+    """Return the subject of a text that asks to forget the subject or only describes it."""
     request = next((each for each in (memory_request(text), memory_request(f"forget {text}")) if each and each.kind == "forget"), None)
     return subject_of(text) if request is None else subject_of(request.subject, about=request.about)
 
@@ -91,7 +91,7 @@ def sentences(text: str) -> list[str]:
 
 
 def states(subject: Subject, sentence: str, *, slot: str | None = None, owner: str | None = None) -> bool:
-    """True if a sentence, or a fact with this `slot`, states a subject with certainty.
+    """True if a sentence, or a fact with this `slot`, certainly matches a subject.
 
     `owner` is the user's id, because facts may refer to the user by id.
     """
@@ -109,13 +109,13 @@ def states(subject: Subject, sentence: str, *, slot: str | None = None, owner: s
 
 
 def _is_negated(sentence: str, subject: Subject) -> bool:
-    """True if a clause that contains a word of the subject is negated. "No, I am vegetarian" is not negated."""
+    """True if a clause with a word of the subject is negated. For example, "No, I am vegetarian" is not negated."""
     clauses = [clause for clause in _CLAUSE.split(sentence) if shared(subject.terms, clause)]
     return any(not NEGATIONS.isdisjoint(words(clause)) or not NEGATION_SIGNS.isdisjoint(clause) for clause in clauses)
 
 
 def _names_more(subject: Subject, sentence: str) -> bool:
-    """True if a word before the thing makes it a different thing: "email address" is not "address"."""
+    """True if a word before the thing makes it a different thing. For example, "email address" is not "address"."""
     own = frozenset().union(*map(forms, subject.terms))
     sentence_words = words(sentence)
     named = [not own.isdisjoint(content_forms(word)) for word in sentence_words]
@@ -124,7 +124,7 @@ def _names_more(subject: Subject, sentence: str) -> bool:
 
 
 def _is_same_person(subject: Subject, sentence: str, owner: str | None) -> bool:
-    """True if the sentence is about the same person as the subject. If the subject says "I", no other person may come first."""
+    """True if the sentence is about the same person as the subject. Always true unless the subject says "I"."""
     if FIRST_PERSON.isdisjoint(words(subject.text)) and FIRST_PERSON.isdisjoint(subject.text):
         return True
     sentence_words = words(sentence)
@@ -143,10 +143,7 @@ def _is_same_person(subject: Subject, sentence: str, owner: str | None) -> bool:
 
 
 def name_different_things(subject: Subject, texts: Iterable[str]) -> bool:
-    """True if texts that contain the same name ("Anna") are about different things.
-
-    Texts that share half of their words are about the same thing.
-    """
+    """True if texts that contain the same name ("Anna") share less than half of their other words."""
     first: set[str] | None = None
     for text in texts:
         other_terms = set(content(text)).difference(subject.terms)
@@ -182,15 +179,16 @@ def values_of(statements: Iterable[str], elsewhere: Iterable[str]) -> list[str]:
 
 
 def repetitions(messages: Sequence[tuple[str, str, bool]]) -> list[int]:
-    """Return the positions of messages in which the assistant repeats a deleted statement by the user.
+    """Return the positions of messages in which the assistant repeats a statement that the user wants deleted.
 
     `messages` contains (role, text, goes) tuples in order; `goes` is true if the message is deleted.
 
     A message repeats a statement if it contains a word that the user says only in that statement. A message also
     repeats a statement if it shares more words with the statement than with any other user message. Rare words count
-    more. If user messages tie, the latest one before the assistant's message counts. Words that the assistant used
-    before the first statement do not count: if they did, a deletion in BEAM conversations would clear 8.2 answers on
-    average instead of 2.3.
+    more. If user messages tie, the latest one before the assistant's message counts.
+
+    Words that the assistant used before the first statement do not count. Otherwise, a deletion in BEAM conversations
+    would clear 8.2 answers on average instead of 2.3.
     """
     users = [(at, text, goes) for at, (role, text, goes) in enumerate(messages) if role == "user"]
     first = min((at for at, _, goes in users if goes), default=len(messages))

@@ -36,7 +36,7 @@ class Chosen:
 
 @dataclass(slots=True)
 class TargetOwner:
-    """The owner whose memories a request covers, or one session of the owner. None covers all values."""
+    """The owner whose memories a request covers, or one session of the owner. None matches any value."""
 
     namespace: str | None
     user_id: str | None
@@ -49,7 +49,7 @@ class TargetOwner:
 
 @dataclass(slots=True)
 class Targets:
-    """A request's targets: the facts and messages to delete, and the sentences that state the subject (`subject_sentences`).
+    """A request's targets: facts and messages to delete, and sentences that match the subject.
 
     `possible` contains uncertain matches, which are shown but not deleted.
     """
@@ -159,7 +159,7 @@ class Planner:
         self.plan.counts["messages"] += 1
 
     def _look_at(self, memory: LineageMemory) -> None:
-        """Delete a fact if all its evidence is deleted and it contains a targeted value; otherwise clean its quotes."""
+        """Delete a fact if all its evidence is deleted and it contains a targeted value. Otherwise, clean quotes."""
         cited = evidence_messages(memory)
         if memory.mid in self.plan.removed_memories or self._targets.messages.keys().isdisjoint(cited):
             return
@@ -170,14 +170,14 @@ class Planner:
             self.plan.quoting.append(memory)
 
     def clean_piece(self, memory: LineageMemory, piece: Evidence) -> Evidence:
-        """Return a piece of evidence, without its quote if the quote comes from a deleted message or states the subject."""
+        """Return the evidence, without its quote if the quote comes from a deleted message or matches the subject."""
         about = memory.versions[-1].record
         ref = SessionRef(piece.session_id or "", about.namespace, about.user_id)
         cites_removed = any((ref, message) in self._targets.messages for message in piece.message_ids)
         return piece.model_copy(update={"quote": None}) if cites_removed or (piece.quote and self.states(piece.quote)) else piece
 
     def states(self, text: str) -> bool:
-        """True if a text states the subject, or contains all content words of a deleted fact."""
+        """True if a text matches the subject, or contains all content words of a deleted fact."""
         subject, owner = self._targets.subject, self._targets.owner.user_id
         return any(coverage(terms, text) == 1.0 for terms in self._facts) or (
             subject is not None and any(states(subject, part, owner=owner) for part in sentences(text))
@@ -205,7 +205,7 @@ class Planner:
             "fewer_tokens": fewer,
             "summary": self._take_summary(copy, removed_messages),
         }
-        # If a session loses something, all its journals are fenced, because a worker may be reading them.
+        # If anything is removed from a session, all its journals are fenced, because a worker may be reading them.
         change["journals"] = [_journal(journal, removed_messages) for journal in copy.journals]
         change |= self._own(copy)
         if any(map(change.get, ("entries", "own", "memories", "summary"))) or any(journal["entries"] for journal in change["journals"]):
@@ -213,7 +213,7 @@ class Planner:
             self.plan.namespaces.add(copy.ref.namespace)
 
     def _own(self, copy: SessionCopy) -> dict[str, Any]:
-        """Return the arguments that remove memories from a session and its journal."""
+        """Return the script arguments that remove memories from a session and its journal."""
         ids = {version.record.id for memory in self.plan.removed_memories.values() for version in memory.versions}
         subject, owner = self._targets.subject, self._targets.owner.user_id
 
@@ -233,9 +233,9 @@ class Planner:
         return own | ({"memories": json.dumps(left, ensure_ascii=False, separators=(",", ":"))} if len(left) < len(copy.memories) else {})
 
     def _take_summary(self, copy: SessionCopy, removed_messages: Collection[str]) -> bool:
-        """Delete a session's summary if it contains a forgotten statement, or may contain it. Return True if so.
+        """Delete a session's summary if it contains, or may contain, a forgotten statement. Return True if so.
 
-        It may if a deleted message is no longer in the session.
+        It may contain one if a deleted message is no longer in the session.
         """
         message_ids = {entry.stored.message.id for entry in copy.entries}
         if copy.context is None or not (set(removed_messages) - message_ids or any(self.states(part) for part in sentences(copy.context))):

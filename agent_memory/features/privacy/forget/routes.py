@@ -22,7 +22,7 @@ router = operations("long-term memory")
 async def forget_memory(services: ServicesDep, scope: WriteScopeDep, body: Annotated[ForgetMemoryRequest, Body()]) -> Response:
     """Forgets what the request describes in words or by ids.
 
-    This covers messages, all versions of facts together with their messages, and the assistant's repetitions.
+    This covers messages, all versions of facts together with their messages, and anything the assistant repeated.
 
     The server deletes everything in one step. With the receipt, you can restore the data until `undo_until`. If no
     match is certain, or if several different things match, nothing is deleted: the response is `ambiguous` and lists
@@ -38,7 +38,7 @@ async def get_forgotten(
 ) -> Response:
     """Returns what a request has deleted, until `undo_until`. After an undo, returns what came back and is still stored.
 
-    Requires the role `write`, as the undo.
+    Requires the role `write`, like the undo.
     """
     return ModelResponse(await services[ForgetService].show(scope, receipt_id))
 

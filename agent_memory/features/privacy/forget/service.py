@@ -52,7 +52,7 @@ from agent_memory_client.models import (
 
 _ATTEMPTS = 8
 _MOST_PROPOSALS = 1000
-# The maximum number of sentences to compare by vector. Each takes some milliseconds.
+# The maximum number of sentences to compare by vector. Each takes a few milliseconds.
 _MOST_COMPARED = 64
 
 
@@ -90,7 +90,7 @@ class ForgetService:
     async def forget_proposed(
         self, scope: Scope, ids: Sequence[str], messages: Sequence[Cited], only_if: Callable[[Sequence[StoredMemory]], bool]
     ) -> ForgetMemoryResponse:
-        """Forget memories by id, and messages in sessions. Forget nothing unless `only_if` accepts the memories.
+        """Forget memories by id and messages in sessions. Forget nothing unless `only_if` accepts the memories.
 
         Raises the same errors as `forget`.
         """
@@ -141,7 +141,7 @@ class ForgetService:
         return ForgetUndoResponse(receipt_id=receipt_id, restored={"memories": memories, "messages": messages, "kept_newer": newer})
 
     async def show(self, scope: Scope, receipt_id: str) -> ForgettingResponse:
-        """Return what a request has deleted or, after its undo, what came back. Raises NotFound, or Forbidden for readers."""
+        """Return what a request has deleted or, after an undo, what was restored. Raises NotFound or Forbidden."""
         data = await self.store.show(writing(scope), receipt_id)
         if data is None:
             raise NotFound(f"no receipt {receipt_id} found, or it can no longer be undone", field="receipt_id")
@@ -227,10 +227,10 @@ class ForgetService:
         request: Cited | None = None,
         guess: bool = False,
     ) -> Targets:
-        """Return everything that states a subject, and the assistant's repetitions.
+        """Return everything that matches a subject and anything that the assistant repeated from it.
 
-        If nothing states the subject, include the most likely match if `guess` is true. Otherwise, only list the likely
-        matches.
+        If nothing matches for certain, include the most likely match if `guess` is true. Otherwise, only list the
+        likely matches.
         """
         memories, near = await self.finder.find(scope, owner.selection, subject.text)
         targets = Targets(owner, subject, sessions=sessions, requests=[] if request is None else [request])
@@ -247,7 +247,7 @@ class ForgetService:
     async def _take_likely(
         self, scope: Scope, targets: Targets, memories: Sequence[LineageMemory], near: Mapping[str, float], *, guess: bool
     ) -> None:
-        """Take the most likely memory or message if `guess` is true. Otherwise, list the likely ones as `possible`.
+        """If `guess` is true, add the most likely match to the targets. Otherwise, list likely matches as `possible`.
 
         The likelihood is the share of the subject's words plus the cosine similarity.
         """
@@ -307,7 +307,7 @@ class ForgetService:
         return [*(memory for memory in memories if memory.mid not in names), *await self.lineage.read(scope, list(names.values()))]
 
     async def _planner(self, scope: Scope, targets: Targets) -> Planner:
-        """Return the planner, after reading the messages that the targeted facts cite and the facts that cite the targeted messages."""
+        """Read the messages that targeted facts cite and the facts that cite targeted messages. Return a planner."""
         for chosen in targets.facts:
             current_citations = (
                 evidence_messages(chosen.memory, [chosen.memory.now]) if chosen.versions and chosen.memory.now is not None else []
@@ -343,18 +343,18 @@ class ForgetService:
 
 
 def _owner_of(owner: TargetOwner, plan: Plan) -> tuple[str | None, str | None]:
-    """Return a request's namespace and user. Without a user, return the owner of all deleted memories if there is only one."""
+    """Return a request's namespace and user. Without a user, use the deleted memories' owner if there is only one."""
     owners = {(record.namespace, record.user_id) for memory in plan.removed_memories.values() for record in [memory.versions[-1].record]}
     return owners.pop() if owner.user_id is None and len(owners) == 1 else (_namespace_of(owner, plan), owner.user_id)
 
 
 def _namespace_of(owner: TargetOwner, plan: Plan) -> str | None:
-    """Return the request's namespace. If it names none, return the namespace of all touched data if there is only one."""
+    """Return the request's namespace or, without one, the namespace of all affected data if there is only one."""
     return next(iter(plan.namespaces)) if owner.namespace is None and len(plan.namespaces) == 1 else owner.namespace
 
 
 def _take_stated(targets: Targets, memories: Sequence[LineageMemory]) -> None:
-    """Add to the targets the facts and messages that state the subject. For a fact, also add the versions that state it."""
+    """Add to the targets the facts and messages that match the subject. For a fact, also add the matching versions."""
     subject, owner = targets.subject, targets.owner.user_id
     assert subject is not None
 
@@ -409,7 +409,7 @@ def _candidates(targets: Targets, memories: Sequence[LineageMemory]) -> list[tup
 
 
 def _take_repeated(targets: Targets, memories: Sequence[LineageMemory]) -> None:
-    """Add to the targets the assistant's repetitions in the targets' sessions and in these sessions' memories."""
+    """Add to the targets anything the assistant repeated in the targets' sessions or in memories from them."""
     lines_by_session: dict[SessionRef, dict[Cited, tuple[str, str]]] = {ref: {} for ref, _ in targets.messages}
     turns = {memory.mid: memory for memory in memories if is_turn(memory.versions[-1].record)} | targets.turns
     for record, memory in sorted(((each.versions[-1].record, each) for each in turns.values()), key=lambda one: one[0].created_at):
@@ -466,7 +466,7 @@ def _items(data: ForgottenData) -> list[ForgottenItem]:
 
 
 def _last_statement(sessions: Sequence[SessionCopy], before: str | None = None) -> Subject | None:
-    """Resolve "that": return the user's last statement in these sessions, before the message `before`."""
+    """Return the user's last statement in these sessions, before the message `before`. "That" refers to it."""
     last: str | None = None
     for message in (entry.stored.message for copy in sessions for entry in copy.entries):
         if message.id == before:

@@ -37,7 +37,7 @@ IsFromSource = Callable[[MemoryRecord, str | None], bool]
 
 
 class ReceiptHeader(NamedTuple):
-    """Whose data a request to forget has deleted, who made the request and when, and until when it can be undone."""
+    """Whose data was deleted, who requested the deletion and when, and how long it can be undone."""
 
     namespace: str | None
     user_id: str | None
@@ -64,7 +64,7 @@ class ForgetStore:
     def __init__(
         self, client: Redis, keys: Keys, memories: MemoryStore, changes: ChangeStore, *, undo_seconds: int, fsync: bool = False
     ) -> None:
-        """Create the store. `undo_seconds` is how long to keep a copy for an undo. If it is 0, the store keeps no copy."""
+        """Create the store. Copies for an undo are kept for `undo_seconds`. If it is 0, the store keeps no copy."""
         self._client = client
         self._memories = memories
         self._keys = keys
@@ -150,7 +150,7 @@ class ForgetStore:
         return fields
 
     async def _terms(self, scope: Scope, plan: Plan, positions: Mapping[str, str]) -> list[list[str]]:
-        """Return the index terms for messages around removed ones, without any words from their neighbors.
+        """Return the index terms of messages next to removed ones, without any words from their neighbors.
 
         A worker later adds the words of the remaining neighbors again.
         """
@@ -205,7 +205,7 @@ class ForgetStore:
         return memories, messages, left
 
     async def show(self, scope: Scope, name: str) -> ForgottenData | None:
-        """Return what a receipt keeps for an undo or, after the undo, what it has restored and is still stored.
+        """Return what a receipt keeps for an undo. After the undo, return the restored data that is still stored.
 
         Return None if the receipt is missing, expired or not accessible. Raises ErasureUnderWay.
         """
@@ -224,7 +224,7 @@ class ForgetStore:
         return await asyncio.to_thread(_decode_receipt, header, rows)
 
     async def _header(self, scope: Scope, name: str) -> ReceiptHeader | None:
-        """Return a receipt's header, or None if the caller may not undo it."""
+        """Return a receipt's header, or None if the caller is not allowed to undo it."""
         names = ["t", "ns", "u", "nss", "at", "un", "by"]
         row = (await read(self._client, lambda pipe: pipe.hmget(self._keys.forgetting(name), names)))[0]
         tenant, namespace, user, spaces, at, until, actor = (None if value is None else value.decode() for value in row)
@@ -260,7 +260,7 @@ class ForgetStore:
         return data
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
-        """Delete a user's undo copies, and the records of the user's requests to forget.
+        """Delete a user's undo copies and the records of the user's requests to forget.
 
         For a single namespace, also delete copies that cover all namespaces.
         """
@@ -298,7 +298,7 @@ class ForgetStore:
     async def purge_source(self, scope: Scope, owner: tuple[str | None, str | None], is_from_source: IsFromSource) -> Counter[str]:
         """Delete the undo copies that contain data from a purged source. This scans all receipts.
 
-        `owner` is the namespace and user to purge. None stands for all. Raises ErasureUnderWay.
+        `owner` is the namespace and user to purge. None matches any value. Raises ErasureUnderWay.
         """
         namespace, user_id = owner
         counts: Counter[str] = Counter()
@@ -306,14 +306,13 @@ class ForgetStore:
             data = await self.show(scope, name) if user_id in (None, user) else None
             if data is None or data.undone:
                 continue
-            # The words do not matter here, and some messages have none.
+            # The text does not matter here, and some messages have none.
             records = [*data.memories, *(message_memory(ref, message, "-") for ref, message in data.messages)]
             if any(namespace in (None, each.namespace) and is_from_source(each, data.imports.get(each.id)) for each in records):
                 counts += await self._drop(scope, user, [name])
         return counts
 
     async def _receipts(self) -> AsyncIterator[tuple[str, str | None]]:
-        """Yield each receipt's name and user."""
         prefix = self._keys.forgetting("")
         with redis_errors():
             async for key in self._client.scan_iter(match=prefix.replace("{", "\\{") + "*", count=500):
@@ -327,7 +326,7 @@ class ForgetStore:
         return [name.decode() for name in (await read(self._client, lambda pipe: pipe.zrange(key, 0, -1)))[0]]
 
     async def _drop(self, scope: Scope, user_id: str | None, names: Sequence[str], holder: dict[str, Any] | None = None) -> Counter[str]:
-        """Delete the receipts that contain `holder`'s data, or all receipts in `names` if `holder` is None. See `forget_drop.lua`."""
+        """Delete the receipts in `names` or, with `holder`, only receipts with its data. See `forget_drop.lua`."""
         receipts = self._keys.forgettings(digest("forgettings", scope.tenant, user_id))
         about: dict[str, Any] = {"receipts": receipts, "root": self._keys.root, "tenant": tag(scope.tenant), "holder": holder}
         removed = [await self._drop_receipt(receipt=self._keys.forgetting(name), name=name, **about) for name in names]
@@ -335,7 +334,6 @@ class ForgetStore:
 
 
 def _decode_receipt(header: ReceiptHeader, rows: Sequence[Sequence[str | None]]) -> ForgottenData:
-    """Decode the rows from `forget_show.lua`."""
     data = ForgottenData(header)
     for kind, value, *place in rows:
         assert value is not None
@@ -358,7 +356,6 @@ def _decode_receipt(header: ReceiptHeader, rows: Sequence[Sequence[str | None]])
 
 
 def _removed_memories(before: str, after: str | Literal[False]) -> list[dict[str, Any]]:
-    """Return the memories that a session has lost."""
     left = {record["id"] for record in json.loads(after or "[]")}
     return [record for record in json.loads(before) if record["id"] not in left]
 

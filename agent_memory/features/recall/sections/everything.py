@@ -45,7 +45,7 @@ class EverythingReads:
     most: int
 
     def queue_section(self, pipe: Pipe) -> int:
-        """Queue reads of the lists. Return the number of replies."""
+        """Queue the reads of the memory lists. Return the number of replies."""
         current = self.query.clause
         statement_filter = filters.statements(current)
         lasting = [having(statement_filter, terms) for terms in (name_terms(), lasting_terms())]

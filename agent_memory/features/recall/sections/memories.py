@@ -1,7 +1,7 @@
 """Build the memories section of a prompt.
 
-The section contains the memories that match the query. The section also contains matching messages from the user's
-other sessions that have not become memories yet.
+The section contains the memories that match the query. It also contains matching messages from the user's other
+sessions, if the messages have not become memories yet.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class MemoriesSection:
     counter: TokenCounter
 
     async def open_section(self, ask: PromptAsk) -> SectionReads | None:
-        """Return the reads for a prompt's search, or None if the prompt does not search. Raises anything that the search raises."""
+        """Return the reads for a prompt's search, or None if the prompt does not search. Raises the search's errors."""
         request = self._search_request(ask)
         if request is None:
             return None
@@ -126,7 +126,7 @@ class MemoryReads:
         """Return the memories found in these replies, best first.
 
         Leave out memories made from the session's newest messages, because the prompt shows these messages anyway.
-        Messages from other sessions that are not memories yet come first, because the index cannot rank them.
+        Unpromoted messages from other sessions come first, because the index cannot rank them.
         """
         ask, query, section, settings = self.ask, self.query, self.section, self.section.settings
         elsewhere: list[ShownMemory] = []
@@ -185,9 +185,9 @@ class MemoryReads:
 
 
 def without_the_query(query: str, memories: Sequence[ShownMemory]) -> Sequence[ShownMemory]:
-    """Return the memories without messages that say only what the query says.
+    """Return the memories, except messages that only repeat the query.
 
-    A program may have stored the user's message before it asks for the prompt, in a session that the prompt does not name.
+    A program may have stored the user's message in another session before it requested the prompt.
     """
     words = normal_text(query)
     return [memory for memory in memories if not (memory.is_message and normal_text(memory.text) == words)]
@@ -257,7 +257,7 @@ def beside_the_time(query: SearchQuery, ranking: Ranking, page: Sequence[ShownMe
 
 
 def of_the_time(query: SearchQuery, page: Sequence[ShownMemory], further: Sequence[ShownMemory] = ()) -> Sequence[ShownMemory]:
-    """Return the memories that match a query about plans, or without a subject, for a time span of at most a month.
+    """Return the memories for a query that asks for plans, or has no subject, and names at most a month.
 
     Consider the memories on the page and in `further`. A memory matches if its event happens in that span, if its text
     mentions a day in that span or, except for plans, if it was stated then. Return the page unchanged if no memory
@@ -277,7 +277,7 @@ def _stated_in(query: SearchQuery, memory: ShownMemory) -> bool:
 
 
 def _happens_in(query: SearchQuery, memory: ShownMemory) -> bool:
-    """True if a memory's event, or a day that its text may refer to, falls in the period that the query mentions."""
+    """True if a memory's event, or a day that its text may mention, falls in the period that the query mentions."""
     if query.span is None:
         return False
     start, end, zone = query.span.start, query.span.end, zone_of(query.request.timezone)
@@ -286,7 +286,7 @@ def _happens_in(query: SearchQuery, memory: ShownMemory) -> bool:
     if date is not None and start <= as_in_zone(date, zone) < end:
         return True
     stated_on = (memory.last_said_at or memory.created_at).astimezone(zone).date()
-    # If a date is ambiguous, one possible meaning within that time is enough.
+    # If a date is ambiguous, one possible meaning within the period is enough.
     possible = (moments(each, zone) for mention in mentions(memory.text, stated_on) for each in mention.possible)
     return any(start < until and begin < end for begin, until in possible)
 

@@ -68,7 +68,7 @@ class FittedMemories:
         return self.content.counter.count(self.listed.text(self._style())) + PER_MESSAGE
 
     def render_section(self, messages: SessionMessages | None) -> SectionText:
-        """Return the list without memories that the session's messages already show. Count the listed memories as read."""
+        """Return the list without memories that the session's messages already show. Count the rest as read."""
         content, request = self.content, self.content.query.request
         listed = self.listed if messages is None else self.listed.without(lambda memory: _rests_on(memory, messages))
         cards = listed.memories

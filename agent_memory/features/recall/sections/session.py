@@ -1,4 +1,4 @@
-"""Build a prompt's session sections from one read: the summary, and the last messages that fit."""
+"""Read a session once, and build a prompt's session sections: the summary and the last messages that fit."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class SessionSection:
         return 2
 
     async def load_session(self, ask: PromptAsk, replies: Sequence[Any]) -> SessionContent:
-        """Return the requested session. If it is missing but exactly one other session has the same id, return that session."""
+        """Return the requested session or, if it is missing, the only other session with the same id."""
         turns: SessionTurns | None = None
         if (ref := ask.session) is not None:
             window = self._read_window(ask.body)
@@ -57,7 +57,6 @@ class SessionSection:
         return session.context_window_max or context_window(session.model_name, self._settings.models)
 
     def _read_window(self, body: MemoryPromptRequest) -> TokenWindow:
-        """Return how much of the session the prompt can show."""
         limits = [tokens for tokens in (self._named_window(body), body.max_tokens) if tokens is not None]
         overhead = 0 if body.max_tokens is None else PER_MESSAGE
         return TokenWindow(min(limits, default=None), self._settings.models.default_context_window, overhead)
@@ -65,7 +64,7 @@ class SessionSection:
 
 @dataclass(slots=True)
 class SessionContent:
-    """The session's summary, and as many of its last messages as fit into the model's context window."""
+    """The session's summary and as many of its last messages as fit into the model's context window."""
 
     turns: SessionTurns | None
     summary: SummaryContent

@@ -50,7 +50,7 @@ class OldPrefixes:
 
 @dataclass(frozen=True, slots=True)
 class OldItem:
-    """A key, without its prefix, and its hash fields or document, or the `problem` that prevents reading the key.
+    """A key without its prefix, and its hash fields or document, or the `problem` that prevents reading the key.
 
     `seconds_left` is None if the key does not expire.
     """
@@ -64,7 +64,7 @@ class OldItem:
 
 class OldStore:
     def __init__(self, client: Redis, prefixes: OldPrefixes, *, ours: str, source: str) -> None:
-        """Create a reader that skips this server's own keys (prefix `ours`). `source` names the import of this Redis and its prefixes."""
+        """Create a reader that skips this server's own keys (prefix `ours`). `source` names the import."""
         self._client = client
         self._prefixes = prefixes
         self._ours = ours.encode()
@@ -111,7 +111,7 @@ class OldStore:
 
 
 def _is(kind: OldKind, rest: bytes) -> bool:
-    """Return True if a key with `rest` after its prefix belongs to `kind`. Views and partitions share a prefix."""
+    """True if a key belongs to `kind`. `rest` is the key without its prefix, which views and partitions share."""
     if kind is OldKind.VIEW:
         return rest.endswith(b":config")
     if kind is OldKind.PARTITION:

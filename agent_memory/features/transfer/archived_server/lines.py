@@ -18,7 +18,7 @@ from agent_memory_client.models import MemoryTypeEnum
 _PROBES = 2
 # One text's vectors from the same model differ only by rounding. Vectors from two models are unrelated.
 _SAME_MODEL = 0.98
-# Imported messages precede new ones, whose positions count from 1. A position of this size is exact to 15 µs.
+# Imported messages precede new ones, whose positions start at 1. A position of this size is accurate to 15 µs.
 _BEFORE = 1e11
 
 Line = dict[str, Any]

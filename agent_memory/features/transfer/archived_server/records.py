@@ -206,7 +206,7 @@ def _messages(values: Any, first: datetime | None, notes: list[str]) -> list[Mem
         role = re.sub(r"[\n\t\r]", " ", clean_text(fields.get("role"), notes, f"message {position}: role")).strip()
         name = fields.get("id")
         built = {
-            # A missing id is made from content and position, so that every run makes the same id.
+            # A missing id is derived from content and position, so that every run creates the same id.
             "id": name if isinstance(name, str) and name.strip() else made_id(str(position), text, moment),
             "role": role[:_MAX_ROLE_CHARS] or "user",
             "content": text,

@@ -21,7 +21,7 @@ _OWN = {"title", "type", "tags", "permalink", "created", "created_at", "modified
 
 
 def read(path: Path, mapping: Mapping[str, str]) -> Iterator[Item]:
-    """Yield a fact for each observation, and one for the rest of each note's text. Links become metadata."""
+    """Yield a fact for each observation and one for the rest of each note's text. Links become metadata."""
     if not path.exists():
         raise Unusable(f"there is no {path}")
     notes = sorted(path.rglob("*.md")) if path.is_dir() else [path]

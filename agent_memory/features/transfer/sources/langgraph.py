@@ -52,7 +52,7 @@ def _rows(path: Path) -> Iterator[SourceRecord | LeftOut]:
 
 
 def _text(value: Fields) -> tuple[str, dict[str, Any]]:
-    """Return a value's text, and its other members. LangMem wraps the text: `{"kind": …, "content": {"content": …}}`."""
+    """Return a value's text and other members. LangMem wraps the text: `{"kind": …, "content": {"content": …}}`."""
     for name in _TEXTS:
         inner = value.values.get(name)
         rest = {key: other for key, other in value.values.items() if key != name}

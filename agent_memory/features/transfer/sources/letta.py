@@ -79,7 +79,7 @@ def _messages(agent: Fields, name: str) -> Iterator[Item]:
 
 
 def _own_text(message: Fields) -> str | None:
-    """Return what a person or the agent said. Older agents answered with the tool `send_message`, in JSON."""
+    """Return the text from a person or the agent. Older agents call the tool `send_message` with JSON to answer."""
     content = message.values.get("content", message.values.get("text"))
     parts = content if isinstance(content, list) else [content]
     texts = [part.get("text") if isinstance(part, dict) else part for part in parts]

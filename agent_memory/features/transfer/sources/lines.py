@@ -35,7 +35,7 @@ _USAGE = {"last_accessed", "access_count", "updated_at", "persisted_at"}
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The owner of imported lines. Unless `keeps_ids` is true, new ids are derived from the original id, source and owner."""
+    """The owner of imported lines. Unless `keeps_ids` is true, ids are derived from original id, source and owner."""
 
     source: str
     user_id: str | None
@@ -78,7 +78,7 @@ def fact_line(fact: Fact, place: Placement, default: datetime) -> dict[str, Any]
 
 
 def memory_line(record: dict[str, Any], changed: float, position: float | None = None) -> dict[str, Any]:
-    """Return the export line for a memory that changed at a time (seconds since 1970)."""
+    """Return the export line for a memory. `changed` is the time of its last change (epoch seconds)."""
     content = {name: value for name, value in record.items() if name not in _USAGE}
     same = json.dumps(content, sort_keys=True, ensure_ascii=False).encode("utf-8", "replace")
     marks = {"n": str(max(round(changed * 1e6), 1)), "h": blake2b(same, digest_size=16).hexdigest()}
@@ -94,7 +94,7 @@ def _checked_line(record: dict[str, Any], changed: datetime, position: float | N
 
 
 def _state(record: Mapping[str, Any]) -> str:
-    """Return "over" if a fact is no longer true, else "current". Searches find "over" facts only with `as_of` or `history`."""
+    """Return "over" if a fact is no longer true, else "current". Only `as_of` and `history` find "over" facts."""
     ends = record.get("valid_to")
     return "over" if ends is not None and datetime.fromisoformat(ends) <= datetime.now(UTC) else "current"
 

@@ -1,4 +1,4 @@
-"""Mem0: `get_all` dumps from the platform or the class `Memory`, and that class's stores (history, Qdrant, Chroma)."""
+"""Mem0: `get_all` dumps from the platform or the class `Memory` and that class's stores (history, Qdrant, Chroma)."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _qdrant(path: Path) -> Iterator[SourceRecord | LeftOut]:
 
 
 class _Point:
-    """Replaces Qdrant's `PointStruct`, so that Qdrant's package does not have to be installed."""
+    """Replaces Qdrant's `PointStruct`, so that Qdrant's package is not needed."""
 
     state: Mapping[str, Any]
 
@@ -114,7 +114,7 @@ class _Point:
 
 
 class _PointReader(pickle.Unpickler):
-    """Reads the points that Qdrant stores as pickles. Creates no objects of other classes, so no code in the file runs."""
+    """Reads Qdrant's pickled points. Creates no objects of other classes, so no code in the file runs."""
 
     def find_class(self, module_name: str, global_name: str, /) -> Any:
         if module_name.startswith("qdrant_client.") and global_name == "PointStruct":

@@ -43,7 +43,7 @@ class SourceMessage:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """A conversation from another system, oldest message first."""
+    """A conversation from another system, with the oldest message first."""
 
     id: str
     messages: list[SourceMessage]
@@ -70,7 +70,7 @@ class CoreBlock:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A record that is not imported, and the reason. `name` helps people find the record."""
+    """A record that is not imported and the reason. `name` helps people find the record."""
 
     name: str
     reason: str

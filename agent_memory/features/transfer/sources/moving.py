@@ -25,7 +25,7 @@ _EXAMPLES = 3
 
 @dataclass(slots=True)
 class LeftOuts:
-    """Records that are not imported: counts by reason, and the first examples."""
+    """Records that are not imported: counts by reason and the first examples."""
 
     counts: Counter[str] = field(default_factory=Counter[str])
     examples: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
@@ -42,7 +42,7 @@ class LeftOuts:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The result of an import, as JSON data and as lines for people, with a list of the skipped entries."""
+    """The result of an import, as JSON data and as lines for people. `problems` lists the skipped records."""
 
     data: dict[str, Any]
     lines: list[str]
@@ -54,7 +54,7 @@ Owner = tuple[str | None, str | None]
 
 
 class Moving:
-    """An import's lines, stored and sorted on disk, so that files may be large.
+    """An import's lines, stored and sorted on disk, so that files can be large.
 
     Use the object as a context manager, call `read`, and then iterate over `lines(owner)` for each of the `owners`.
     """

@@ -1,4 +1,4 @@
-"""Describe an import from another system. The module must load quickly, because `agent-memory --help` lists the systems."""
+"""Describe an import from another system. This module loads quickly, because `agent-memory --help` needs it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FINGERPRINT_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class MoveIn:
-    """What to import, and for whom. Without `user_id`, the data keeps the users from the source."""
+    """What to import and for whom. Without `user_id`, the data keeps the users from the source."""
 
     source: str
     files: Sequence[Path]

@@ -20,7 +20,7 @@ MAX_RECORD = 128 * 1024 * 1024
 """Bytes that one record may take. The largest ChatGPT conversations take about 20 MiB."""
 _MAX_MEMBERS = 1_000
 _MAX_UNPACKED = 16 * 1024**3
-# JSON shrinks to a tenth of its size, a bomb to a thousandth.
+# JSON compresses to a tenth of its size, a ZIP bomb to a thousandth.
 _MAX_RATIO, _RATIO_FROM = 100, 32 * 1024 * 1024
 # If an object ends within the first line, the file has an object on each line.
 _FIRST_LINE = 8 * 1024 * 1024
@@ -43,7 +43,7 @@ class _Stream:
         self._stream, self._head, self.left = stream, head, MAX_RECORD
 
     def read(self, size: int = -1) -> bytes:
-        if size == 0:  # ijson finds out whether a stream has bytes.
+        if size == 0:  # ijson checks whether a stream has bytes.
             return b""
         head, self._head = self._head, b""
         data = head or self._stream.read(size)
@@ -56,8 +56,8 @@ class _Stream:
 def records(path: Path, *lists: str) -> Iterator[SourceRecord | LeftOut]:
     """Yield the records in a JSON file, one at a time.
 
-    The file is an array, an object with the records in its members `lists`, or one object per line. If an object has
-    none of the lists, it is a record itself.
+    The file contains an array, an object whose members `lists` contain the records, or one object per line. If an
+    object has none of the lists, it is a record itself.
     """
     with path.open("rb") as stream:
         yield from stream_records(stream, path.name, *lists)
@@ -87,7 +87,7 @@ def stream_records(stream: BinaryIO, name: str, *lists: str) -> Iterator[SourceR
 
 
 def _is_line(head: bytes) -> bool:
-    """True if a file's first line is a whole object, which means that the file has an object on each line."""
+    """True if a file's first line is a whole object. The file then has one object per line."""
     try:
         return isinstance(json.loads(head), dict)
     except (ValueError, RecursionError):
@@ -148,7 +148,7 @@ def each(source_records: Iterator[SourceRecord | LeftOut], convert: Callable[[Fi
         if isinstance(record, LeftOut):
             yield record
             continue
-        # The record is bound now, because `guarded` runs later.
+        # Bind the record now, because `guarded` runs later.
         yield from guarded(record.name, _converted(record, convert))
 
 
@@ -158,7 +158,7 @@ def _converted(record: SourceRecord, convert: Callable[[Fields, str], Iterator[I
 
 @contextmanager
 def members(path: Path, stem: str) -> Generator[Iterator[tuple[str, BinaryIO]]]:
-    """Open a JSON file, or the JSON files in a folder or ZIP archive that have names beginning with `stem`.
+    """Open a JSON file, or each JSON file in a folder or ZIP archive whose name begins with `stem`.
 
     Yield (name, stream) for each file. Raises Unusable for archives that would unpack to too much data.
     """

@@ -29,7 +29,7 @@ def _fact(fields: Fields, key: str) -> Iterator[Item]:
         return
     tags = fields.texts("containerTags") or [tag for tag in (fields.text("containerTag", "namespace"),) if tag]
     metadata = dict(fields.object("metadata"))
-    # The server's Supermemory API keeps container tags after the first there.
+    # The server's Supermemory API stores all container tags except the first there.
     if tags[1:]:
         metadata["container_tags"] = tags[1:]
     for ours in ("url", "title"):

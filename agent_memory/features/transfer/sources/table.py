@@ -54,7 +54,7 @@ def read(path: Path, mapping: Mapping[str, str]) -> Iterator[Item]:
 
 
 def _joined(items: Iterator[Item]) -> Iterator[Item]:
-    """Join a session's messages from consecutive rows into one conversation."""
+    """Join consecutive messages of a session into one conversation."""
     last: Conversation | None = None
     for item in items:
         if isinstance(item, Conversation):

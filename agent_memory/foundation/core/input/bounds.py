@@ -7,8 +7,8 @@ from typing import Any, cast
 from agent_memory.foundation.core.errors import BadInput
 
 MAX_JSON_VALUES = 100_000
-"""The maximum number of values in a request. 8 MB of text takes 20 ms, but 8 MB of `{},{},…` takes seconds to parse, to
-validate, and to write."""
+"""The maximum number of values in a request. 8 MB of text takes 20 ms, but 8 MB of `{},{},…` takes seconds to parse,
+validate and write."""
 MAX_LIST_ITEMS = 10_000
 _FREE_JSON = frozenset({"data", "metadata", "config", "extraction_strategy_config"})
 
@@ -35,18 +35,18 @@ def check_texts(value: Any, field: str) -> None:
 
 
 def looks_like_json(text: str) -> bool:
-    """True if the text starts like a JSON list or object."""
+    """True if the text starts like a JSON object or list."""
     return text.lstrip()[:1] in ("{", "[")
 
 
 def _count_signs(body: bytes) -> int:
-    """Return an upper bound on the number of values. Each value except the first has its own comma or opening bracket before it."""
+    """Return an upper bound on the number of values. Each value but the first follows a comma or an opening bracket."""
     return 1 + body.count(b",") + body.count(b"[") + body.count(b"{")
 
 
 def _count_values(body: bytes) -> int:
     outside = body.replace(rb"\\", b"").replace(rb"\"", b"")
-    # A value has at most two texts, its key and itself: four quotes. Splitting a body with more quotes is slow.
+    # A value has at most four quotes, around its key and itself. Splitting a body with more quotes is slow.
     quotes = outside.count(b'"')
     return quotes if quotes > 4 * MAX_JSON_VALUES else _count_signs(b"".join(outside.split(b'"')[::2]))
 

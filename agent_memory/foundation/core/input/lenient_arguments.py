@@ -93,7 +93,7 @@ class _Copy:
     def _without_nulls(self, model: Any) -> _Read:
         """Return a function that removes optional fields whose value is null or an object that contains only nulls."""
         model_fields: Mapping[str, FieldInfo] = model["cls"].model_fields
-        # The JSON schema may omit optional fields, but says which fields must be given: null content has a meaning.
+        # Keep fields that the JSON schema requires, even if they are optional in the model: null has a meaning there.
         needed = model["cls"].model_json_schema().get("required", ())
         optional = {alias for name, field in model_fields.items() if not field.is_required() for alias in (name, field.alias)} - set(needed)
         fields: Mapping[str, Any] = self._value(model["schema"]).get("fields", {})
@@ -118,7 +118,7 @@ class _Copy:
 
 
 def _is_null(value: Any) -> bool:
-    """True for null, and for an object that contains only nulls. False for an empty object."""
+    """True for null and for an object that contains only nulls. False for an empty object."""
     if not isinstance(value, dict) or not value:
         return value is None
     return all(_is_null(item) for item in cast("dict[str, Any]", value).values())

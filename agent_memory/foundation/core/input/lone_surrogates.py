@@ -23,8 +23,8 @@ _ESCAPED = re.compile(rb"\\u[dD][89a-fA-F]")
 class RepairedJson(NamedTuple):
     """A repaired request body.
 
-    `sent`: the value that the client sent. `body`: the same value as JSON, with U+FFFD in place of each lone surrogate.
-    `notice`: a message for the caller.
+    `sent` is the value that the client sent. `body` is the same value as JSON, with U+FFFD in place of each lone
+    surrogate. `notice` is a message for the caller.
     """
 
     sent: Any
@@ -33,7 +33,7 @@ class RepairedJson(NamedTuple):
 
 
 def repair_json(body: bytes) -> RepairedJson | None:
-    """Return the repaired body, or None if it is too large or if lone surrogates are not its only problem."""
+    """Return the repaired body, or None if it is too large or is invalid for other reasons."""
     if len(body) > _MAX_REPAIRED_BYTES or _ESCAPED.search(body) is None:
         return None
     try:

@@ -30,7 +30,7 @@ _LONGEST = 64
 
 
 class Unknown(NamedTuple):
-    """An unknown field: its path in the request, and the known field that its name resembles, if any."""
+    """An unknown field: its path in the request and the known field (if any) that its name resembles."""
 
     path: Sequence[str | int]
     suggestion: str | None = None
@@ -43,7 +43,7 @@ class Unknown(NamedTuple):
 
 
 class UnknownFields(Exception):
-    """The server rejects the request because of unknown fields. `error` has the request's other validation errors."""
+    """The server rejects the request because of unknown fields. `error` contains its other validation errors."""
 
     def __init__(self, fields: Sequence[Unknown], error: ValidationError | None = None) -> None:
         super().__init__(f"{len(fields)} unknown fields")
@@ -52,7 +52,7 @@ class UnknownFields(Exception):
 
 
 class FieldCheck:
-    """Validates values of a type, and also finds their unknown fields.
+    """Validates values of a type and finds their unknown fields.
 
     A value without unknown fields needs only one validation.
     """
@@ -86,7 +86,7 @@ class FieldCheck:
 
     @cached_property
     def scope_fields(self) -> Collection[str]:
-        """The scope fields that a value may contain, at any depth."""
+        """The scope fields that a value can contain, at any depth."""
         field_names: set[str] = set()
 
         def collect(model: dict[str, Any]) -> None:
@@ -98,8 +98,7 @@ class FieldCheck:
     def read(self, validate: Callable[[SchemaValidator], Any], *, strict: bool) -> tuple[Any, Sequence[Unknown]]:
         """Return the validated value and its ignored fields. With `strict`, every unknown field is an error.
 
-        Raises ValidationError if the value is invalid, and UnknownFields if the value has unknown fields that are
-        errors.
+        Raises ValidationError if the value is invalid, and UnknownFields if an unknown field is an error.
         """
         try:
             return validate(self._strict), ()
@@ -239,11 +238,10 @@ def _distance(word: str, other: str) -> int:
 def refuse_narrowing(
     fields: Iterable[Unknown], places: Callable[[str], str | None], *, deletes: bool, harmless: Collection[str] = ()
 ) -> None:
-    """Raise UnknownFields for unknown fields whose names match or resemble a scope field that belongs elsewhere.
+    """Raise UnknownFields if an unknown field has or resembles the name of a scope field that belongs elsewhere.
 
-    `places` is a function that takes the name of a scope field and returns where the field belongs, or None if the
-    request does not accept the field. If the request deletes data, also raise for scope fields that the request does
-    not accept, except the `harmless` fields.
+    `places` takes the name of a scope field and returns where the field belongs, or None if the request does not accept
+    it. If the request deletes data, also raise for scope fields that it does not accept, except the `harmless` fields.
     """
     scope_fields = [(field, name, _scope_field(name)) for field in fields if isinstance(name := field.path[-1], str)]
     refused = [Unknown(field.path, place) for field, _, scope_field in scope_fields if scope_field and (place := places(scope_field))]

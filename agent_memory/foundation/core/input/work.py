@@ -12,7 +12,7 @@ _ENOUGH = 8_000
 
 
 def json_work(value: Any) -> int:
-    """Estimate the work for a JSON value: 64 for each value inside it, plus the length of all strings.
+    """Estimate the work for a JSON value: 64 for each value inside it plus the length of all strings.
 
     Stop counting above 8,000, because the work then runs in a thread anyway.
     """

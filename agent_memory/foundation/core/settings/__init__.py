@@ -1,4 +1,4 @@
-"""Define all settings with their environment variables and defaults. Only composition roots create a `Settings` object."""
+"""Define all settings with their environment variables and defaults. Only composition roots create `Settings`."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ GROUPS = cast("dict[str, type[Group]]", {name: field.annotation for name, field 
 
 @cache
 def variables() -> dict[str, tuple[str, str]]:
-    """Return a dict that maps each environment variable's name to its group and field."""
+    """Return a dict from each environment variable to the group and field of its setting."""
     return {
         variable: (group, name)
         for group, model in GROUPS.items()
@@ -96,7 +96,7 @@ def load_settings(**overrides: Any) -> Settings:
 def settings_in_force(settings: Settings, *, defaults: bool) -> dict[str, tuple[str, bool]]:
     """Return each variable's value as text without secrets, and whether the value differs from the default.
 
-    Omit settings that have their default value unless `defaults` is true.
+    Leave out default values unless `defaults` is true.
     """
     first: dict[tuple[str, str], str] = {}
     for variable, place in variables().items():

@@ -1,4 +1,4 @@
-"""Define the base class of the settings groups, and the three kinds of settings."""
+"""Define the base class of the settings groups and the three kinds of settings."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ REQUIRED: tuple[tuple[str, str], ...] = (
     ("MINPREFIX", "1"),
     ("MAXEXPANSIONS", "1000000"),
 )
-# With this interval, word statistics forget overwritten documents within seconds. Garbage in large indexes is
+# With this interval, word statistics exclude overwritten documents within seconds. Garbage in large indexes is
 # collected less often (`embedded/upkeep.py`).
 COLLECTOR_SECONDS = "5"
 EMBEDDED: tuple[tuple[str, str], ...] = (

@@ -10,9 +10,9 @@ from agent_memory.foundation.core.settings.base import Group, archived, internal
 class LongTermSettings(Group):
     """Settings for long-term memory: promotion, indexing, and forgetting.
 
-    `neighbours_after_seconds`: the delay before a worker adds a new message's words to its neighbors in the index. The
-    delay limits this work: workers index each message twice instead of once for each neighbor.
-    `forgotten_kept_days`: the number of days during which you can restore a forgotten memory.
+    `neighbours_after_seconds` is the delay before a worker adds a new message's words to its neighbors in the index.
+    This delay lets workers index each message twice instead of once for each neighbor. `forgotten_kept_days` is the
+    number of days for which you can restore a forgotten memory.
     """
 
     enabled: bool = archived(True, "LONG_TERM_MEMORY")
@@ -88,7 +88,7 @@ class CompactionSettings(Group):
 
 
 class WorkingMemorySettings(Group):
-    """Settings for sessions: summaries, and rules for the timestamps of messages."""
+    """Settings for sessions: summaries and rules for the timestamps of messages."""
 
     summarize: bool = archived(True, "ENABLE_WORKING_MEMORY_SUMMARIZATION")
     summarization_threshold: float = archived(0.7, "SUMMARIZATION_THRESHOLD", gt=0.0, le=1.0)

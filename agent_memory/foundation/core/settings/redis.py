@@ -15,8 +15,8 @@ from agent_memory.foundation.core.settings.base import Group, internal, setting
 class RedisSettings(Group):
     """Redis settings. Without `REDIS_URL`, the server runs an embedded Redis with its files in `DATA_DIR`.
 
-    `buckets`: the number of buckets. Each bucket holds some of the tenants and has its own indexes and outbox. The
-    number cannot change once the store exists.
+    `buckets` is the number of buckets, which cannot change once the store exists. Each bucket holds some of the tenants
+    and has its own indexes and outbox.
     """
 
     url: SecretStr | None = setting(None, "REDIS_URL", meaning="a Redis with the query engine; without it, `serve` runs its own")

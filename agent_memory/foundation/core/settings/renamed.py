@@ -1,4 +1,4 @@
-"""Find environment variables that are set but never read: the archived server's old variables, and likely typos."""
+"""Find environment variables that the server never reads: old variables of the archived server and likely typos."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SHORTEST = 8
 
 @dataclass(frozen=True, slots=True)
 class UnreadVariable:
-    """A variable that is set but never read. `common` is true if other programs may need it."""
+    """A variable that is set, although the server never reads it. `common` is true if other programs may need it."""
 
     name: str
     advice: str
@@ -32,7 +32,7 @@ class UnreadVariable:
 
 
 def unread_variables(dotenv: Path | None = None) -> list[UnreadVariable]:
-    """Return the variables in the environment and `.env` that look like settings but are never read by the server.
+    """Return the variables in the environment and `.env` that look like settings but that the server never reads.
 
     Empty values count as unset.
     """
@@ -41,7 +41,7 @@ def unread_variables(dotenv: Path | None = None) -> list[UnreadVariable]:
 
 
 def unread(environment: Iterable[str], file: Iterable[str] = ()) -> list[UnreadVariable]:
-    """Return the variables among these names that the server does not read.
+    """Return the given variables that look like settings but that the server does not read.
 
     A name counts as a typo if it resembles a known variable. Names in the `environment`, which other programs share,
     must be more similar than names in the server's own `file`.

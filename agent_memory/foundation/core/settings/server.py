@@ -61,7 +61,7 @@ class ServerSettings(Group):
 
     @property
     def upstreams(self) -> dict[str, str]:
-        """Model servers' addresses by name, without a trailing slash."""
+        """The addresses of model servers by name, without a trailing slash."""
         parts = [part.strip().partition("=") for part in self.proxy_upstreams.split(",") if part.strip()]
         return {name: address.rstrip("/") for name, _, address in parts}
 
@@ -92,7 +92,7 @@ class CompatSettings(Group):
         return frozenset(self._namespaces)
 
     def namespace_of(self, product: str) -> str:
-        """Return the namespace that stores the data of the given product's API."""
+        """Return the namespace in which the given product's API stores its data."""
         return self._namespaces[product]
 
     @property

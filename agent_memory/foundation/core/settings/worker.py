@@ -10,8 +10,7 @@ from agent_memory.foundation.core.settings.base import Group, archived, internal
 class WorkerSettings(Group):
     """Settings for workers.
 
-    `niceness`: a separate worker process adds this number to its nice value, so that the API and Redis get CPU time
-    first.
+    A separate worker process adds `niceness` to its nice value, so that the API and Redis get CPU time first.
     """
 
     docket_name: str = archived("agent-memory", "DOCKET_NAME", pattern=r"^[A-Za-z0-9_.-]{1,64}$")

@@ -1,4 +1,4 @@
-"""Run a sentence encoder with BERT's architecture in onnxruntime: all-MiniLM-L6-v2, or an encoder from a directory."""
+"""Run a BERT sentence encoder in onnxruntime: all-MiniLM-L6-v2 or an encoder from a directory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _GRAPHS: dict[Precision, str] = {"int8": "minilm-int8", "fp32": "minilm"}
 
 class BertEncoder:
     def __init__(self, name: str, shape: EncoderShape, tokenizer: Any, session: Any, weights: object) -> None:
-        """Set the encoder's parts. Use `load` to create an encoder. The reference to `weights` keeps the session's memory alive."""
+        """Use `load` to create an encoder. The reference to `weights` keeps the session's memory alive."""
         self.name = name
         self.dimensions = shape.width
         self._tokenizer = tokenizer
@@ -30,7 +30,7 @@ class BertEncoder:
 
     @classmethod
     def load(cls, directory: Path, name: str, *, threads: int, precision: Precision, max_tokens: int) -> BertEncoder:
-        """Load an encoder from config.json, tokenizer.json and model.safetensors. Loading takes 0.2 s. Raises StartupError."""
+        """Load the encoder in a directory. Loading takes 0.2 s. Raises StartupError."""
         runtime, tokenizers = import_extra("onnxruntime", "tokenizers")
         shape = read_shape(directory)
         weights: dict[str, Any] = dict(read_weights(directory / "model.safetensors", weight_shapes(shape)))
@@ -56,7 +56,7 @@ class BertEncoder:
 
 
 def padded(tokens: Sequence[Sequence[int]], pad: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return all texts' ids in rows of the same length, and the mask: 1 for a token, 0 for padding."""
+    """Return the token ids, padded to rows of equal length, and the mask (1 for a token, 0 for padding)."""
     ids = np.full((len(tokens), max(map(len, tokens))), pad, dtype=np.int64)
     mask = np.zeros_like(ids)
     for row, text in enumerate(tokens):
@@ -81,7 +81,7 @@ def read_shape(directory: Path) -> EncoderShape:
 
 
 def read_graph(directory: Path, shape: EncoderShape, precision: Precision = "int8") -> bytes:
-    """Return the graph for the weights in a directory. Raises StartupError, whose message says how to build a missing graph."""
+    """Return the graph for the weights in a directory. Raises StartupError with advice if the graph is missing."""
     if shape == EncoderShape():
         return packaged_graph(_GRAPHS[precision])
     try:
@@ -92,7 +92,7 @@ def read_graph(directory: Path, shape: EncoderShape, precision: Precision = "int
 
 
 def start_session(runtime: Any, graph: bytes, weights: dict[str, Any], threads: int) -> Any:
-    """Return an inference session. `weights` must live as long as the session."""
+    """Return an inference session. Keep `weights` alive as long as the session."""
     options = runtime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1

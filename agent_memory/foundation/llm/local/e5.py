@@ -30,7 +30,7 @@ SHAPE = EncoderShape(layers=12, vocabulary=250037, given_words=True)
 # named tensors.
 _MAGIC = b"E5S1"
 _AFTER_HEAD = 44
-# A block contains 32 numbers: a factor (float16), then 16 bytes with two numbers each. The low halves are the first 16.
+# A block contains 32 numbers: a factor (float16), then 16 bytes. Their low four bits are the first 16 numbers.
 _BLOCK, _BLOCK_BYTES = 32, 18
 _NAMES = {
     "q": "attention.self.query",
@@ -56,13 +56,13 @@ class _Special(NamedTuple):
 
 
 class E5Encoder:
-    """An encoder that runs multilingual-e5-small. The word vectors stay in the memory-mapped file, so processes share their memory."""
+    """An encoder for multilingual-e5-small. Processes share the word vectors, which stay in the memory-mapped file."""
 
     name = NAME
     dimensions = SHAPE.width
 
     def __init__(self, tokenizer: Any, special: _Special, words: Bytes, session: Any, weights: object, max_tokens: int) -> None:
-        """Set the encoder's parts. Use `load` to create an encoder.
+        """Use `load` to create an encoder.
 
         The inference `session` uses the arrays in `weights`, so the encoder holds references to both.
         """
@@ -186,7 +186,7 @@ def _layer_weights(tensors: Mapping[str, Bytes]) -> dict[str, NDArray[np.float32
 
 
 def _stored_name(name: str) -> str:
-    """Return a tensor's name in the file: `l3.fo.w` for `encoder.layer.3.output.dense.weight`."""
+    """Return a tensor's name in the file, such as `l3.fo.w` for `encoder.layer.3.output.dense.weight`."""
     first, *rest = name.split(".")
     kind = "w" if rest[-1] == "weight" else "b"
     if first == "embeddings":

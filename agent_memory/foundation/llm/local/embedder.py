@@ -25,7 +25,7 @@ MAX_TOKENS = 256
 RUN_TEXTS = 32  # texts in one run of the network
 RUN_TOKENS = 512  # padded tokens in one run, which takes 25 to 60 ms of one core; more tokens were not faster
 URGENT_CHARS = 2000  # a call up to this size is one run and does not queue behind larger calls
-_CHARS = 8192  # characters to read from a text: eight times the usual size of 256 tokens
+_CHARS = 8192  # characters to read from a text: eight times the usual length of 256 tokens
 
 Result = TypeVar("Result")
 
@@ -43,7 +43,7 @@ class SentenceEncoder(Protocol):
 
 
 class LocalEmbedder:
-    """An embedder with two threads: one for small calls (queries), and one for batches.
+    """An embedder with two threads: one for small calls (queries) and one for batches.
 
     A batch releases its thread after each run of at most `RUN_TOKENS` tokens, so batches interleave.
     """

@@ -1,4 +1,4 @@
-"""The shape of a sentence encoder with BERT's architecture, and the names and shapes of its weights."""
+"""Describe the shape of a BERT sentence encoder and the names and shapes of its weights."""
 
 from __future__ import annotations
 
@@ -86,5 +86,5 @@ def is_rounded(name: str, precision: Precision) -> bool:
 
 
 def scale_name(name: str) -> str:
-    """Return the name for a rounded weight's scaling factors. There is one factor per output."""
+    """Return the name of the scaling factors for a rounded weight. There is one factor per output."""
     return name.removesuffix(".weight") + ".scale"

@@ -85,7 +85,7 @@ class UseEncoder:
     def forward(self, tokens: Sequence[Sequence[int]]) -> Vectors:
         """Return one vector per text.
 
-        The texts form one sequence. Where a convolution's window extends beyond a text, it reads zeros.
+        Process all texts as one sequence. A convolution window that extends beyond its text reads zeros.
         """
         lengths = np.fromiter(map(len, tokens), dtype=np.int64, count=len(tokens))
         ids = np.fromiter(chain.from_iterable(tokens), dtype=np.int64, count=int(lengths.sum()))
@@ -136,7 +136,7 @@ def _normalize(rows: Floats, gain: Floats, bias: Floats, epsilon: float) -> None
 
 
 def _windows(starts: NDArray[np.int64], lengths: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """Return the positions around each token. Positions outside the token's text become `count`, the index of a row of zeros."""
+    """Return the positions around each token. Positions outside the token's text become `count`, a row of zeros."""
     around = np.arange(count)[:, None] + np.arange(-_BEFORE, _AFTER + 1)
     first, end = np.repeat(starts, lengths)[:, None], np.repeat(starts + lengths, lengths)[:, None]
     return np.where((around >= first) & (around < end), around, count)

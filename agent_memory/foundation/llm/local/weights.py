@@ -63,7 +63,7 @@ _LARGEST = 63
 
 
 def import_extra(*modules: str) -> list[Any]:
-    """Import the `local` extra's modules. Importing takes 0.25 s. Raises StartupError."""
+    """Import modules of the `local` extra. Importing takes 0.25 s. Raises StartupError."""
     try:
         return list(map(importlib.import_module, modules))
     except ImportError as error:
@@ -73,7 +73,7 @@ def import_extra(*modules: str) -> list[Any]:
 def find_package(model: str) -> Path:
     """Return a packaged model's folder after checking its digests. Raises StartupError.
 
-    Do not import the package, because the import would run unneeded code, such as torch.
+    This does not import the package, because the import would run unneeded code, such as torch.
     """
     package = PACKAGES[model]
     spec = importlib.util.find_spec(package.module)

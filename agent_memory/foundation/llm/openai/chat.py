@@ -27,7 +27,7 @@ from agent_memory.foundation.text.redaction import redact
 log = get_logger(__name__)
 
 _REASONING = ("gpt-5", "o1", "o3", "o4")
-_THINKING_TOKENS = 4096  # reasoning counts as answer; without room for it, a short answer is cut off before it begins
+_THINKING_TOKENS = 4096  # reasoning counts toward the answer; without room for it, a short answer is cut off before it begins
 # Tokens that a server's template adds to a message and to a request.
 _MESSAGE_TOKENS = 8
 _REQUEST_TOKENS = 16
@@ -109,7 +109,7 @@ class OpenAIChat:
     async def structured(
         self, messages: Sequence[ChatMessage], answer: type[Answer], *, max_tokens: int | None = None, timeout: float | None = None
     ) -> Answer:
-        """Return a validated instance of `answer`. For each model, remember the response format (rung) that the server accepted."""
+        """Return a validated instance of `answer`. Remember which response format (rung) the server accepts."""
         deadline = Deadline(timeout)
         reply = _Reply("", cut_off=False)
         try:
@@ -143,7 +143,7 @@ class OpenAIChat:
     async def _on_best_rung(
         self, messages: Sequence[ChatMessage], answer: type[Answer], max_tokens: int | None, deadline: Deadline
     ) -> tuple[_Reply, int]:
-        """Ask in the remembered response format (rung). Each time the server refuses a format, try the next simpler one."""
+        """Request the remembered response format (rung). If the server refuses it, try the next simpler format."""
         rung = self._server.rungs.get(self._model, structured.JSON_SCHEMA)
         while True:
             prompt, shape = structured.with_schema(messages, rung, answer), structured.response_format(rung, answer)
@@ -161,7 +161,7 @@ class OpenAIChat:
     async def _complete(
         self, messages: Sequence[ChatMessage], shape: dict[str, Any] | None, max_tokens: int | None, deadline: Deadline
     ) -> _Reply:
-        """Send a request. Determine which parameter name the server accepts for the maximum answer length."""
+        """Send a request. Find out which parameter name the server accepts for the maximum answer length."""
         first = "max_completion_tokens" if self._reasons else "max_tokens"
         names: list[str | None] = [first, "max_tokens" if self._reasons else "max_completion_tokens", None]
         accepted = self._server.token_parameters.get(self._model, first)
@@ -277,7 +277,6 @@ def _reply(completion: Any, description: str) -> _Reply:
 
 
 def _read(reply: _Reply, answer: type[Answer]) -> Answer:
-    """Parse a reply. Raises UnusableAnswer."""
     try:
         return structured.parse_answer(reply.text, answer)
     except structured.UnusableAnswer as problem:

@@ -51,7 +51,7 @@ class Breaker:
         self._probing = False
 
     def note_failure(self) -> None:
-        """Note that the server did not answer, or reported a failure of its own."""
+        """Note that the server did not answer or reported an internal error."""
         self._failures += 1
         if self._probing:
             self._wait = min(2 * self._wait, self._longest)

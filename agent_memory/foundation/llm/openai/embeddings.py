@@ -45,8 +45,8 @@ class OpenAIEmbedder:
         self._description = f"{self.model} at {server.shown_url}"
         self._subject = {"model": self.model, "url": server.shown_url}
         self._limit = MAX_INPUT_TOKENS
-        # Parameters to try, best first. The first ones that the server accepts stay in use. base64 has a quarter of the
-        # bytes and parses faster.
+        # Parameters to try, best first. The first set that the server accepts stays in use. base64 takes a quarter of
+        # the bytes and parses faster.
         own_fields = [{"dimensions": dimensions}] if settings.models.embedding_dimensions else []
         self._ways: list[dict[str, Any]] = [
             {**extra, "encoding_format": form} for extra in [*own_fields, {}] for form in ("base64", "float")
@@ -56,9 +56,9 @@ class OpenAIEmbedder:
     async def open(cls, settings: Settings, *, server: ModelServer | None = None, counter: TokenCounter | None = None) -> OpenAIEmbedder:
         """Create a client for EMBEDDING_MODEL.
 
-        The number of dimensions comes from EMBEDDING_DIMENSIONS, or else from the catalog, or else from one call to the
-        server. If the call fails, log a warning and use 1536. Raises StartupError for an unusable address or key, but
-        never for an unknown model or a server that does not answer.
+        Take the number of dimensions from EMBEDDING_DIMENSIONS, the catalog, or one call to the server, in this order.
+        If the call fails, log a warning and use 1536. Raises StartupError for an unusable address or key, but never for
+        an unknown model or a server that does not answer.
         """
         server, models = server or embedding_server(settings), settings.models
         dimensions = models.embedding_dimensions or embedding_dimensions(models.embedding_model)
@@ -111,13 +111,13 @@ class OpenAIEmbedder:
                 if refused.status == 404 or way == len(self._ways):
                     raise refused.as_error(self._description) from refused
                 continue
-            # If a server refused everything for a moment, later requests send the dimensions again.
+            # If the vectors have the wrong length, later requests try all parameters again, including the dimensions.
             if way and (not self.dimensions or all(len(row) == self.dimensions for row in rows)):
                 self._ways = self._ways[way:]
             return rows
 
     async def _once(self, texts: list[str], way: dict[str, Any], deadline: Deadline) -> list[Any]:
-        # Read the raw answer, since the SDK's models cost more time than all our work.
+        # Read the raw answer, because the SDK's models take more time than all our own work.
         body = {"model": self.model, "input": texts, **way}
         address = self._server.address("/embeddings")
 
@@ -157,7 +157,7 @@ class OpenAIEmbedder:
 
 
 def embedding_server(settings: Settings) -> ModelServer:
-    """Return the server at EMBEDDING_BASE_URL, or else at OPENAI_BASE_URL. One server's key is never sent to the other."""
+    """Return the server at EMBEDDING_BASE_URL, or else at OPENAI_BASE_URL. Never send one server's key to the other."""
     models = settings.models
     key = models.embedding_api_key
     if key is None and models.embedding_base_url in (None, models.openai_base_url):
@@ -166,7 +166,7 @@ def embedding_server(settings: Settings) -> ModelServer:
 
 
 def _batches(texts: Sequence[str]) -> Iterator[list[int]]:
-    """Yield the indices of texts in order, at most MAX_INPUTS texts and MAX_BATCH_CHARS characters at a time."""
+    """Yield batches of text indices, in order. A batch has at most MAX_INPUTS texts and MAX_BATCH_CHARS characters."""
     batch: list[int] = []
     chars = 0
     for index, text in enumerate(texts):

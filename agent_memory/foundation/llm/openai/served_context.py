@@ -12,7 +12,7 @@ from agent_memory.foundation.llm.token_usage import number
 Look = Callable[[str], Awaitable[Any]]
 """A function that returns the JSON at an address, or None."""
 
-# A listed model's fields, best first. The training size `n_ctx_train` is left out: servers seldom serve it.
+# Fields of a listed model, best first. Ignore the training size `n_ctx_train`, because servers rarely offer all of it.
 _FIELDS = ("max_model_len", "context_length", "context_window", "loaded_context_length", "max_context_length", "context_size")
 # Ollama's default on most machines until the model is loaded.
 _OLLAMA_DEFAULT = 4096
@@ -22,7 +22,7 @@ _SILENT_HOSTS = frozenset({"api.openai.com"})
 
 @dataclass(frozen=True, slots=True)
 class ServedContext:
-    """The context size in tokens that a server reports. `guess` is True if the number is only an estimate of the limit."""
+    """The context size in tokens that a server reports. `guess` is True if it is only an estimate of the limit."""
 
     tokens: int
     guess: bool = False
@@ -69,19 +69,19 @@ def _of_entry(entry: dict[str, Any]) -> int:
 
 
 def _of_props(answer: Any, _: str) -> ServedContext | None:
-    """Return a slot's context size (llama.cpp)."""
+    """Return the context size of a slot in llama.cpp."""
     tokens = number(_dict(_dict(answer).get("default_generation_settings")).get("n_ctx"))
     return ServedContext(tokens) if tokens else None
 
 
 def _of_lm_studio(answer: Any, model: str) -> ServedContext | None:
-    """Return the loaded model's context size, not the largest possible size (LM Studio)."""
+    """Return the context size with which LM Studio has loaded the model, not the model's maximum."""
     tokens = number(_entry(answer, model).get("loaded_context_length"))
     return ServedContext(tokens) if tokens else None
 
 
 def _of_ollama(answer: Any, model: str) -> ServedContext | None:
-    """Return the loaded model's context size (Ollama).
+    """Return the context size with which Ollama has loaded the model.
 
     Ollama silently truncates longer prompts. If the model is not loaded, the result is therefore a low guess.
     """
@@ -96,6 +96,6 @@ def _of_ollama(answer: Any, model: str) -> ServedContext | None:
 
 
 def _of_tgi(answer: Any, _: str) -> ServedContext | None:
-    """Return the limit for prompt and answer together (Text Generation Inference)."""
+    """Return the limit of Text Generation Inference for prompt and answer together."""
     tokens = number(_dict(answer).get("max_total_tokens"))
     return ServedContext(tokens) if tokens else None

@@ -1,4 +1,4 @@
-"""Call one OpenAI-compatible server with limits and a circuit breaker, and translate all errors into this package's types.
+"""Call an OpenAI-compatible server with limits and a circuit breaker, and translate all its errors.
 
 The limits apply to the number of concurrent calls and to the duration of each call.
 """
@@ -62,7 +62,7 @@ class RequestRefused(Exception):
     """
 
     def __init__(self, status: int, detail: str, overflow: ContextOverflow | None = None) -> None:
-        """Store the refusal. `overflow` contains its token counts if the request exceeded the model's context."""
+        """Store the refusal. `overflow` contains the token counts if the request exceeded the model's context."""
         super().__init__(f"HTTP {status}: {detail}")
         self.status = status
         self.detail = detail
@@ -88,7 +88,7 @@ class RequestRefused(Exception):
 
 
 class ModelServer:
-    """One OpenAI-compatible server. If the embedder and the chat model use the same address, they share one object."""
+    """One OpenAI-compatible server. If embeddings and chat use the same server, they share one object."""
 
     def __init__(self, base_url: str | None, api_key: SecretStr | None, models: ModelSettings) -> None:
         """Create clients and limits. Raises StartupError for an unusable address or key."""
@@ -123,9 +123,9 @@ class ModelServer:
     ) -> Result:
         """Run `request` within `timeout` seconds, including the wait for a free slot.
 
-        `request` sends the request and reads the answer. A call without a timeout is a background call: the server's
-        timeout limits each attempt, and the call gets a second attempt if the connection or the server fails. Raises
-        ModelUnavailable, ModelAnswerInvalid, or RequestRefused.
+        `request` sends the request and reads the answer. A call without a timeout is a background call. The server's
+        timeout then limits each attempt, and the call gets a second attempt if the connection or the server fails.
+        Raises ModelUnavailable, ModelAnswerInvalid, or RequestRefused.
         """
         if timeout is None:
             async with self._background:
@@ -255,7 +255,7 @@ class ModelServer:
 
 
 def _split_credentials(url: str) -> tuple[str, tuple[str, str] | None]:
-    """Return the address without user and password, and these two if the address contains them."""
+    """Return the address without credentials, and the user and password (or None)."""
     parts = urlsplit(url)
     if parts.username is None:
         return url, None
@@ -292,7 +292,7 @@ def retry_after_seconds(header: str | None) -> int:
 
 
 class Deadline:
-    """The time remaining in a timeout shared by several calls. Without a timeout, `seconds_left` is None."""
+    """The time remaining in a timeout that several calls share. Without a timeout, `seconds_left` is None."""
 
     def __init__(self, timeout: float | None) -> None:
         self._end = None if timeout is None else time.monotonic() + timeout

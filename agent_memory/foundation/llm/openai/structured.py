@@ -1,4 +1,4 @@
-"""Get structured answers from any model: choose a response format, build its schema, and find the JSON value in the answer."""
+"""Get structured answers from any model: choose a response format, build its schema, and find the JSON value."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FENCE = re.compile(r"```[\w-]*+[^\S\n]*+\n(.*?)```", re.DOTALL)
 _THINKING = re.compile(r"^\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
 _MAX_CANDIDATES = 32
 _SHOWN_ANSWER = 4000  # characters of a bad answer to show in the repair call
-# Some servers' strict mode refuses these keywords. Answers are validated anyway.
+# The strict mode of some servers refuses these keywords. Answers are validated anyway.
 _DROPPED = ("default", "title", "examples", "minLength", "maxLength", "minItems", "maxItems", "pattern", "format")
 
 
@@ -48,14 +48,14 @@ def response_format(rung: int, answer: type[BaseModel]) -> dict[str, Any] | None
 
 
 def with_schema(messages: Sequence[ChatMessage], rung: int, answer: type[BaseModel]) -> list[ChatMessage]:
-    """Return the messages, followed by the schema as another message if the request's `response_format` lacks it."""
+    """Return the messages. If the request's `response_format` lacks the schema, add it as another message."""
     if rung == JSON_SCHEMA:
         return list(messages)
     return [*messages, ChatMessage("user", _instruction(answer))]
 
 
 def repair_messages(messages: Sequence[ChatMessage], answer: type[BaseModel], bad: str, problem: UnusableAnswer) -> list[ChatMessage]:
-    """Return the messages for the only repair call: the original messages, the answer, its problem, and the schema."""
+    """Return the messages for the repair call: the original messages, the answer, its problem, and the schema."""
     answer_messages = [ChatMessage("assistant", bad[:_SHOWN_ANSWER])] if bad.strip() else []
     return [*messages, *answer_messages, ChatMessage("user", f"That answer cannot be used: {problem}. {_instruction(answer)}")]
 
@@ -67,7 +67,7 @@ def _instruction(answer: type[BaseModel]) -> str:
 
 @functools.lru_cache(maxsize=64)
 def strict_schema(answer: type[BaseModel]) -> dict[str, Any]:
-    """Return the JSON schema for strict mode: all properties are required and have no defaults. Callers must not modify the schema."""
+    """Return the strict-mode schema: all properties are required and have no defaults. Callers must not modify it."""
     return cast("dict[str, Any]", _strict(answer.model_json_schema()))
 
 
@@ -87,12 +87,12 @@ def _strict(value: Any, *, names: bool = False) -> Any:
 
 
 def without_thinking(text: str) -> str:
-    """Return an answer without the thoughts that reasoning models write before it."""
+    """Return an answer without the reasoning that some models write before it."""
     return _THINKING.sub("", text, count=1).strip()
 
 
 def parse_answer(text: str, answer: type[Answer]) -> Answer:
-    """Return the first JSON value in `text` (fenced, or within prose) that fits `answer`. Raises UnusableAnswer."""
+    """Return the first JSON value in `text` that fits `answer`, even within prose. Raises UnusableAnswer."""
     problem = UnusableAnswer("it contains no JSON value")
     for candidate, value in enumerate(_values(without_thinking(text))):
         try:

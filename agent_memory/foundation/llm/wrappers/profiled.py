@@ -1,4 +1,4 @@
-"""Apply a model's profile: prefixes, and the mean vector to subtract. All other modules use this module's embedder."""
+"""Apply a model's profile: add prefixes and subtract the mean vector. All other modules use this module's embedder."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ log = get_logger(__name__)
 
 
 class ProfiledEmbedder(EmbedderWrapper):
-    """An embedder that adds prefixes to queries and documents, and subtracts the mean from vectors."""
+    """An embedder that adds prefixes to queries and documents and subtracts the mean from vectors."""
 
     def __init__(self, inner: CachingEmbedder, profile: ModelProfile) -> None:
         super().__init__(inner)

@@ -18,7 +18,7 @@ from statistics import median
 MIN_RELEVANCE = 0.015
 """The lowest relevance that a prompt includes, unless the request sets its own minimum.
 
-The limit is lower if the store has hardly enough memories to fill the prompt.
+The limit is lower if the store has barely enough memories to fill the prompt.
 """
 _LEAST_SCORE = 0.02
 # If the probability of any answer is below `_LEAST_SHARE`, every relevance is 0; above `_FULL_SHARE`, it counts in full. With
@@ -112,7 +112,6 @@ class RelevanceEstimate:
         return (above / self._spread if above > 0 and self._spread > 0 else 0.0), (words / self._best if words else 0.0)
 
     def _known_share(self) -> float:
-        """Return the factor by which all relevances are multiplied, derived from the probability that the store contains any answer."""
         if self.narrowed:
             return 1.0
         unknown, memories = self._background.unknown, self._background.memories
@@ -125,7 +124,7 @@ def probability(weights: Features, features: Features) -> float:
 
 
 def known_share(known_probability: float, memories: int) -> float:
-    """Return the factor by which all relevances are multiplied, given the probability that an answer exists and the number of memories."""
+    """Return the factor by which to multiply all relevances, given the probability that an answer exists."""
     least = _LEAST_SHARE * min(memories / _MANY, 1.0)
     return min(max((known_probability - least) / (_FULL_SHARE - least), 0.0), 1.0)
 
@@ -133,7 +132,7 @@ def known_share(known_probability: float, memories: int) -> float:
 def least_of(memories: int, places: int) -> float:
     """Return the lowest relevance for a prompt with this many `places`.
 
-    The result is 0 if memories fill at most half of the places, rising to `MIN_RELEVANCE` if they fill all.
+    The result is 0 if memories fill at most half of the places, and rises to `MIN_RELEVANCE` if they fill all places.
     """
     return MIN_RELEVANCE * min(max(2 * memories / places - 1.0, 0.0), 1.0)
 
