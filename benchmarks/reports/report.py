@@ -76,7 +76,7 @@ def summary(result: dict[str, Any]) -> str:
     levels = sorted({concurrency for _, concurrency in rows})
     head, lines = ["operation"], [[name] for name in _SUMMARY if any((name, level) in rows for level in levels)]
     for level in (levels[0], levels[-1]) if levels else ():
-        head += [f"x{level}: p50 / p95 ms", f"x{level}: per s", f"x{level}: API CPU"]
+        head += [f"x{level}: p50 / p95 ms", f"x{level}: requests/s", f"x{level}: API CPU"]
         for line in lines:
             if row := rows.get((line[0], level)):
                 line += [f"{row['p50_ms']:.1f} / {row['p95_ms']:.1f}", f"{row['per_second']:.0f}", f"{_cpu(row, 'api'):.2f}"]
