@@ -76,7 +76,7 @@ def summary(result: dict[str, Any]) -> str:
     levels = sorted({concurrency for _, concurrency in rows})
     head, lines = ["operation"], [[name] for name in _SUMMARY if any((name, level) in rows for level in levels)]
     for level in (levels[0], levels[-1]) if levels else ():
-        head += [f"p50 / p95 ms x{level}", f"per s x{level}", f"API CPU s/1,000 x{level}"]
+        head += [f"x{level}: p50 / p95 ms", f"x{level}: requests/s", f"x{level}: API CPU"]
         for line in lines:
             if row := rows.get((line[0], level)):
                 line += [f"{row['p50_ms']:.1f} / {row['p95_ms']:.1f}", f"{row['per_second']:.0f}", f"{_cpu(row, 'api'):.2f}"]
@@ -124,15 +124,15 @@ def _operations(result: dict[str, Any]) -> str:
 
 
 def _growth(result: dict[str, Any]) -> str:
-    names = ("search", "search, new query", "prompt", "prompt, new query")
+    names = ("search", "prompt")
     first = min((row["concurrency"] for row in result["operations"]), default=1)
     stores = {store["memories"]: store for store in result["stores"]}
     rows: list[list[object]] = []
     for memories, store in sorted(stores.items()):
         of_size = {r["operation"]: r for r in result["operations"] if r["memories"] == memories and r["concurrency"] == first}
         times = [f"{of_size[name]['p50_ms']:.2f} / {of_size[name]['p95_ms']:.2f}" if name in of_size else "" for name in names]
-        rows.append([f"{memories:,}", *times, f"{store['bytes_per_memory']:,}", f"{store['redis_bytes'] / 2**20:.0f}"])
-    return "### Growth: p50 / p95 in ms, one at a time\n\n" + table(["memories", *names, "bytes each", "Redis MiB"], rows)
+        rows.append([f"{memories:,}", *times, f"{store['bytes_per_memory']:,}"])
+    return "### Growth: p50 / p95 in ms, one request at a time\n\n" + table(["memories", *names, "bytes per memory"], rows)
 
 
 _HOW = {"quota": ", each limited to a quarter of a core", "cpu": ", each given 40 per s"}
