@@ -1,4 +1,4 @@
-"""A page that shows a user's profile inside an MCP host: it displays the answers of `get_profile` (MCP Apps extension)."""
+"""A page for MCP hosts that displays the answers of `get_profile`, a user's profile (MCP Apps extension)."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class ModelProxy:
 
 
 def _memory_of(request: Request, options: CallOptions, conversation: Conversation, turns: asyncio.Semaphore) -> CallMemory:
-    """Return the memory for a call, for the user that the call specifies.
+    """Return the memory for a call and the user that it specifies.
 
     Raises Forbidden if the caller may not access the user, namespace or agent, and BadInput if no user is specified.
     """
@@ -93,7 +93,7 @@ def _memory_of(request: Request, options: CallOptions, conversation: Conversatio
 
 
 def _read(api: ModelApi, sent: bytes) -> tuple[dict[str, Any], Conversation]:
-    """Return a request's body and its conversation. Raises RequestValidationError, and BadInput if the body is not an object."""
+    """Return a request's body and conversation. Raises RequestValidationError or BadInput."""
     try:
         body: Any = from_json(sent)
     except ValueError as error:
@@ -108,4 +108,4 @@ def _read(api: ModelApi, sent: bytes) -> tuple[dict[str, Any], Conversation]:
 
 
 def _stay() -> None:
-    """Do nothing. Used if the server admits all requests, because there is no slot to free."""
+    """Do nothing. Used where there is no slot to free, because the server admits all requests."""

@@ -81,7 +81,7 @@ class BodyDeadlineMiddleware:
             await answer(scope, receive, send)
 
     async def _buffer(self, body: TimedBody, most: int) -> deque[Message]:
-        """Return a body's messages: all of them if there is room in the buffer, or else the first ones."""
+        """Buffer and return a body's messages, or only the first ones if the buffer has no room for all."""
         messages, is_full = deque[Message](), False
         while not (is_full or body.complete or REFUSAL in body.scope):
             size = body.size
@@ -125,7 +125,6 @@ class TimedBody:
         return {"type": "http.disconnect"}
 
     async def _receive_in_time(self) -> Message | None:
-        """Return the next message, or None if it does not arrive in time."""
         loop = asyncio.get_running_loop()
         begun, left = loop.time(), self._seconds_left()
         coming = asyncio.ensure_future(self.source())

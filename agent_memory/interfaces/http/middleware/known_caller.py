@@ -1,4 +1,7 @@
-"""Middleware that identifies callers before admission by recently checked credentials, so that each tenant uses its own share of slots."""
+"""Middleware that identifies callers before admission, so that each tenant uses its own share of slots.
+
+It recognizes only credentials that were checked recently.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ _OPERATORS = "\0operators"
 
 
 class KnownCallerMiddleware:
-    """Identify known callers, if the server requires credentials.
+    """Identify known callers if the server requires credentials.
 
     The middleware calls `gate` for each request, because the gate does not exist yet when the middleware is created.
     """
