@@ -24,7 +24,7 @@ from agent_memory_worker.task_handlers import Tasks
 
 log = get_logger(__name__)
 
-# Deliveries after which an unacknowledged message is dead: each delivery ended a task loop.
+# After this many deliveries, an unacknowledged message is dead, because each delivery ended a task loop.
 _DELIVERIES = 3
 _RESTART_SECONDS = 1.0
 # docket redelivers a task at most this many redelivery timeouts after the task's last heartbeat.
@@ -32,9 +32,9 @@ _REDELIVERY_LATE = 1.35
 
 
 async def run_worker(runtime: Runtime, settings: Settings, stop: asyncio.Event) -> None:
-    """Run tasks until `stop` is set, and then let the running tasks finish.
+    """Run tasks until `stop` is set, and then let running tasks finish.
 
-    If tasks do not finish within the grace period, other workers repeat them. Each bucket in the store has its own task
+    Other workers repeat tasks that do not finish within the grace period. Each bucket in the store has its own task
     loop and relay.
     """
     only_plain_data()
