@@ -62,7 +62,7 @@ async def read_file(runtime: Runtime, order: JobOrder) -> None:
 
 
 async def _undo(runtime: Runtime, scope: Scope, ref: SessionRef) -> None:
-    """Delete the passages of a file that a caller has deleted meanwhile, or of a version whose text was replaced."""
+    """Delete the passages of a file that was deleted in the meantime, or of a version whose text was replaced."""
     now = (await runtime[FileStore].load(scope, ref)).file
     if now is None or now.reason == "deleted":
         await remove_derived(runtime.services, scope, ref)

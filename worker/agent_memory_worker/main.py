@@ -73,7 +73,7 @@ async def _run(runtime: Runtime, settings: Settings, stop: asyncio.Event) -> Non
 
 
 async def _run_docket(runtime: Runtime, docket: Docket, settings: Settings, stop: asyncio.Event, moved: asyncio.Event) -> None:
-    """Run tasks until `stop` is set or the bucket moves to another node. Raises RedisUnavailable and redis-py's own errors."""
+    """Run tasks until `stop` is set or the bucket moves. Raises RedisUnavailable and redis-py's own errors."""
     tasks = Tasks(runtime)
     tasks.register(docket)
     relay = Relay(runtime, docket, stop, tasks.full_kinds)

@@ -101,7 +101,7 @@ class Relay(Response):
         await refusal(scope, receive, send)
 
     async def _stored_events(self, pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
-        """Yield the pieces, and store the answer before the last one. If that fails, yield `_NOT_STORED` first."""
+        """Yield the pieces, and store the answer before the last event. If that fails, yield `_NOT_STORED` first."""
         is_reported = self._memory is None or self._memory.stored == "failed"
         async for piece in pieces:
             begins_line = self._reader.begins_line

@@ -189,7 +189,7 @@ class Mem0Service(CompatService):
         return memory_answer(await self._services[MemoryService].get(self._scope, memory_id))
 
     async def update(self, memory_id: str, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """Change a memory's text, metadata, `expiration_date` or `timestamp`. Raises NotFound, BadInput or NotSupported."""
+        """Change a memory's text, metadata, expiration date or time. Raises NotFound, BadInput or NotSupported."""
         refuse_unknown(changes, ("text", "memory", "metadata", "expiration_date", "timestamp", "memory_id"), "update: ")
         fields: dict[str, Any] = {
             "text": changes.get("text", changes.get("memory")),
