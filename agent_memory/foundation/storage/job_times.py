@@ -1,4 +1,4 @@
-"""Store periodic jobs' progress and count their starts. Docket only schedules the jobs."""
+"""Store the progress of periodic jobs, and count their starts. Docket only schedules the jobs."""
 
 from __future__ import annotations
 

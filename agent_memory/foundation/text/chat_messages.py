@@ -112,7 +112,7 @@ def _parted(messages: Sequence[OrderedMessage]) -> list[bool]:
             continue
         called.update(dict.fromkeys(links.calls, place))
         if links.answers:
-            # A cut after the first of these calls, up to this answer, separates them.
+            # A cut between the first of these calls and this answer would separate them.
             steps[min(called.get(answer, place - 1) for answer in links.answers) + 1] += 1
             steps[place + 1] -= 1
     depth, parted = 0, list[bool]()

@@ -17,21 +17,21 @@ from agent_memory.foundation.text.passages.splitting import beginning
 from agent_memory.foundation.text.terms import terms
 from agent_memory_client.models import MemoryRecord
 
-# Messages before and after a message that count as its context.
+# The number of messages before a message, and after it, that count as its context.
 REACH = 2
-# Weight of a message's own terms, against 1 for its neighbors'.
+# The weight of a message's own terms. Terms from its neighbors have the weight 1.
 OWN_WEIGHT = 2
 # A message with more distinct terms than this gets no terms from its neighbors.
 MOST_TERMS_WITH_CONTEXT = 36
 _MANY = 1000
-# With more distinct terms, the neighbors' vectors count less, in inverse proportion.
+# If a message has more distinct terms, its neighbors' vectors count less, in inverse proportion.
 _SAYS_ENOUGH = 9
-# Weights of the nearest neighbors' vectors, and of the next ones.
+# Weights for the vectors of the nearest neighbors, and of the next ones.
 NEIGHBOUR_WEIGHTS = (0.3, 0.1)
 
 
 def day(moment: date) -> str:
-    """Return a day as a question would contain it: "7 May 2023"."""
+    """Return a day as a question would name it, such as "7 May 2023"."""
     return _day_in_words(moment.year, moment.month, moment.day)
 
 
@@ -88,7 +88,7 @@ def unit_vector(
 ) -> NDArray[np.float32]:
     """Return the memory's vector plus its neighbors' weighted vectors, normalized to length 1.
 
-    `context` (0 to 1) scales the neighbors' part. `before` and `after` are in time order.
+    `context` (0 to 1) scales the neighbors' weights. `before` and `after` are in time order.
     """
     total = own.astype(np.float32, copy=True)
     for weight, near in zip(NEIGHBOUR_WEIGHTS, reversed(before), strict=False):

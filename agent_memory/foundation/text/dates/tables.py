@@ -19,7 +19,7 @@ _CHINESE = {digit: value for value, digit in enumerate("零一二三四五六七
 _EDGE = r"(?<!\w){}(?![\w(])"
 _YEAR = r"(?P<year>(?:19|20)\d\d)(?!\d|[.,]\d|s\b)"
 _GROUP = re.compile(r"\([^()]*\)\??")
-# The beginning of a month's or weekday's name that all matches of its pattern share.
+# The prefix that all matches of a month's or weekday's pattern share.
 _BEGINNING = re.compile(r"(?:\w(?![?*]))*")
 _NUMERIC = (
     r"(?<![\w.,/-])(?P<year>(?:19|20)\d\d)-(?P<m>0[1-9]|1[0-2])-(?P<day>0[1-9]|[12]\d|3[01])(?![\d-])",
@@ -86,7 +86,7 @@ class Table:
     def patterns(self, text: str | None = None) -> list[DatePattern]:
         """Return each form's kind and pattern. For near days ("yesterday"), also the number of days from today.
 
-        With `text`, omit patterns that cannot match because the text names no month and no weekday.
+        With `text`, omit patterns that cannot match because the text names no month or weekday.
         """
         lowered = None if text is None else text.lower()
         named = self._named if lowered is None or any(map(lowered.__contains__, self._beginnings)) else []
@@ -99,7 +99,7 @@ class Table:
 
 
 def number(numeral: str) -> int:
-    """Return the value of a string of digits, or of a Chinese numeral (up to 99, or a year). Return 0 for any other text."""
+    """Return the value of digits or of a Chinese numeral (up to 99, or a year). Return 0 for any other text."""
     if numeral.isdecimal():
         return int(numeral)
     if len(numeral) == 4 and all(digit in _CHINESE for digit in numeral):

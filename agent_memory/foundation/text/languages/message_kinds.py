@@ -49,7 +49,7 @@ def kind_probabilities(probabilities: NDArray[np.float32]) -> dict[Kind, NDArray
 
 
 def message_features(texts: Sequence[str], vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the regression's input rows: text vectors, and features for length, question marks and digits."""
+    """Return the input rows for the regression: text vectors, plus features for length, question marks and digits."""
     shapes = np.array([_shape(text) for text in texts], dtype=np.float32).reshape(len(texts), 6)
     return np.hstack([vectors * 4, shapes]).astype(np.float32)
 

@@ -28,7 +28,7 @@ CODES = ("en", "zh", "es", "de", "fr", "pt", "ru", "ja", "ko", "it", "nl", "pl",
 REST = "*"
 ANY_WORD = "~"
 
-# `\w` does not match vowel signs, but they are parts of words.
+# `\w` does not match vowel signs, which are parts of words.
 _MARKS = (
     "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0900-\u0963\u0966-\u0dff\u0e00-\u0eff"
     "\u0f71-\u0f84\u1000-\u1049\u1780-\u17d3"

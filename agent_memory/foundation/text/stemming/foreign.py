@@ -13,7 +13,7 @@ import Stemmer
 
 from agent_memory.foundation.core.tables import read_table
 
-# `\w` does not match vowel signs, but they are parts of words.
+# `\w` does not match vowel signs, which are parts of words.
 MARKS = (
     "\u0300-\u036f\u0653-\u065f\u0670\u06d6-\u06ed\u0730-\u074a\u07a6-\u07b0\u07eb-\u07f3\u0900-\u0963\u0966-\u096f\u0971-\u0df3"
     "\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ece\u0f71-\u0f84\u102b-\u103e\u1056-\u1059\u105e-\u1060"
