@@ -1,4 +1,4 @@
-"""Find the runtime for a request. For interfaces that need the services of more than one bucket."""
+"""Find a request's runtime, for interfaces that need the services of more than one bucket."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def _task(runtime: Runtime, name: str, seconds: float) -> Callable[..., Awaitabl
 
 
 async def run_job(runtime: Runtime, name: str, seconds: float) -> float:
-    """Run a job. Return the seconds until its next run. A failed job runs again sooner, and is never given up.
+    """Run a job. Return the seconds until its next run. A failed job runs again sooner, and is never abandoned.
 
     If workers repeatedly die while running a job, skip this run. The next run follows a full period later.
     """

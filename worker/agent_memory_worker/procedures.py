@@ -49,7 +49,7 @@ async def learn_session(runtime: Runtime, order: JobOrder) -> None:
 
 
 async def keep_up(runtime: Runtime) -> int:
-    """Retire procedures that no longer help, and request missing vectors. Return how many of both there were."""
+    """Retire procedures that no longer help, and request missing vectors. Return the total of both."""
     store = runtime[ProcedureStore]
     orders = [JobOrder(INDEX_PROCEDURE, tenant, {"procedure": pid}) for tenant, pid in await store.unembedded(_AT_ONCE)]
     await runtime[OrderStore].place_orders(*orders)

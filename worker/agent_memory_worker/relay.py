@@ -41,7 +41,7 @@ _REFUSED_SECONDS = 0.05
 
 
 class Relay:
-    """Moves due work from the outbox to docket until `stop` is set. Any number of relays can share one Redis."""
+    """Move due work from the outbox to docket until `stop` is set. Any number of relays can share one Redis."""
 
     def __init__(self, runtime: Runtime, docket: Docket, stop: asyncio.Event, full_kinds: Callable[[], Sequence[DueKind]]) -> None:
         """Create a relay that claims no work of the kinds that `full_kinds` returns."""

@@ -146,7 +146,6 @@ async def _pin_chosen(page: Page, form: Fields) -> None:
 
 @_action("export-chosen", f"GET {_MEMORY}")
 async def _export_chosen(page: Page, form: Fields) -> Response:
-    """Send the chosen memories as JSON Lines."""
     paths = [f"/v1/long-term-memory/{name}" for name in chosen_ids(page, form)]
     lines = [json.dumps(each, ensure_ascii=False) for each in await asyncio.gather(*(page.rest("GET", path) for path in paths))]
     headers = {"content-disposition": 'attachment; filename="memories.jsonl"'}

@@ -80,7 +80,6 @@ async def _log_in(page: Page) -> Response:
 
 
 async def _start_login(page: Page) -> Response:
-    """Send the browser to the login provider."""
     url, cookie = await page.runtime[BrowserSessions].provider.start(page.local(page.query.get("next")))
     response = page.redirect(url)
     path, is_secure = page.url("/login"), (page.settings.server.public_url or "").startswith("https:")

@@ -15,7 +15,7 @@ from agent_memory.foundation.core.errors import Unavailable
 
 
 class Draining:
-    """The outermost middleware. After `begin`, each response contains the header `Connection: close`."""
+    """Middleware around the whole application. After `begin`, each response has the header `Connection: close`."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

@@ -20,7 +20,7 @@ _FOREIGN = ("/v2/", "/v3/", "/v4/", "/ns/", "/api/v1/")
 
 
 def find_compatible_apis() -> dict[str, ModuleType]:
-    """Return a dict from each product's name to its `routes` module in `interfaces/compat`."""
+    """Return each product's `routes` module in `interfaces/compat`, in a dict keyed by product name."""
     folder = files("agent_memory.interfaces").joinpath("compat")
     products = [entry.name for entry in folder.iterdir() if entry.joinpath("routes.py").is_file()] if folder.is_dir() else []
     return {name: import_module(f"agent_memory.interfaces.compat.{name}.routes") for name in sorted(products)}

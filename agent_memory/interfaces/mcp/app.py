@@ -1,4 +1,4 @@
-"""A page for MCP hosts that displays the answers of `get_profile`, a user's profile (MCP Apps extension)."""
+"""An MCP Apps page that displays a user's profile, as returned by `get_profile`, inside an MCP host."""
 
 from __future__ import annotations
 

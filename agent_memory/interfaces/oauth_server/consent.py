@@ -57,7 +57,6 @@ async def show_consent(page: Page) -> Response:
 
 
 async def _read(page: Page, issuer: str) -> _ConsentRequest:
-    """Return the app's request. Raises BadInput."""
     try:
         request = AuthorizationRequest.model_validate(page.query)
     except ValidationError as error:

@@ -77,7 +77,8 @@ class ModelProxy:
 def _memory_of(request: Request, options: CallOptions, conversation: Conversation, turns: asyncio.Semaphore) -> CallMemory:
     """Return the memory for a call and the user that it specifies.
 
-    Raises Forbidden if the caller may not access the user, namespace or agent, and BadInput if no user is specified.
+    Raises Forbidden if the caller is not allowed to access the user, namespace or agent, and BadInput if no user is
+    specified.
     """
     scope = scope_of(request)
     if options.mode == "on":

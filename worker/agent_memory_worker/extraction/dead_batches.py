@@ -14,8 +14,8 @@ log = get_logger(__name__)
 async def move_failed_batch(runtime: Runtime, member: str) -> bool:
     """Set aside a batch that failed too often. An operator can replay or drop the batch.
 
-    Return False if no messages are waiting. Also return False if the batch was already set aside before, in which case
-    it becomes a dead letter.
+    Return False if no messages are waiting. Also return False if the batch was set aside before, in which case it
+    becomes a dead letter.
     """
     if "." in member:
         return False

@@ -240,7 +240,7 @@ class Mem0Service(CompatService):
         await self._services[MemoryService].delete(scope, memory_ids)
 
     async def delete_all(self, entities: Mapping[str, str]) -> int:
-        """Delete the memories and sessions of a user, agent, run or app. Return how many. Raises BadInput."""
+        """Delete the memories and sessions of a user, agent, run or app. Return the number deleted. Raises BadInput."""
         scope = writing(self._scope)
         if not entities:
             raise BadInput("give at least one of user_id, agent_id, run_id and app_id", field="user_id", where="query")
@@ -249,7 +249,7 @@ class Mem0Service(CompatService):
         return deleted + await self._delete_matching(filter=condition_of(entities))
 
     async def entities(self) -> list[dict[str, Any]]:
-        """Return users, agents, runs and apps. Count their memories among the newest 5,000 memories."""
+        """Return users, agents, runs and apps with their memory counts. Only the newest 5,000 memories count."""
         counts: dict[tuple[str, str], dict[str, Any]] = {}
         async for page in self._pages(_MOST_COUNTED, **shown_selection(extracts=self._runtime.extracts)):
             for hit in page:

@@ -1,4 +1,4 @@
-"""Serve Supermemory's operations on memories, such as searching, profiles, changing and forgetting."""
+"""Serve Supermemory's operations that search, create, change and forget memories, and return profiles."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class BodyDeadlineMiddleware:
     """Middleware that limits the time for a body to arrive.
 
     The limit is `seconds`, plus one second for every BYTES_PER_SECOND received, but at most `request_timeout` seconds.
-    Paths of calls to language models begin with one of `calls`.
+    Calls to language models, whose paths begin with one of `calls`, can have longer bodies in the buffer.
     """
 
     def __init__(self, app: ASGIApp, *, seconds: float, request_timeout: float, calls: tuple[str, ...] = ()) -> None:
