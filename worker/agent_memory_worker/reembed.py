@@ -33,10 +33,7 @@ _SETTLE_SECONDS = 10.0
 
 
 async def run_reembedding(bucket: Runtime, stop: asyncio.Event) -> None:
-    """Re-embed a bucket whenever its embedding model changes, until `stop` is set.
-
-    `bucket` always uses the current model.
-    """
+    """Re-embed a bucket whenever its embedding model changes, until `stop` is set."""
     worker = str(ULID())
     while not stop.is_set():
         seconds = _IDLE_SECONDS

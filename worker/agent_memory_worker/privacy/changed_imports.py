@@ -25,10 +25,7 @@ async def changed_imports(
     changes: Mapping[str, Sequence[StoredChange]],
     tainted: Collection[str],
 ) -> set[str]:
-    """Return the mids of imported memories that an undo must keep.
-
-    These memories have changed, have other evidence, or belong to a session with new messages.
-    """
+    """Return the mids of imported memories that have changed, have other evidence, or are in continued sessions."""
     imported = [memory for memory in page if memory.imported == source.import_source]
     changed = {memory.mid for memory in imported if changed_since(memory, changes[memory.mid])}
     changed |= await _confirmed(runtime[LineageStore], scope, source, imported, tainted)

@@ -42,10 +42,7 @@ def message_of(text: str, metadata: Mapping[str, Any], stated_at: datetime | Non
 
 
 def content_of(session: WorkingMemoryResponse) -> str:
-    """Return a document's text.
-
-    Each message starts with its role, unless all roles are `user` (plain documents) or `tool` (files).
-    """
+    """Return a document's text, with each message's role unless all roles are `user` (documents) or `tool` (files)."""
     spoken = {message.role for message in session.messages} not in ({"user"}, {"tool"})
     return "\n".join(f"{message.role}: {message.content}" if spoken else message.content for message in session.messages)
 

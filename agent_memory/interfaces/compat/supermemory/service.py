@@ -133,10 +133,7 @@ class SupermemoryService(MemoryOperations):
         await self._services[SessionService].append(writing(self._scope), ref.session_id, request, if_match=if_match, replaces=replaces)
 
     async def add_batch(self, batch: DocumentBatch, contexts: Mapping[str, KeepContext]) -> dict[str, Any]:
-        """Store documents in order, and report invalid ones.
-
-        `contexts` maps container tags to functions that store the containers' contexts.
-        """
+        """Store documents in order, and report invalid ones. `contexts` maps tags to functions that store contexts."""
         shared = batch.model_dump(by_alias=True, exclude_none=True, exclude={"documents"})
         results: list[dict[str, Any]] = []
         for item in batch.documents:
