@@ -41,7 +41,7 @@ class BucketRedis:
         self._clients: list[aioredis.Redis] = []
 
     def remark(self, buckets: int) -> str:
-        """Return text for people: whether this is a cluster, and how many buckets there are."""
+        """Return a phrase that says whether this is a cluster and how many buckets there are."""
         return (" of a Redis Cluster" if self.clustered else "") + (f", {buckets} buckets" if buckets > 1 else "")
 
     def connect(self, *, pool_size: int, command_timeout: float, protocol: int = 3, gate: StoreGate | None = None) -> aioredis.Redis:

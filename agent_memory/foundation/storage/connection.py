@@ -163,7 +163,7 @@ Pipe = Pipeline
 
 
 class PipelineReader:
-    """Runs the reads of several stores in one round trip."""
+    """Runs read commands from several stores in one round trip."""
 
     def __init__(self, client: aioredis.Redis) -> None:
         self._client = client

@@ -1,4 +1,4 @@
-"""Reject writes to the data of a user, session or agent while its erasure is pending or running.
+"""Reject writes to the data of a user, session or agent while an erasure of it is pending or running.
 
 The script that writes the data also checks for erasures (`lua/parts/erasures.lua`). A rejected request waits until the
 erasure ends (`storage/scripts.py`). Work that uses older data specifies its start time (`Work.since`), so that the

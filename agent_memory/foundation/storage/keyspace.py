@@ -212,7 +212,7 @@ class Keys:
         return _session(self.root, sid)
 
     def waiting(self, tenant: str, user_id: str) -> str:
-        """Return the key of the set that lists a user's sessions with waiting background work."""
+        """Return the key of the set that lists a user's sessions with pending background work."""
         return f"{self.root}wt:{digest('waiting', tenant, user_id)}"
 
     def mid(self, tenant: str, memory_id: str) -> str:
@@ -227,7 +227,7 @@ class Keys:
         return f"{self.root}h:{name}"
 
     def forgettings(self, user: str) -> str:
-        """Return the key of the set that lists a user's receipts for forgetting. `user` is the owner's digest."""
+        """Return the key of the set that lists the receipts of requests to forget. `user` is the owner's digest."""
         return f"{self.root}fgu:{user}"
 
     def idempotency(self, tenant: str, key: str, *limits: str | None) -> str:

@@ -1,4 +1,4 @@
-"""Implement the outbox: each write records the work that it causes as marks, and workers claim these marks.
+"""Implement the outbox: each write adds marks for the work that it causes, and workers claim these marks.
 
 The script that writes the data adds the marks. After too many attempts, `lua/retry_limit.lua` turns a mark into a dead
 letter. `lua/tenant_share.lua` limits a tenant's claims.

@@ -119,5 +119,5 @@ def compact(value: Any) -> str:
 
 
 def outbox_keys(keys: Keys, kind: DueKind) -> dict[str, str]:
-    """Return the outbox keys for one kind of work, keyed by the argument names that scripts use."""
+    """Return the script arguments that contain the outbox keys for one kind of work."""
     return {"due": keys.due(kind), "tries": keys.tries(kind), "reasons": keys.why(kind), "dead": keys.dead(kind)}

@@ -1,4 +1,4 @@
-"""Find pictures and named files in a message's parts, in any chat API's format. Pure functions, no I/O."""
+"""Find pictures and named files in the parts of a message, in any chat API's format. Pure functions, no I/O."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def _day_in_words(year: int, month: int, day: int) -> str:
 
 
 def unit_terms(record: MemoryRecord, before: Sequence[MemoryRecord] = (), after: Sequence[MemoryRecord] = ()) -> str:
-    """Return a memory's index terms: its speaker, day, own words, neighbors' words, topics and entities.
+    """Return the index terms for a memory: speaker, day, own words, neighbors' words, topics and entities.
 
     Own words count twice, unless the text is very long. Neighbors' words count once, and only if the text is short.
     """
@@ -62,7 +62,7 @@ def unit_terms(record: MemoryRecord, before: Sequence[MemoryRecord] = (), after:
 
 
 def passage_terms(record: MemoryRecord, passage: str) -> str:
-    """Return a passage's index terms: the memory's day once, and the passage's own words twice."""
+    """Return the index terms for a passage: the memory's day once, and the passage's own words twice."""
     own = terms(passage)
     return " ".join([_terms_of_day((record.event_date or record.created_at).date()), *own, *own])
 
@@ -86,7 +86,7 @@ def unit_vector(
     after: Sequence[NDArray[np.float32]] = (),
     context: float = 1.0,
 ) -> NDArray[np.float32]:
-    """Return the memory's vector plus its neighbors' weighted vectors, normalized to length 1.
+    """Return the vector of a memory plus weighted vectors of its neighbors, normalized to length 1.
 
     `context` (0 to 1) scales the neighbors' weights. `before` and `after` are in time order.
     """

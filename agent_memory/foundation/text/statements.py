@@ -57,7 +57,7 @@ class StatementFilter:
 
 
 def memorable(content: str, role: str) -> str | None:
-    """Return the text to remember from a message's content, or None.
+    """Return the text to remember from the content of a message, or None.
 
     Return None for messages from programs and tools, for filler, and for requests to forget. Leave out text copied from
     this server's prompts.

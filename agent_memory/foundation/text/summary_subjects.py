@@ -50,7 +50,7 @@ class Subjects:
             self._forms.setdefault(term, Counter())[spelling] += number
 
     def room(self, budget: int, count: Callable[[str], int]) -> int:
-        """Return the number of tokens to reserve for the summary's last line."""
+        """Return the number of tokens to reserve for the last line of the summary."""
         most = int(_SHARE * budget)
         return min(most, count(self.line("", most, count)))
 
@@ -70,6 +70,6 @@ class Subjects:
 
 
 def small_words(texts: Iterable[str]) -> frozenset[str]:
-    """Return the function words of the texts' language, plus the Russian ones, which no other language shares."""
+    """Return the function words in the language of the texts, plus Russian ones, which no other language shares."""
     spoken = language_of(" ".join(texts))
     return function_words("ru") | function_words(next((code for code, name in LANGUAGE_CODES.items() if name == spoken), ""))

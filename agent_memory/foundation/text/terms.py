@@ -108,7 +108,7 @@ def is_blankless(word: str) -> bool:
 
 
 def words(text: str) -> list[str]:
-    """Return a text's folded words in order, including stop words."""
+    """Return the folded words of a text in order, including stop words."""
     return _WORD.findall(fold(text))
 
 
@@ -202,7 +202,7 @@ _MOST_CACHED_QUERIES = 512
 
 @lru_cache(maxsize=_MOST_CACHED_QUERIES)
 def _query_terms(text: str) -> Sequence[str]:
-    """Return a query's distinct terms. If its language is not English, omit that language's frequent words.
+    """Return the distinct terms in a query. If its language is not English, omit that language's frequent words.
 
     The index terms of stored texts include these words, because the guessed language may be wrong.
     """
@@ -222,8 +222,8 @@ def _frequent_terms(language: str) -> frozenset[str]:
 def phrases(text: str, limit: int = 8) -> list[str]:
     """Return a RediSearch clause for each quoted phrase in a query.
 
-    A clause matches the phrase's words next to each other, ignoring stop words. In scripts written without spaces,
-    every character and every pair of adjacent characters must occur, in any order.
+    A clause matches if the words of the phrase are next to each other, ignoring stop words. In scripts written without
+    spaces, every character and every pair of adjacent characters must occur, in any order.
     """
     clauses: list[str] = []
     for quoted in _QUOTED.findall(fold(text)):
@@ -235,7 +235,7 @@ def phrases(text: str, limit: int = 8) -> list[str]:
 
 
 def loose_terms(text: str, limit: int = 64) -> list[str]:
-    """Return a query's distinct index terms outside its quotations."""
+    """Return the distinct index terms in a query, without its quotations."""
     return query_terms(_QUOTED.sub(" ", text), limit)
 
 
@@ -251,11 +251,11 @@ def index_terms_of_name(name: str) -> list[str]:
 
 
 def content_of(text: str) -> list[str]:
-    """Return a text's words in order, without stop words or words of greeting, thanks, agreement or laughter."""
+    """Return the words of a text in order, without stop words or words of greeting, thanks, agreement or laughter."""
     return [word for word in words(text) if word not in STOP_WORDS and word not in _FILLERS]
 
 
 def stems(text: str) -> list[str]:
-    """Return a text's stems in order, without stop words. In scripts without spaces, each character is a stem."""
+    """Return the stems of a text in order, without stop words. In scripts without spaces, each character is a stem."""
     content_words = (word for word in words(text) if word not in STOP_WORDS)
     return [_term(piece) for word in content_words for piece in _pieces(word, pairs=False)]

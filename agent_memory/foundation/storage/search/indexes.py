@@ -27,7 +27,7 @@ log = get_logger(__name__)
 
 SCHEMA_VERSION = 6
 BUILT = "built"
-"""A field in the store's configuration. Its value is "1" once all indexes have existed."""
+"""A field in the configuration of the store. Its value is "1" once all indexes have existed."""
 _BUILD_SECONDS = 600.0
 # Redis delays writes for `_PAUSE_MS` at a time. The total stays below the default command timeout of 5 s, so that no
 # caller times out.
@@ -67,7 +67,7 @@ class VectorSpec:
 
 
 def word_field() -> dict[str, Any]:
-    """Return the text field for a memory's space-separated terms (`text/terms.py`)."""
+    """Return the text field for the space-separated terms of a memory (`text/terms.py`)."""
     return {"name": "k", "type": "text", "attrs": {"no_stem": True}}
 
 
@@ -191,7 +191,7 @@ async def ensure_index(client: Redis, keys: Keys, schema: IndexSchema, *, hold: 
 
 
 async def note_built(client: Redis, keys: Keys) -> None:
-    """Record that all the store's indexes have been built.
+    """Record that all indexes of the store have been built.
 
     From then on, `ensure_index` builds a missing index under a different name.
     """

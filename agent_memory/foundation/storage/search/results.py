@@ -13,7 +13,7 @@ from agent_memory.foundation.core.errors import RedisUnavailable
 PAST = "~"
 """The prefix of names in the history. "~<mid>.<version>" is a former version, and "~<mid>" is an ended memory."""
 DISTANCE = "vector_distance"
-"""The field that contains a hit's cosine distance. Queries always request it as the first field."""
+"""The field that contains the cosine distance of a hit. Queries always request it as the first field."""
 _DISTANCE = DISTANCE.encode()
 _NO_FIELDS: list[bytes] = []
 _FARTHEST = 2.0
@@ -24,7 +24,7 @@ Row = Mapping[bytes, bytes] | list[bytes]
 
 
 class Hit(NamedTuple):
-    """A search hit. `value` is the hit's distance or score."""
+    """A search hit. `value` is its distance or score."""
 
     mid: str
     value: float

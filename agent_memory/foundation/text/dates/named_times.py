@@ -71,7 +71,7 @@ class Mention(NamedTuple):
 
     @property
     def is_relative(self) -> bool:
-        """True if the date's meaning depends on the day when the text was written."""
+        """True if the meaning of the date depends on the day when the text was written."""
         return self.kind in _RELATIVE
 
 
@@ -113,7 +113,7 @@ def is_only_time(text: str) -> bool:
 
 
 def mentions(text: str, today: date) -> Sequence[Mention]:
-    """Return every mention of a date in a text's first 8,192 characters, in order."""
+    """Return every mention of a date in the first 8,192 characters of a text, in order."""
     return _mentions(text[:_MOST_CHARS], today)
 
 
@@ -175,7 +175,7 @@ def _tables_of(text: str) -> list[Table]:
 
 
 def language_table(text: str) -> Table | None:
-    """Return the table for the text's likely language, or None."""
+    """Return the table for the likely language of the text, or None."""
     likely_tables = _tables_of(text)
     return likely_tables[0] if likely_tables else None
 
@@ -300,7 +300,7 @@ def _interval(text: str, begin: tuple[_TimeMatch, Mention], end: tuple[_TimeMatc
 
 
 def time_tags(first: date, last: date) -> Sequence[str]:
-    """Return index tags for the days from `first` to `last`, and for a whole month. Return () for over 31 days."""
+    """Return an index tag for each day in a period, and one for a whole month. Return () for over 31 days."""
     if (last - first).days >= _MOST_DAYS:
         return ()
     days = [f"{first + timedelta(days=number):%Y%m%d}" for number in range((last - first).days + 1)]

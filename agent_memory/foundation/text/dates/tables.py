@@ -1,4 +1,4 @@
-"""Compile each language's TOML table of date patterns (`text/data/dates`) on first use.
+"""Compile the TOML table of date patterns for each language (`text/data/dates`) on first use.
 
 A table contains patterns by kind, with the placeholders of `_placeholders`. A table also contains words that may
 precede a date ("since", "early"), words that indicate past or future, and question forms. Patterns of kind `each` match
@@ -35,7 +35,7 @@ DatePattern = tuple[str, re.Pattern[str], int]
 
 
 class Table:
-    """One language's compiled date table."""
+    """The compiled date table of one language."""
 
     def __init__(self, code: str, source: Mapping[str, Any]) -> None:
         self.code = code
@@ -84,7 +84,7 @@ class Table:
         self.asks_when = _compiled(edge, questions["silent"], {})
 
     def patterns(self, text: str | None = None) -> list[DatePattern]:
-        """Return each form's kind and pattern. For near days ("yesterday"), also the number of days from today.
+        """Return the kind and pattern of each form. For near days ("yesterday"), also the number of days from today.
 
         With `text`, omit patterns that cannot match because the text names no month or weekday.
         """
@@ -116,7 +116,7 @@ def tables() -> Mapping[str, Table]:
 
 
 def _placeholders(source: Mapping[str, Any]) -> Mapping[str, str]:
-    """Return each placeholder's pattern.
+    """Return the pattern for each placeholder.
 
     {D} is a day of a month or a range of days, {DM} day and month in digits, {M} a month. {Y} is a year, {W} a weekday,
     {N} a number, {U} a unit, {C} a calendar unit.

@@ -27,7 +27,7 @@ _MOST_QUERY_CHARS = 500
 
 @dataclass(frozen=True, slots=True)
 class _Lexicon:
-    """A language's filler phrases.
+    """The filler phrases of a language.
 
     `filler` maps each phrase (a tuple of words) to True if the phrase alone is filler. A phrase that is filler only
     next to other filler maps to False.

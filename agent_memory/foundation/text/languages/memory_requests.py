@@ -171,7 +171,7 @@ class _Requests:
         return self._cut(subject.strip(_ENDS), self._trail)
 
     def _cut(self, subject: str, closing: re.Pattern[str]) -> str:
-        """Remove a subject's closing words, unless the subject contains nothing else."""
+        """Remove closing words from a subject, unless the subject contains nothing else."""
         text_tokens = tokens(subject)
         joined = self._language.join(text_tokens)
         m = closing.search(joined.text)

@@ -200,7 +200,7 @@ class _Everything:
         return self.words.issuperset(token.word for token in behind)
 
     def is_made_of_its_words(self, text_tokens: Sequence[Token]) -> bool:
-        """True if questions about everything contain all the tokens, including words for the user and for knowing."""
+        """True if all tokens occur in questions about everything, and some are words for the user and for knowing."""
         text = self._language.join(text_tokens).text
         return (
             self.words.issuperset(token.word for token in text_tokens)

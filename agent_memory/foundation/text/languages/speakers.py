@@ -19,7 +19,7 @@ _POSSESSIVE = re.compile(r"['’]s\b")
 
 
 def speaker_terms(text: str) -> list[str]:
-    """Return an index term for each word in the speaker's name at the beginning of a text.
+    """Return an index term for each word in the name of a speaker at the beginning of a text.
 
     These terms have a prefix, so they differ from the terms of ordinary words.
     """
@@ -36,7 +36,7 @@ def speakers_of(documents: Collection[str]) -> frozenset[str]:
 
 
 def without_names(text: str, names: Collection[str]) -> tuple[str, list[str]]:
-    """Remove speakers' names from a question. Return the question and the removed names.
+    """Remove the names of speakers from a question. Return the question and the removed names.
 
     A speaker's name occurs in all of that speaker's statements, so in a vector it would outweigh the rest of the
     question. A question that consists only of names stays unchanged.

@@ -25,7 +25,7 @@ _NUMBERED = re.compile(r"(?:^|\n)\s{0,4}\d{1,3}\.$")
 
 
 def split_sentences(text: str) -> list[str]:
-    """Return a text's sentences without surrounding spaces. Cut sentences after 1,000 characters.
+    """Return the sentences of a text without surrounding spaces. Cut sentences after 1,000 characters.
 
     A line break ends a sentence, unless a lower-case letter follows.
     """

@@ -36,7 +36,7 @@ _SCRIPTS = (
 _LATIN = re.compile("[a-z\u00df-\u024f\u1e00-\u1eff]")
 _WORDS = read_table("text/data/words/common.toml")
 LANGUAGE_CODES = dict(zip(["de", "es", "fr", "pt", "it", "nl", "sv", "tr", "pl"], _WORDS["frequent"], strict=True))
-"""Languages in Latin script, by the code of each language's data file."""
+"""Languages in Latin script, keyed by the codes that name their data files."""
 _SHARED = frozenset(_WORDS["shared"].split())
 _ENGLISH = frozenset(_WORDS["english"].split())
 _LANGUAGES = {language: frozenset(words.split()) - _ENGLISH for language, words in _WORDS["frequent"].items()}
@@ -60,7 +60,7 @@ def language_of(text: str) -> str | None:
 
 
 def frequent_words(language: str) -> frozenset[str]:
-    """Return a language's frequent words, which carry no content."""
+    """Return the frequent words of a language, which carry no content."""
     return _LANGUAGES[language] | _SHARED
 
 
