@@ -1,4 +1,4 @@
-"""Compare the goals of the request path with the measured figures. A goal without figures in the run is left out."""
+"""Compare the measured figures with the goals for requests. Goals that the run did not measure are left out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BYTES_AT = 100_000
 
 
 def goals(result: dict[str, Any]) -> list[Verdict]:
-    """Return the verdicts in the order of the operations."""
+    """Return the verdicts, in the order of the operations."""
     rows = {(row["operation"], row["memories"], row["concurrency"]): row for row in result["operations"]}
     return [
         *_prompt(result, rows),
@@ -31,7 +31,7 @@ _Rows = dict[tuple[str, int, int], dict[str, Any]]
 
 
 def _one(rows: _Rows, name: str, concurrency: int = 1) -> dict[str, Any] | None:
-    """Return the row of an operation on a store of the wanted size, or of the nearest size."""
+    """Return an operation's row for the store whose size is nearest to 10,000 memories."""
     candidates = [row for (operation, _, at_once), row in rows.items() if (operation, at_once) == (name, concurrency)]
     return min(candidates, key=lambda row: abs(row["memories"] - _SMALL), default=None)
 
@@ -88,7 +88,7 @@ def _pipeline(result: dict[str, Any]) -> Iterator[Verdict]:
 
 
 def small_and_large(result: dict[str, Any]) -> list[dict[str, Any]] | None:
-    """Return a run's searches, one at a time, among 10,000 and among 1,000,000 memories, or None if one is missing."""
+    """Return the row for single searches among 10,000 memories and the row for 1,000,000, or None if one is missing."""
     if "growth" in result:
         return result["growth"]
     sizes = {row["memories"]: row for row in result["operations"] if (row["operation"], row["concurrency"]) == ("search", 1)}
@@ -136,7 +136,7 @@ def _start(result: dict[str, Any]) -> Iterator[Verdict]:
 
 
 def markdown(result: dict[str, Any]) -> str:
-    """Return the goals as a table, after a list of what could not be measured."""
+    """Return a list of failed measurements, followed by a table of the goals."""
     rows = [[goal.criterion, goal.measured, "yes" if goal.holds else "no"] for goal in goals(result)]
     failed = "".join(
         f"- {'once, then measured or listed again' if one['again'] else 'not measured'}: {one['what']}: {one['why'][-300:]}\n"

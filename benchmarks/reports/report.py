@@ -1,4 +1,4 @@
-"""Show a run as Markdown tables, with each operation and its limits, or compare two runs."""
+"""Show a run as Markdown tables, with each operation next to its limits, or compare two runs."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ def _limit(result: dict[str, Any], limit: str, operation: str, concurrency: int)
 
 
 def beside_limits(result: dict[str, Any], row: dict[str, Any]) -> dict[str, float] | None:
-    """Return an operation's API CPU relative to (a) + (b), and its median minus theirs in ms, round by round.
+    """Compare an operation with the sum of its limits (a) + (b), round by round.
 
-    Return None for an operation without limits.
+    The result contains the ratio of the API's CPU usage, and the difference of the medians in ms. Return None for an
+    operation without limits.
     """
     name = row["operation"]
     if name not in LIMITS:
@@ -49,7 +50,7 @@ def _floor(bare: dict[str, Any], raw: dict[str, Any]) -> float:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return a Markdown table. The first column is for words, the others are for figures."""
+    """Return a Markdown table. The first column contains text, and the other columns contain figures."""
     lines = [f"| {' | '.join(head)} |", f"|---{'|---:' * (len(head) - 1)}|"]
     return "\n".join([*lines, *(f"| {' | '.join(str(cell) for cell in row)} |" for row in rows)])
 
@@ -67,9 +68,9 @@ _SUMMARY = (
 
 
 def summary(result: dict[str, Any]) -> str:
-    """Return the tables of the documentation.
+    """Return the tables for the documentation.
 
-    They show growth, and the main operations one at a time and at the highest concurrency.
+    They show growth, and the main operations at the lowest and the highest concurrency.
     """
     measured = {row["memories"] for row in result["operations"] if row["operation"] == "put 4"}
     rows = {(row["operation"], row["concurrency"]): row for row in result["operations"] if row["memories"] in measured}
@@ -164,7 +165,7 @@ def _others(result: dict[str, Any]) -> str:
 
 
 def compare(before: dict[str, Any], after: dict[str, Any]) -> str:
-    """Return a table of two runs: the API's CPU and the median of every operation that both measured."""
+    """Return a table that compares the API's CPU usage and medians for all operations that both runs measured."""
     old = {(r["operation"], r["memories"], r["concurrency"]): r for r in before["operations"]}
     rows: list[list[object]] = []
     for row in after["operations"]:
