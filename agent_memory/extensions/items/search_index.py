@@ -28,7 +28,7 @@ class ItemKeys:
         return keys | {"owners": self.owners(tenant), "root": self._root, "owner": owner}
 
     def expiries(self, owner: str) -> str:
-        """Return the key of the sorted set of items with a TTL, by expiry time."""
+        """Return the key of the sorted set of items that have a TTL, sorted by expiry time."""
         return f"{self._root}itx:{owner}"
 
     def owners(self, tenant: str) -> str:

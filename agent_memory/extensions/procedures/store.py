@@ -263,7 +263,7 @@ class ProcedureStore:
     # The methods below serve workers. They do not check access rights.
 
     async def index_job(self, pid: str) -> IndexJob | None:
-        """Return a job with the text to embed, or None if the procedure is missing or has a vector from the current model."""
+        """Return a job with the text to embed, or None if the procedure is missing or already has a current vector."""
         key = self._procedure_keys.procedure(pid)
         tenant, body, words, model = (await read(self._client, lambda pipe: pipe.hmget(key, "t", "d", "w", "em")))[0]
         if body is None or words is None or (model is not None and self._spec.digest in model.decode().split(",")):
@@ -304,7 +304,7 @@ class ProcedureStore:
         return [(bytes.fromhex(tenant).decode(), pid, outcomes) for pid, (tenant, outcomes) in zip(pids, texts, strict=True)]
 
     async def note_looked(self, pid: str, outcomes: str) -> None:
-        """Mark a procedure's failures as checked, unless its outcomes changed since they were read."""
+        """Mark a procedure's failures as checked, unless its outcomes have changed since they were read."""
         await self._looked(record=self._procedure_keys.procedure(pid), failing=self._procedure_keys.failing, pid=pid, outcomes=outcomes)
 
     async def unembedded(self, limit: int) -> list[tuple[str, str]]:

@@ -30,7 +30,7 @@ class SummaryState(NamedTuple):
 
 
 def period_of(day: date, unit: str) -> Period:
-    """Return the period that contains a day. `unit` is "day", "week", "month" or "year"; any other value raises KeyError."""
+    """Return the "day", "week", "month" or "year" that contains a day. Any other `unit` raises KeyError."""
     year, week, weekday = day.isocalendar()
     monday = day - timedelta(days=min(weekday - 1, day.toordinal() - 1))
     sunday = monday + timedelta(days=min(6, date.max.toordinal() - monday.toordinal()))

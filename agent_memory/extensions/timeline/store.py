@@ -111,7 +111,7 @@ class TimelineStore(OwnerStore):
 
 
 def live_summary(stored: bytes, now: float) -> dict[str, Any] | None:
-    """Return a stored summary, or None if it is missing or one of its events has expired by `now` (seconds since 1970)."""
+    """Return a summary, or None if it is missing or one of its events has expired by `now` (seconds since 1970)."""
     summary: dict[str, Any] | None = json.loads(stored) if stored else None
     return None if summary is None or summary.get("until", float("inf")) <= now else summary
 

@@ -63,7 +63,7 @@ class RuleStore:
     async def save(
         self, scope: Scope, namespace: str | None, user_id: str | None, rules: ExtractionRules | None, imported: str | None = None
     ) -> None:
-        """Store an owner's rules, or delete them if `rules` is None. `imported` is an import's tag. Raises ErasureUnderWay."""
+        """Store an owner's rules (None deletes them). `imported` is the tag of an import. Raises ErasureUnderWay."""
         key, name = self._keys.rules(scope.tenant), _field(namespace, user_id)
         if rules is not None and user_id is not None:
             await self._erasures.require_none(scope.tenant, namespace, user_id)
