@@ -19,7 +19,7 @@ class ItemKeys:
 
     def __init__(self, root: str) -> None:
         self.prefix = f"{root}it:"
-        """The prefix of items' keys; the search index covers all keys with this prefix."""
+        """The key prefix for items. The search index covers all keys with this prefix."""
         self._root = root
 
     def of(self, tenant: str, owner: str) -> dict[str, str]:

@@ -20,7 +20,7 @@ class ProcedureKeys:
 
     def __init__(self, root: str) -> None:
         self.prefix = f"{root}pr:"
-        """The prefix of the keys of procedures and tools; the search index covers all keys with this prefix."""
+        """The key prefix for procedures and tools. The search index covers all keys with this prefix."""
         self.failing = f"{root}prf"
         """The key of the set of procedures with failures that no worker has checked yet."""
         self._root = root

@@ -186,7 +186,7 @@ class ProcedureStore:
         return bool(counted)
 
     async def drop(self, pids: Sequence[str]) -> int:
-        """Delete procedures, with their changes and feedback, or tool statistics. Return how many existed."""
+        """Delete procedures (with their changes and feedback) or tool statistics. Return how many existed."""
         if not pids:
             return 0
         with redis_errors():
@@ -198,7 +198,7 @@ class ProcedureStore:
                 return sum((await pipe.execute())[:-1:2])
 
     async def undo_import(self, pids: Sequence[str], imported: str, *, dry_run: bool) -> int:
-        """Delete or count the procedures or tool statistics that an import stored, except any changed since then."""
+        """Delete or count the procedures or tool statistics that an import stored, unless they have changed since."""
         keys = self._procedure_keys
         return sum(
             [

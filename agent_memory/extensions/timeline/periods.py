@@ -23,7 +23,7 @@ class Period(NamedTuple):
 
 
 class SummaryState(NamedTuple):
-    """The state of a period's summary, and the summary, in the form that responses use."""
+    """A period's summary and its state, in the form that responses use."""
 
     state: PeriodState | None = None
     summary: PeriodSummary | None = None

@@ -71,7 +71,7 @@ INSTRUCTIONS = (_TASK, *_TO_KEEP.values())
 class ExtractionTask:
     """A strategy ("discrete", "preferences" or "custom") and its rules.
 
-    `custom` is a template. Names listed in `names` are placeholders such as "{name}". All other braces are plain text.
+    `custom` is a template. A "{name}" that `names` lists is a placeholder. All other braces are plain text.
     """
 
     strategy: str = "discrete"

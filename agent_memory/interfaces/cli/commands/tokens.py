@@ -44,7 +44,7 @@ async def _keys(url: str | None, api_key: str | None, data_dir: Path | None) -> 
         async with reach(url, api_key or (operator.get_secret_value() if operator else None), None) as api:
             yield Tokens(api.transport, api.config)
         return
-    # A user may make a key before a server's first start: REDIS_URL then names a Redis without a store.
+    # Users can create a key before a server's first start. REDIS_URL then names a Redis without a store.
     async with open_store(settings, new="accept") as store:
         keys, timeout = RedisKeys(settings.redis.key_prefix), settings.redis.command_timeout_seconds
         (server,) = await locate_buckets(store.url, [keys], display_url=store.description, command_timeout=timeout)
