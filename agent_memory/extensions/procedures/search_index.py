@@ -45,7 +45,7 @@ def procedure_index_name(keys: Keys, spec: VectorSpec) -> str:
 
 
 def index_schemas(keys: Keys, spec: VectorSpec) -> dict[str, IndexSchema]:
-    """Return the index schemas by kind. A procedure's words and vector are in one document; tools are indexed by name."""
+    """Return index schemas by kind. A procedure's words and vector share one document. Tools are indexed by name."""
     owners = tag_fields("u", "ns", "ag")
     for field in owners:
         field["attrs"]["index_missing"] = True

@@ -154,7 +154,7 @@ class ProcedureStore:
     async def write(
         self, scope: Scope, content: ProcedureContent, change: Change, *, former: ProcedureContent | None = None, expected: int = 0
     ) -> int | None:
-        """Write a procedure if its version is `expected` (0 for a new one). Return the new version, or None on conflict.
+        """Write a procedure if its version is `expected` (0 if it is new). Return the new version, or None on conflict.
 
         `former` is the content before the change.
         """

@@ -1,4 +1,4 @@
-"""Assign dates to facts in the user's time zone, and check the dates against the times of the cited messages. No I/O."""
+"""Assign dates to facts in the user's time zone, and check them against the times of the cited messages. No I/O."""
 
 from __future__ import annotations
 
