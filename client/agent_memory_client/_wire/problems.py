@@ -67,7 +67,7 @@ def problem_line(error: ValidationError) -> str:
 
 
 def _without_branches(problems: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Remove model names in unions from `loc`. Problems with its fields replace the other alternatives' problems."""
+    """Remove model names in unions from `loc`. If a model's fields have problems, leave out the other alternatives."""
     problems = list(problems)
     unions = {tuple(problem["loc"][:-1]) for problem in problems if _place(problem) != tuple(problem["loc"])}
     chosen: set[tuple[str | int, ...]] = set()

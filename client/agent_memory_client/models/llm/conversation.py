@@ -52,7 +52,7 @@ class Conversation:
         return f"chat-{self.ids[0] if self.ids else self.answer_id}"
 
     def shown_messages(self, session_id: str | None = None) -> ShownMessages:
-        """Return the conversation's last messages as messages of a session, to be sent with a search for memories."""
+        """Return the ids of the conversation's last messages. A prompt leaves out memories made only from them."""
         return ShownMessages(session_id=session_id or self.default_session_id, message_ids=self.ids[-MAX_SHOWN_MESSAGES:])
 
 
