@@ -46,7 +46,7 @@ class ProfileOwner(NamedTuple):
 
 
 class ReadMemory(NamedTuple):
-    """A memory read from Redis (None if missing). The script skips memories whose `state` has changed."""
+    """A memory read from Redis. `memory` is None if it is missing. The script skips memories whose `state` has changed."""
 
     mid: str
     state: Sequence[str]
