@@ -30,7 +30,7 @@ STATE = ("t", "j", "n", "ls", "ts", "nt")
 
 
 class ProfileOwner(NamedTuple):
-    """The owner of a profile: exactly this user in exactly this namespace. If `namespace` is None, there is no namespace."""
+    """The owner of a profile: exactly this user in exactly this namespace. None means outside all namespaces."""
 
     tenant: str
     namespace: str | None
@@ -46,7 +46,7 @@ class ProfileOwner(NamedTuple):
 
 
 class ReadMemory(NamedTuple):
-    """A memory read from Redis (None if missing). The script skips memories whose `state` has changed."""
+    """A memory read from Redis. `memory` is None if it is missing. The script skips memories whose `state` has changed."""
 
     mid: str
     state: Sequence[str]
@@ -152,7 +152,7 @@ class ProfileStore(OwnerStore):
         pipe.hmget(f"{self._profile_keys.profile(owner.name)}:r", names)
 
     async def read_profile(self, owner: ProfileOwner, limit: int) -> tuple[ProfilePages, ProfileSchema | None]:
-        """Return a profile, and its namespace's or tenant's schema (None if neither has one), in one round trip."""
+        """Return a profile and the schema of its namespace or tenant (None if neither has one), in one round trip."""
 
         def build(pipe: Pipe) -> None:
             self.queue_pages(pipe, owner, limit)
@@ -171,7 +171,7 @@ class ProfileStore(OwnerStore):
         return _narrowest(rows)
 
     async def save_schema(self, tenant: str, namespace: str | None, schema: ProfileSchema | None) -> None:
-        """Store or (if None) delete the schema of a namespace, or of the tenant if `namespace` is None."""
+        """Store a namespace's schema, or the tenant's if `namespace` is None. A `schema` of None deletes it."""
         key, name = self._profile_keys.schemas(tenant), _schema_field(namespace)
         with redis_errors():
             if schema is None:

@@ -21,7 +21,7 @@ _LATEST = {"day": 7, "week": 4, "month": 6}
 _WEEK = re.compile(r"\d{4}-W(0[1-9]|[1-4]\d|5[0-3])", re.ASCII)
 
 Line = tuple[str, str]
-"""A line in the prompt: the day that it is sorted by, and its text."""
+"""A line in the prompt, as (day to sort by, text)."""
 
 
 class NamedDays(NamedTuple):
@@ -96,7 +96,7 @@ def in_zone(event: dict[str, Any], zone: tzinfo) -> dict[str, Any]:
 
 
 def lines_of_days(days: NamedDays, events: Sequence[dict[str, Any]], summaries: Mapping[str, dict[str, Any]]) -> list[Line]:
-    """Return the lines for `days`: summaries of periods, latest first, then events outside these periods, by weight."""
+    """Return the lines for `days`: first summaries of periods (latest first), then the other events (by weight)."""
     unit, periods, lines = days.unit, list[Period](), list[Line]()
     for key in sorted(summaries, key=lambda key: -int(key[1:])):
         period, of = period_of_key(key)

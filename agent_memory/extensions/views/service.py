@@ -62,7 +62,7 @@ class ViewService:
         return view
 
     async def delete_view(self, scope: Scope, view_id: str) -> models.AckResponse:
-        """Delete a view with its partitions. A missing view is not an error. Raises Forbidden for restricted callers."""
+        """Delete a view and its partitions. A missing view is not an error. Raises Forbidden for restricted callers."""
         _whole_tenant(writing(scope))
         await self._store.drop_view(scope, view_id)
         return models.AckResponse(status="ok")

@@ -63,7 +63,10 @@ class ViewStore:
         return bool(new)
 
     async def add_partition(self, scope: Scope, view_id: str, partition: Partition) -> bool | None:
-        """Store a partition. Return True if it was stored, False if its group already has a partition, or None if its view is missing."""
+        """Store a partition.
+
+        Return False if its group already has one, None if its view is missing, and otherwise True.
+        """
         if await self.load_view(scope, view_id) is None:
             return None
         if group_key(partition.result.group) in await self.load_partitions(scope, view_id):
@@ -84,7 +87,7 @@ class ViewStore:
         return sorted((SummaryView.model_validate_json(value) for value in raw), key=lambda view: view.id)
 
     async def drop_view(self, scope: Scope, view_id: str) -> bool:
-        """Delete a view with its partitions. Return True if the view existed. Unfinished runs can then no longer store anything."""
+        """Delete a view and its partitions. Return True if it existed. Unfinished runs can then store nothing more."""
         views, partitions = self._view_keys.views(scope.tenant), self._view_keys.partitions(scope.tenant, view_id)
         existed, _ = await write(self._client, lambda pipe: (pipe.hdel(views, view_id), pipe.unlink(partitions)), atomic=True)
         return bool(existed)

@@ -12,7 +12,7 @@ import httpx
 
 @dataclass(frozen=True, slots=True)
 class _LoopPool:
-    """An event loop's pool, and the generator that closes the pool when `asyncio.run` ends the loop."""
+    """An event loop's pool, and a generator that closes the pool when `asyncio.run` ends the loop."""
 
     client: httpx.AsyncClient
     closing: AsyncGenerator[None]

@@ -334,7 +334,7 @@ class ForgetRequest(BaseModel):
 
 
 class ForgetResponse(BaseModel):
-    """The result of applying a policy. For a dry run, the result that applying the policy would have."""
+    """The result of applying a policy. A dry run reports the result that the policy would have."""
 
     scanned: int
     """The number of memories that were checked against the policy."""

@@ -86,7 +86,7 @@ class UpdateDataRequest(BaseModel):
 
 
 class WorkingMemoryRequest(BaseModel):
-    """A prompt's session, and the size of the prompt. Any model name is accepted."""
+    """The session and size of a prompt. Any model name is accepted."""
 
     session_id: SessionIdentifier
     namespace: OptionalIdentifier = None

@@ -66,7 +66,7 @@ class _Session:
 
 
 class _Decision(NamedTuple):
-    """What to do with a lesson: the outcome, the procedure to merge into, its new content, and the vector of a new situation."""
+    """The decision about a lesson: outcome, procedure to merge into, new content, and vector of a new situation."""
 
     outcome: str = "nothing"
     existing: StoredProcedure | None = None
@@ -161,7 +161,7 @@ class SessionLearner:
         return _Decision("created" if existing is None else "merged", existing, content, vector)
 
     async def _learned_before(self, session: _Session) -> StoredProcedure | None:
-        """Return the procedure learned from the session's previous result, if the procedure still lists the session as a source."""
+        """Return the procedure learned from the session's earlier result, if it still lists the session as a source."""
         former = session.marked.learned.get("id")
         stored = None if former is None else await self._store.load(session.scope, former)
         name = session.state.ref.session_id

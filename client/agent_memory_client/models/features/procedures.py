@@ -207,7 +207,7 @@ class ProcedureChange(BaseModel):
 
 
 class ProcedureHistory(BaseModel):
-    """A procedure's latest changes and latest feedback, each oldest first."""
+    """A procedure's latest changes and latest feedback, both oldest first."""
 
     changes: list[ProcedureChange]
     """The changes, at most 50."""

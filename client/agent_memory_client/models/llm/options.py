@@ -66,7 +66,7 @@ def memory_headers(
     session_id: str | None = None,
     stored: Literal["yes", "no", "failed"] = "no",
 ) -> dict[str, str]:
-    """Return response headers that list what was added to a request. Ids are percent-encoded; ids beyond 4 KB are omitted."""
+    """Return response headers that list what was added to a request. Ids are percent-encoded, up to 4 KB in total."""
     ids = ""
     for encoded in (quote(name, safe="") for name in memory_ids):
         if len(ids) + len(encoded) >= _MAX_IDS_CHARS:
