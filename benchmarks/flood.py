@@ -118,7 +118,7 @@ async def _key(base: str, operator: str, tenant: str) -> str:
 
 
 async def flood(rounds: int, seconds: float, folder: Path) -> dict[str, Any]:
-    """Return figures for the flood, and for the quiet tenant with and without the flood.
+    """Return figures for the flood and for the quiet tenant with and without the flood.
 
     There are `rounds` slices of each kind, and each slice lasts `seconds`.
     """
@@ -250,7 +250,7 @@ async def _steadily(tenant: Tenant, seconds: float, rates: dict[str, float], *, 
 
 
 def verdicts(result: dict[str, Any]) -> list[Verdict]:
-    """Return the verdicts on the quiet tenant's responses and times, and on the flood and its rejections."""
+    """Return the verdicts on the quiet tenant's responses and times and on the flood and its rejections."""
     quiet = [result[side][kind] for side in _SIDES for kind in _RATES]
     wrong = sum(count for one in quiet for status, count in one["answers"].items() if status != 200) + sum(
         sum(one["broken connections"].values()) for one in quiet

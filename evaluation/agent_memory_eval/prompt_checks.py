@@ -128,7 +128,7 @@ def _at_most(value: Mapping[str, Any], evidence: Evidence) -> str | None:
 
 
 def _nothing(value: Any, evidence: Evidence) -> str | None:
-    """Fail if the prompt contains a memory or, if `value` is false, if it contains none."""
+    """Fail if the prompt contains a memory. If `value` is false, fail if it contains no memory."""
     lines = evidence.prompt.lines
     if value:
         return f"the prompt shows {lines[0]!r}" if lines else None
