@@ -128,10 +128,7 @@ async def _series(
     tries: Attempts,
     say: Say,
 ) -> None:
-    """Measure all operations at each concurrency, in short rounds.
-
-    An operation's limits are measured just before or after it.
-    """
+    """Measure all operations in short rounds at each concurrency, each just before or after its limits."""
     numbers = dict.fromkeys(operations, 0)
     for concurrency in plan.concurrency:
         rounds, rows = count(plan.requests, concurrency), list[dict[str, Any]]()

@@ -105,10 +105,7 @@ def _line_date(value: Mapping[str, Any], evidence: Evidence) -> str | None:
 
 
 def _days(written: str) -> list[date]:
-    """Return the day in a condition.
-
-    For "today", also return yesterday, because midnight may pass between the write and the question.
-    """
+    """Return the day in a condition. For "today", also return yesterday, because midnight may have passed."""
     if written != "today":
         return [date.fromisoformat(written)]
     now = datetime.now(UTC)

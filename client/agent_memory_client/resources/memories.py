@@ -280,7 +280,7 @@ class Memories(Resource):
         *,
         prompt: MemoryPromptRequest | dict[str, Any] | None = None,
     ) -> Explanation:
-        """Explain why a search or prompt did or did not return a memory. Reasons include filters and its rank."""
+        """Explain why a search or prompt did or did not return a memory. Reasons include filters and low ranks."""
         if prompt is not None:
             body: dict[str, Any] = {"memory_id": memory_id, "prompt": as_body(prompt)}
         else:

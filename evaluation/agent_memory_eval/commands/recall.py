@@ -62,7 +62,6 @@ def _selected(question_sets: Sequence[QuestionSet], names: Sequence[str]) -> lis
 async def _evaluate(
     options: RecallOptions, question_sets: Sequence[QuestionSet], chosen: Sequence[QuestionSet], floors: Floors, url: str
 ) -> int:
-    """Measure each set and print its table. Then print the summary and the failures."""
     name = f"eval-{str(ULID()).lower()}"
     measured: dict[str, tuple[EvaluationRun, Sequence[Row]]] = {}
     reports: dict[str, SetReport] = {}
