@@ -83,7 +83,7 @@ async def ask(model: AsyncOpenAI, name: str, messages: list[dict[str, str]]) -> 
 
 
 def recalled(earlier: Sequence[str], current: Sequence[str]) -> str:
-    """Return what the model would receive: memories of earlier sessions, and messages of this session."""
+    """Return what the model would receive: memories of earlier sessions and messages of this session."""
     parts = [("From earlier conversations:", earlier), ("From this conversation:", current)]
     lines = [line for title, texts in parts if texts for line in (title, *(f"- {text}" for text in texts))]
     return "\n".join(lines) or "(nothing was said yet; it is remembered from now on)"

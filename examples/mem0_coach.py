@@ -30,7 +30,7 @@ def memories(client: MemoryClient, query: str, **entity: str) -> list[str]:
 
 
 def prompt_of(client: MemoryClient, runner: str, text: str) -> str:
-    """Return the system prompt: how the coach speaks, and facts about the runner."""
+    """Return the system prompt: how the coach speaks and facts about the runner."""
     sections = {
         "How you speak": memories(client, "style of the coach", agent_id="coach"),
         "The runner": memories(client, text, user_id=runner),

@@ -94,7 +94,7 @@ class Agent:
         return spoken or []
 
     def in_mind(self, line: str, core: Sequence[str]) -> str:
-        """Return the core memory, and earlier messages that match the line."""
+        """Return the core memory and earlier messages that match the line."""
         memories = self.memory.memories.search(line, user_id={"eq": self.user}, limit=3).memories
         return "\n\n".join(
             [*core, "\n".join(["Said before:", *(f"- {memory.text}" for memory in memories)]) if memories else "Nothing was said yet."]

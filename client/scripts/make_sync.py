@@ -51,7 +51,7 @@ def blocking(text: str, source: str) -> str:
 
 
 def _words(tree: ast.AST) -> set[str]:
-    """Return the kinds of all nodes, and all names in the code (but not in strings)."""
+    """Return all kinds of nodes and all names in the code, but not the words in strings."""
     words: set[str] = set()
     for node in ast.walk(tree):
         words.add(type(node).__name__)

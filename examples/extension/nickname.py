@@ -1,4 +1,4 @@
-"""An extension with all parts: `/v1/nickname` stores a user's nickname, and each prompt for the user shows it."""
+"""An extension with all parts. `/v1/nickname` stores a user's nickname, and each prompt for the user shows it."""
 
 import json
 from collections import Counter

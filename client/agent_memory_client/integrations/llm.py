@@ -137,7 +137,7 @@ class _Call:
         )
 
     def response(self, response: Any, stream: Any) -> Any:
-        """Return the response with the given stream, and with headers that list the added memories."""
+        """Return the response with the given stream, adding headers that list the added memories."""
         headers = memory_headers(self.status, memory_ids=self._memory_ids, session_id=self._session_id)
         headers.pop("x-memory-stored")  # messages are stored at the end
         raw = [*response.headers.raw, *((name.encode(), value.encode()) for name, value in headers.items())]

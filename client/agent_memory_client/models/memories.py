@@ -322,7 +322,7 @@ class ForgetPolicy(BaseModel):
 
 
 class ForgetRequest(BaseModel):
-    """A policy, and the ids of memories to keep."""
+    """A policy and the ids of memories to keep."""
 
     policy: AnyObject
     """The conditions for deletion. `max_age_days`: days since creation. `max_inactive_days`: days since the last read.

@@ -1,4 +1,4 @@
-"""Requests and responses for sessions, and lists of sessions."""
+"""Requests and responses for sessions and lists of sessions."""
 
 from __future__ import annotations
 

@@ -280,7 +280,7 @@ class Memories(Resource):
         *,
         prompt: MemoryPromptRequest | dict[str, Any] | None = None,
     ) -> Explanation:
-        """Explain why a search or prompt did or did not return a memory: filters, ranks, thresholds or token budget."""
+        """Explain why a search or prompt did or did not return a memory. Reasons include filters and low ranks."""
         if prompt is not None:
             body: dict[str, Any] = {"memory_id": memory_id, "prompt": as_body(prompt)}
         else:
@@ -360,7 +360,7 @@ class Memories(Resource):
         dry_run: bool = True,
         wait: Wait = True,
     ) -> PurgeResponse:
-        """Delete the memories that come from a source, and memories made only from them.
+        """Delete the memories that come from a source and the memories made only from them.
 
         With `dry_run`, only count these memories. The call covers a user's memories in `namespace`. If `namespace` is
         None, the call covers all namespaces, even if the client has a default. A worker does the work. If the work

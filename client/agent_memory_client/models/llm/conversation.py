@@ -1,8 +1,8 @@
-"""The conversation in a request: its new messages, and an id for each message.
+"""The conversation in a request: its new messages and an id for each message.
 
 Programs send the whole conversation in every request. A message's id is a digest of all messages up to and including
-that message. Therefore, a repeated request stores nothing twice, but the same words later in the conversation become a
-new message.
+that message. A repeated request therefore stores nothing twice. If the same words occur later in the conversation, they
+become a new message.
 """
 
 from __future__ import annotations

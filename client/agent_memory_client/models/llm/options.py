@@ -1,4 +1,4 @@
-"""Memory options for a call to a language model: request headers, and the response headers that report the result."""
+"""Memory options for a call to a language model: request headers and the response headers that report the result."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MAX_IDS_CHARS = 4096
 
 
 class CallOptions(BaseModel):
-    """Whose memory a call uses, and how."""
+    """Options that say whose memory a call uses and how."""
 
     mode: Literal["on", "read", "off"] = "on"
     """`on` recalls memories and stores the new messages, `read` only recalls, `off` does neither."""
