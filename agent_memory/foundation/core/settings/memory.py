@@ -74,7 +74,8 @@ class ForgettingSettings(Group):
     budget_keep_top_n: int | None = setting(
         None,
         "FORGETTING_BUDGET_KEEP_TOP_N",
-        meaning="after the deletions above, keep at most this many unpinned memories per tenant. Old, little-used memories are deleted first",
+        meaning="after the deletions above, keep at most this many unpinned memories per tenant. Old, little-used memories are deleted "
+        "first",
         ge=0,
     )
 
