@@ -210,8 +210,8 @@ FEATURE = Feature(
     routes=("nickname:router",),  # the object `router` in the module `nickname`
     keys=(KeySpace("nn:<user>", "hash", "a user's nicknames, by namespace", "until the user is erased"),),
     jobs={TIDY: "nickname:tidy_nickname"},  # TIDY = "tidy nickname"
-    schedule={"nicknames": PeriodicJob("nickname:tidy_all_nicknames", once_a_day)},
-    # Classes of the objects that `open_nicknames` creates:
+    schedule={"nicknames": PeriodicJob("nickname:tidy_all_nicknames", once_a_day)},  # once_a_day returns the period in minutes
+    # `open_nicknames` creates one object of each class below. The server finds these objects by their classes:
     exporter=Nicknames,
     eraser=Nicknames,
     section=NicknameSection,
