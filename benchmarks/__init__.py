@@ -1,4 +1,4 @@
-"""Measure the server's cost, and compare it with the lowest possible cost.
+"""Measure the cost of the server's operations, and compare it with the lowest possible cost.
 
-Run it with `.venv/bin/python -m benchmarks run`; see docs/performance.md.
+Run it with `.venv/bin/python -m benchmarks run`. See docs/performance.md.
 """

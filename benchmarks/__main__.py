@@ -120,7 +120,7 @@ def _operations(text: str) -> tuple[str, ...]:
 
 
 def _cluster(plan: cluster.Plan) -> int:
-    """Run the cluster benchmark. Return the exit status: 1 if a read was incomplete."""
+    """Run the cluster benchmark. Return the exit code: 1 if a read was incomplete."""
     with tempfile.TemporaryDirectory(prefix="am-cluster-") as folder:
         result = asyncio.run(cluster.experiment(Path(folder), plan, lambda line: print(line, file=sys.stderr, flush=True)))
     print(cluster.table(result))
@@ -128,7 +128,7 @@ def _cluster(plan: cluster.Plan) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    """Run the benchmark. Return the exit status: 1 if something could not be measured."""
+    """Run the benchmark. Return the exit code: 1 if a measurement failed."""
     plan = Plan(options.memories, options.concurrency, options.requests, options.turns, options.parts, options.minutes)
     if options.quick:
         plan = Plan((10_000,), (1, 32), 200, 100, PARTS - {"local", "two"}, options.minutes)

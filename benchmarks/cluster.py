@@ -1,8 +1,8 @@
 """Run the server on a Redis Cluster of loopback processes, and check that every read is complete.
 
-Tenants are in buckets, buckets on nodes. `python -m benchmarks cluster` counts missing data and data of other tenants,
-before and after a bucket moves to another node. With `--replicas 1`, it kills a node, and counts again after the node's
-replica serves its data.
+`python -m benchmarks cluster` counts missing data and data from other tenants. It counts before and after it moves a
+bucket to another node. With `--replicas 1`, it also kills a node, and counts again once the replica serves the node's
+data.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How much each tenant writes: memories, sessions, and messages in each session."""
+    """The size of the cluster, and how much each tenant writes: memories, sessions, and messages in each session."""
 
     nodes: int = 3
     replicas: int = 0
@@ -67,7 +67,7 @@ class ReadTally:
     refused: int = 0
 
     def count_answer(self, ids: Sequence[str], expected: set[str]) -> None:
-        """Count an answer: compare its ids with the expected ones."""
+        """Compare a response's ids with the expected ids, and count the differences."""
         self.reads += 1
         missing, foreign = expected - set(ids), set(ids) - expected
         self.missing += len(missing)
@@ -116,7 +116,7 @@ async def experiment(folder: Path, plan: Plan, say: Say) -> dict[str, Any]:
 
 
 def table(result: dict[str, Any]) -> str:
-    """Return the result as a table for people."""
+    """Return the result as a readable table."""
     plan = result["plan"]
     lines = [
         f"{plan['nodes']} nodes, {plan['buckets']} buckets, {plan['tenants']} tenants, {plan['memories']} memories and {plan['sessions']} "
@@ -145,7 +145,7 @@ def whole(result: dict[str, Any]) -> bool:
 
 @asynccontextmanager
 async def _servers(folder: Path, cluster: Cluster, plan: Plan) -> AsyncGenerator[str]:
-    """Start an API and a worker that know one node, and yield the API's URL."""
+    """Start an API and a worker that know only one node, and yield the API's URL."""
     async with AsyncExitStack() as stack:
 
         def start(name: str, command: Sequence[str], environment: dict[str, str]) -> Process:
@@ -188,7 +188,7 @@ async def _each(clients: Sequence[httpx.AsyncClient], work: Callable[[int, httpx
 
 
 async def _ask(client: httpx.AsyncClient, tally: ReadTally, method: str, path: str, body: Any = None) -> Any:
-    """Return an answer. Retry a 503 after the time that it names, like a client. Raise for any other error."""
+    """Return a response. After a 503, wait as long as the server asks, and retry. Raise any other error status."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while True:
         answer = await client.request(method, path, json=body)
@@ -203,7 +203,7 @@ async def _write(client: httpx.AsyncClient, tenant: int, plan: Plan) -> None:
     tally = ReadTally()
     for first in range(0, plan.memories, _BATCH):
         records = [
-            # Every tenant has the same user and words, so its data differ only by tenant.
+            # All tenants have the same user and texts, so that only the tenant distinguishes their data.
             {"id": f"t{tenant}-m{number}", "text": corpus.fact(0, number), "user_id": "ada"}
             for number in range(first, min(first + _BATCH, plan.memories))
         ]
@@ -216,7 +216,7 @@ async def _write(client: httpx.AsyncClient, tenant: int, plan: Plan) -> None:
 
 
 async def _write_again(client: httpx.AsyncClient, tenant: int, time_of: int) -> None:
-    """Change a memory, so that a worker computes its vector again on the bucket's current node."""
+    """Change a memory, so that a worker recomputes its vector on the bucket's current node."""
     await _ask(client, ReadTally(), "PATCH", f"/v1/long-term-memory/t{tenant}-m0", {"text": corpus.fact(time_of, tenant)})
 
 
@@ -237,7 +237,7 @@ async def _read_all(clients: Sequence[httpx.AsyncClient], plan: Plan) -> dict[st
 
 
 async def _read(client: httpx.AsyncClient, tenant: int, plan: Plan, tally: ReadTally) -> None:
-    """Read all data of a tenant: all memories by words and filters, some by meaning, and its sessions with messages."""
+    """Read a tenant's data: all memories with filters, some memories by text, and all sessions with messages."""
     ids = plan.memory_ids(tenant)
     memory_ids: list[str] = []
     while page := await _search(client, tally, {"text": "", "user_id": {"eq": "ada"}, "memory_type": {"eq": "semantic"}}, len(memory_ids)):
@@ -260,7 +260,7 @@ async def _search(client: httpx.AsyncClient, tally: ReadTally, body: dict[str, A
 
 
 def _buckets_of(node: int, plan: Plan) -> list[int]:
-    """Return the buckets of a node before any bucket has moved."""
+    """Return a node's buckets before any bucket has moved."""
     return [bucket for bucket in range(plan.buckets) if _slot(bucket) * plan.nodes // SLOTS == node]
 
 
@@ -269,7 +269,7 @@ def _slot(bucket: int) -> int:
 
 
 async def _nodes(cluster: Cluster, plan: Plan) -> list[dict[str, Any]]:
-    """Return the contents of each node, counted by its own keys."""
+    """Return each node's contents, counted from its own keys."""
     tenants = Counter(bucket_of(f"tenant-{number}", plan.buckets) for number in range(plan.tenants))
     rows: list[dict[str, Any]] = []
     for number, node in enumerate(cluster.nodes):
@@ -297,7 +297,7 @@ async def _nodes(cluster: Cluster, plan: Plan) -> list[dict[str, Any]]:
 
 
 async def _move(cluster: Cluster, plan: Plan, clients: Sequence[httpx.AsyncClient], say: Say) -> dict[str, Any]:
-    """Move the fullest bucket of the first node that has tenants, while these tenants read."""
+    """Move the largest bucket of the first node that has tenants, while one of the bucket's tenants reads its data."""
     tenants = Counter(bucket_of(f"tenant-{number}", plan.buckets) for number in range(plan.tenants))
     source = next(node for node in range(plan.nodes) if any(tenants[bucket] for bucket in _buckets_of(node, plan)))
     bucket = max(_buckets_of(source, plan), key=lambda one: tenants[one])
@@ -325,7 +325,7 @@ async def _move(cluster: Cluster, plan: Plan, clients: Sequence[httpx.AsyncClien
 
 
 async def _kill(cluster: Cluster, plan: Plan, clients: Sequence[httpx.AsyncClient], say: Say) -> dict[str, Any]:
-    """Kill the process of the last node, and read the data of a tenant there until it is served again."""
+    """Kill the last node's process. Then read the data of one of the node's tenants, which waits for the replica."""
     number = plan.nodes - 1
     reader = next(one for one in range(plan.tenants) if bucket_of(f"tenant-{one}", plan.buckets) in _buckets_of(number, plan))
     say(f"kill node {number}")

@@ -1,19 +1,20 @@
 """Check that a tenant with far too many requests does not slow down the others: `python -m benchmarks.flood`.
 
-There are two tenants with their own API keys. The quiet one appends and searches at a steady rate, in short slices:
-alone, and while the loud one floods the server. The flood is many times the quiet tenant's rate. It searches for
-everything, writes sessions and messages that are far too long, and leaves background work waiting.
+There are two tenants, each with its own API key. The quiet tenant appends and searches at a steady rate in short
+slices, with and without a flood from the loud tenant. The flood's rate is many times higher. The loud tenant searches
+for everything, writes far too long sessions and messages, and causes a backlog of background work.
 
-Each round has a slice of both kinds, with the same requests at the same intervals. Their order changes from round to
-round, so that a change in the machine's speed affects both. Before each slice, all waiting work is done.
+Each round has a slice with the flood and a slice without, with the same requests at the same intervals. Their order
+alternates from round to round, so that changes in the machine's speed affect both. Each slice starts when no work is
+pending.
 
-The command prints the figures of both tenants, and whether these criteria hold:
+The command prints both tenants' figures, and whether these criteria hold:
 
-- The quiet tenant's 95th percentile is within 1.5 times of its value alone, and all its answers are 200.
-- The whole flood was sent, and each refusal of it names a time to retry.
+- With the flood, the quiet tenant's 95th percentile is at most 1.5 times as high as without. All responses are 200.
+- The whole flood was sent, and each rejection says when to retry.
 
-The flood comes from its own process, which runs only on idle cores, as if it came from another machine: the cost of
-sending it is not the server's.
+A separate process sends the flood. It runs only on idle cores, so that the cost of sending does not slow down the
+server.
 """
 
 from __future__ import annotations
@@ -52,13 +53,13 @@ _SIDES = ("alone", "beside the flood")
 # The measurement counts only if the server answered at least this share of the planned flood.
 _IN_FULL = 0.95
 _TIMES = 1.5
-# Smaller differences are noise of the machine.
+# Smaller differences are noise.
 _NOISE_MS = 1.0
 _MODULE = "benchmarks.flood"
 
 
 class Tenant:
-    """Send the requests of a tenant."""
+    """Sends a tenant's requests."""
 
     def __init__(self, driver: Driver, key: str) -> None:
         self.driver = driver
@@ -94,17 +95,17 @@ class Tenant:
         await self.driver.ask("search", self._request("POST", "/v1/long-term-memory/search", body), due)
 
     async def everything(self, due: float) -> None:
-        """Search with a limit far above the maximum, and in turn with the maximum."""
+        """Search with a limit far above the maximum, or (every other time) with the maximum."""
         limit = 1_000_000 if self._next() % 2 else 100
         await self.driver.ask("everything", self._request("POST", "/v1/long-term-memory/search", {"text": "what", "limit": limit}), due)
 
     async def long_session(self, due: float) -> None:
-        """Put a session of hundreds of messages at once."""
+        """Store a session with hundreds of messages at once."""
         path = f"/v1/working-memory/long-{self._next()}"
         await self.driver.ask("long session", request("PUT", path, self._long_session, key=self._key), due)
 
     async def long_message(self, due: float) -> None:
-        """Append a message of a megabyte."""
+        """Append a message of one megabyte."""
         path = f"/v1/working-memory/much-{self._next()}/messages"
         await self.driver.ask("long message", request("POST", path, self._long_message, key=self._key), due)
 
@@ -117,9 +118,9 @@ async def _key(base: str, operator: str, tenant: str) -> str:
 
 
 async def flood(rounds: int, seconds: float, folder: Path) -> dict[str, Any]:
-    """Return the figures of the quiet tenant, alone and beside the flood, and of the flood.
+    """Return figures for the flood, and for the quiet tenant with and without the flood.
 
-    Each side has `rounds` slices of `seconds`.
+    There are `rounds` slices of each kind, and each slice lasts `seconds`.
     """
     operator = secrets.token_hex(32)
     limits = {"LIMIT_TENANTS": json.dumps({"loud": {"requests_per_minute": _PER_MINUTE, "requests_burst": 60, "memories": 20_000}})}
@@ -129,7 +130,7 @@ async def flood(rounds: int, seconds: float, folder: Path) -> dict[str, Any]:
         quiet = Tenant(Driver(stack.apis), keys["quiet"])
         await quiet.remember(_MEMORIES)
         await _steadily(quiet, 10.0, _RATES)  # embed the queries and fill the caches
-        garbage_collection.settle()  # pauses of the sender must not count as the server's
+        garbage_collection.settle()  # the sender's garbage collection must not affect the server's figures
         drivers = {side: Driver(stack.apis) for side in _SIDES}
         by_round: dict[str, list[float]] = {kind: [] for kind in _RATES}
         used: dict[str, dict[str, float]] = {side: defaultdict(float) for side in _SIDES}
@@ -162,7 +163,7 @@ async def flood(rounds: int, seconds: float, folder: Path) -> dict[str, Any]:
 
 
 async def _wait_for_work(base: str, operator: str) -> None:
-    """Wait until no background work is pending. What the flood has left must not slow down the slice alone."""
+    """Wait until no background work is pending. Otherwise, the flood's work would slow down the next slice."""
     connection = await connect(base)
     while True:
         work = json.loads(await connection.expect(request("GET", "/v1/ready", key=operator)))["checks"]["work"]
@@ -198,23 +199,23 @@ async def _sender(base: str, key: str) -> AsyncGenerator[asyncio.subprocess.Proc
 
 @asynccontextmanager
 async def _flooding(sender: asyncio.subprocess.Process, seconds: float, number: int, into: dict[str, Tally] | None) -> AsyncGenerator[None]:
-    """Run the flood while the caller's code runs, and add its figures to `into`. Without `into`, run no flood."""
+    """Run the flood during the `with` block, and add its figures to `into`. If `into` is None, run no flood."""
     if into is None:
         yield
         return
     assert sender.stdin is not None
     assert sender.stdout is not None
     sender.stdin.write(json.dumps({"seconds": seconds, "number": number}).encode() + b"\n")
-    await sender.stdout.readline()  # it has begun
+    await sender.stdout.readline()  # it has started
     yield
     for kind, tally in json.loads(await sender.stdout.readline()).items():
         into[kind].add(tally)
 
 
 async def _be_the_flood(target: dict[str, Any]) -> None:
-    """Run the flood's process.
+    """Run as the flood's process.
 
-    Report that it is ready. For each line on stdin, report the start, send, and report results.
+    Report when ready. For each line on stdin, report the start, send requests, and report the results.
     """
     _give_way()
     garbage_collection.settle()
@@ -230,7 +231,7 @@ async def _be_the_flood(target: dict[str, Any]) -> None:
 
 
 def _give_way() -> None:
-    """Give this process only the time that no other process wants."""
+    """Let this process run only when no other process needs the CPU."""
     os.nice(19)
     if sys.platform == "linux":
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
@@ -249,7 +250,7 @@ async def _steadily(tenant: Tenant, seconds: float, rates: dict[str, float], *, 
 
 
 def verdicts(result: dict[str, Any]) -> list[Verdict]:
-    """Return the verdicts: the quiet tenant was not disturbed, and each refusal of the loud one has a time to retry."""
+    """Return the verdicts on the quiet tenant's responses and times, and on the flood and its rejections."""
     quiet = [result[side][kind] for side in _SIDES for kind in _RATES]
     wrong = sum(count for one in quiet for status, count in one["answers"].items() if status != 200) + sum(
         sum(one["broken connections"].values()) for one in quiet
@@ -280,12 +281,12 @@ def verdicts(result: dict[str, Any]) -> list[Verdict]:
 
 
 def _due(plan: dict[str, Any]) -> int:
-    """Return the number of requests that the flood should send in its time, on average."""
+    """Return the average number of requests that a complete flood sends."""
     return round(sum(plan["loud"].values()) * plan["seconds"] * plan["rounds"])
 
 
 def main() -> int:
-    """Read the arguments, run, and print the figures as JSON and the verdicts. Return the exit code."""
+    """Parse the arguments, run, and print the figures as JSON and the verdicts. Return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.flood", description=__doc__)
     parser.add_argument("--rounds", type=int, default=_ROUNDS, help="number of rounds, each with a slice alone and one during the flood")
     parser.add_argument("--seconds", type=float, default=_SLICE_SECONDS, help="length of each slice")

@@ -1,11 +1,11 @@
 """Load a server for minutes, or with twice its capacity: `python -m benchmarks.load sustained|overload`.
 
-The command prints the figures, and for each criterion of rows L1 and L2 in docs/guarantees.md whether it holds. The
-exit code is 1 if one does not.
+The command prints the figures, and whether each criterion in rows L1 and L2 of docs/guarantees.md holds. The exit code
+is 1 if a criterion does not hold.
 
-The load is open: requests are sent on time whether or not earlier ones were answered. A request's latency counts from
-the time at which it was due. Each query is sent once beforehand, so that its embedding comes from the cache and only the
-search is measured.
+The load is open: requests are sent on time, even if earlier requests are still waiting for a response. A request's
+latency counts from the time at which it was due. Each query is sent once beforehand, so that its embedding is cached
+and only the search is measured.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from benchmarks.setup.preload import PER_USER, preload
 from benchmarks.setup.stack import Stack, running
 
 _QUERIES = 500
-# A conversation ends after this many messages, and another one begins.
+# The number of messages after which a conversation ends and a new one begins.
 _MESSAGES_PER_SESSION = 40
 _SESSIONS_AT_ONCE = 200
 _DRAIN_SECONDS = 300.0
 REFUSED = (429, 503)
-# Like clients, do not reuse an older idle connection: the server may be closing it.
+# Like other clients, do not reuse a connection that was idle for longer, because the server may be closing it.
 _IDLE_SECONDS = 30.0
 
 
@@ -57,7 +57,7 @@ class Options:
 
 
 class Answering(Connection):
-    """A connection that also records whether an answer names a time to retry."""
+    """A connection that also records whether a response says when to retry."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -81,7 +81,7 @@ async def _connect(base: str) -> Answering:
 
 @dataclass
 class Tally:
-    """The answers to one kind of request: seconds since each request was due, and since it was sent."""
+    """The responses to one kind of request, with the seconds since each request was due and since it was sent."""
 
     statuses: Counter[int] = field(default_factory=Counter)
     due: dict[int, list[float]] = field(default_factory=lambda: defaultdict(list))
@@ -90,7 +90,7 @@ class Tally:
     broken: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: Mapping[str, Any]) -> None:
-        """Add the counts of another process: the attributes of its tally, after JSON."""
+        """Add the counts from another process. `other` contains the attributes of its tally, parsed from JSON."""
         self.statuses.update({int(status): count for status, count in other["statuses"].items()})
         self.broken.update(other["broken"])
         self.without_time += other["without_time"]
@@ -123,7 +123,7 @@ def _ms(values: Sequence[float], share: float) -> float | None:
 
 
 class Driver:
-    """Send requests at their times, over as many connections as there are requests under way."""
+    """Sends requests at set times. Each request in progress has its own connection."""
 
     def __init__(self, bases: Sequence[str]) -> None:
         self._bases = bases
@@ -143,7 +143,7 @@ class Driver:
         return await _connect(self._bases[self._opened % len(self._bases)])
 
     async def ask(self, kind: str, raw: bytes, due: float) -> int:
-        """Send one request. Return its status, or 0 if there was no answer."""
+        """Send a request. Return its status, or 0 if there was no response."""
         tally = self.tallies[kind]
         try:
             connection = await self.connection()
@@ -162,7 +162,7 @@ class Driver:
         return status
 
     def give_back(self, connection: Answering) -> None:
-        """Make a connection available again."""
+        """Make a connection available for reuse."""
         self._idle.append((connection, time.perf_counter()))
 
     def close(self) -> None:
@@ -172,9 +172,9 @@ class Driver:
         self._idle.clear()
 
     async def steadily(self, rate: float, seconds: float, act: Callable[[float], Coroutine[Any, Any, None]], *, turn: int = 0) -> None:
-        """Start `act` with its due time, `rate` times per second, with random gaps (a Poisson process).
+        """Call `act` with its due time, `rate` times per second on average, at random intervals (a Poisson process).
 
-        Each `turn` has other gaps.
+        Each `turn` has different intervals.
         """
         rng = random.Random(rate + turn)
         due = began = time.perf_counter()
@@ -188,13 +188,13 @@ class Driver:
             self.most_under_way = max(self.most_under_way, len(self._under_way))
 
     async def answered(self) -> None:
-        """Wait until no request is under way."""
+        """Wait until no request is in progress."""
         while self._under_way:
             await asyncio.wait(self._under_way)
 
 
 class Talk:
-    """Make the requests of a run: messages to sessions that come and go, and searches for what users said."""
+    """Makes the requests of a run: messages to changing sessions, and searches for what users said."""
 
     def __init__(self, driver: Driver, memories: int) -> None:
         self.driver = driver
@@ -210,7 +210,7 @@ class Talk:
             self._queries.append(request("POST", "/v1/long-term-memory/search", json.dumps(body).encode()))
 
     async def warm(self) -> None:
-        """Ask every query once, some at a time."""
+        """Send every query once, in small batches."""
         for start in range(0, len(self._queries), 20):
             await asyncio.gather(*(self.driver.ask("warm", raw, time.perf_counter()) for raw in self._queries[start : start + 20]))
 
@@ -236,7 +236,7 @@ class Talk:
         await self.driver.ask("search", self._queries[self._number % len(self._queries)], due)
 
     async def lost(self) -> int:
-        """Return the number of acknowledged messages that are missing in sessions without a summary."""
+        """Return the number of acknowledged messages that are missing from sessions without a summary."""
         missing = 0
         for place, ids in self.acknowledged.items():
             connection = await self.driver.connection()
@@ -260,7 +260,7 @@ async def _until_drained(stack: Stack) -> float | None:
 
 
 async def _watched(stack: Stack, samples: dict[str, list[int]], seconds: float) -> None:
-    """Sample the resident bytes of each part, about 200 times."""
+    """Sample each part's resident memory in bytes, about 200 times."""
     while True:
         for name, pids in stack.pids.items():
             samples[name].append(sum(rss_bytes(pid) for pid in pids))
@@ -268,7 +268,7 @@ async def _watched(stack: Stack, samples: dict[str, list[int]], seconds: float) 
 
 
 def _growth(samples: Sequence[int]) -> float:
-    """Return by how many per cent the mean of the last tenth exceeds that of the tenth after the middle."""
+    """Return by how many percent the mean of the last tenth exceeds the mean of the first tenth after the middle."""
     tenth = max(len(samples) // 10, 1)
     middle = samples[len(samples) // 2 : len(samples) // 2 + tenth]
     return round((sum(samples[-tenth:]) / tenth / (sum(middle) / len(middle)) - 1) * 100, 1)
@@ -286,7 +286,7 @@ async def sustained(options: Options, folder: Path) -> dict[str, Any]:
         driver = Driver(stack.apis)
         talk = Talk(driver, options.memories)
         await talk.warm()
-        garbage_collection.settle()  # pauses of the senders must not count as the server's
+        garbage_collection.settle()  # the senders' garbage collection must not affect the server's figures
         samples: dict[str, list[int]] = defaultdict(list)
         meter = Meter(stack.pids)
         meter.start()
@@ -323,7 +323,7 @@ async def overload(options: Options, folder: Path) -> dict[str, Any]:
         await talk.warm()
         capacity = await _capacity(talk, min(options.seconds, 5.0))
         driver = talk.driver = Driver(stack.apis)
-        garbage_collection.settle()  # pauses of the senders must not count as the server's
+        garbage_collection.settle()  # the senders' garbage collection must not affect the server's figures
         print(f"capacity {capacity:.0f} requests/s", file=sys.stderr, flush=True)
         await asyncio.gather(
             driver.steadily(capacity * 1.6, options.seconds, talk.append), driver.steadily(capacity * 0.4, options.seconds, talk.search)
@@ -344,7 +344,7 @@ async def overload(options: Options, folder: Path) -> dict[str, Any]:
 
 
 async def _capacity(talk: Talk, seconds: float) -> float:
-    """Return the requests per second of 64 clients that each wait for their answer, with four appends per search."""
+    """Return the requests per second of 64 clients that wait for each response. Four in five requests are appends."""
     until = time.perf_counter() + seconds
     request_count = 0
 
@@ -359,7 +359,7 @@ async def _capacity(talk: Talk, seconds: float) -> float:
 
 
 def main() -> int:
-    """Read the arguments, run, and print the figures as JSON and the verdicts. Return the exit code."""
+    """Parse the arguments, run, and print the figures as JSON and the verdicts. Return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.load", description=__doc__)
     parser.add_argument("what", choices=["sustained", "overload"])
     parser.add_argument("--seconds", type=float, default=None, help="length of the run (default: 600, or 20 for overload)")

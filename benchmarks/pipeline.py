@@ -1,6 +1,6 @@
 """Measure how fast messages become memories.
 
-How long after an append does a search by meaning find the message, and how many tasks do workers finish?
+How long after an append does a semantic search find the message? How many tasks do workers finish?
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PATIENCE_SECONDS = 300.0
 async def measure(folder: Path, tries: Attempts, say: Callable[[str], None]) -> dict[str, Any]:
     """Measure latency and throughput.
 
-    Append at RATE per second, and follow each message until its vector is in the index. Then time a backlog with one
+    Append RATE messages per second, and wait for each message's vector to be in the index. Then time a backlog with one
     worker and with two.
     """
     result: dict[str, Any] = {"appends_per_second": RATE, "workers": {}}
@@ -66,7 +66,7 @@ async def measure(folder: Path, tries: Attempts, say: Callable[[str], None]) -> 
 
 
 async def _latency(stack: Stack) -> list[float]:
-    # redis-py's default pool refuses the 101st simultaneous caller.
+    # redis-py's default pool rejects the 101st simultaneous caller.
     client = redis.asyncio.Redis.from_url(stack.redis_url, max_connections=2 * RATE * _SECONDS)
     index = await _vector_index(client)
     seconds: list[float] = []
@@ -83,7 +83,7 @@ async def _latency(stack: Stack) -> list[float]:
             if int(_total(reply)):
                 seconds.append(time.perf_counter() - began)
                 return
-            # Ask less often after a while, so that long waits do not slow down the others.
+            # Poll less often after a while, so that long waits do not slow down the other messages.
             await asyncio.sleep(0.005 if time.perf_counter() - began < 0.25 else 0.05)
         raise RuntimeError(f"message {n} was not found by meaning within {_PATIENCE_SECONDS:.0f} s")
 
@@ -102,7 +102,7 @@ async def _latency(stack: Stack) -> list[float]:
 
 
 async def _calls_for_100(stack: Stack) -> int:
-    """Return the number of embedding calls for 100 memories that are created in 5 requests."""
+    """Return the number of embedding calls for 100 memories that are created in five requests."""
     client = redis.asyncio.Redis.from_url(stack.redis_url)
     index, user = await _vector_index(client), "c-user"
     connection, model = await connect(stack.apis[0]), await connect(stack.model)
@@ -123,7 +123,7 @@ async def _calls_for_100(stack: Stack) -> int:
 
 
 async def _backlog(stack: Stack) -> float:
-    """Return the memories per second while workers process a backlog of sessions with 20 messages each."""
+    """Return the memories per second for workers that process a backlog of sessions with 20 messages each."""
     client = redis.asyncio.Redis.from_url(stack.redis_url)
     index = await _vector_index(client)
     connection = await connect(stack.apis[0])

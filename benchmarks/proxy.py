@@ -1,9 +1,9 @@
 """Measure the proxy for calls to language models: `python -m benchmarks.proxy`.
 
-First, it sends the same calls in turn to a model server directly, through the proxy without memory, and through the proxy
-with memory. It also measures the recall alone. Then it runs many streams at a time, which end together. Each event contains
-the time at which the model server sent it, so the command can print the delay of events. It checks that each byte arrived, and
-that everything is stored once.
+First, the command sends the same calls to a model server in three ways: directly, and through the proxy with and
+without memory. It also measures the recall alone. Then it runs many concurrent streams, which end together. It prints
+the delay of events, using the time that the model server writes into each event. It also checks that every byte
+arrived, and that everything is stored exactly once.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from benchmarks.setup.stack import Process, Stack, child_environment, free_port,
 
 _HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: %s\r\nTransfer-Encoding: chunked\r\n\r\n"
 _SENT = re.compile(rb'"content": "([0-9.]+) "')
-_DIGEST = b'data: {"digest": "'  # a digest of all events before it
+_DIGEST = b'data: {"digest": "'  # followed by a digest of all previous events
 _FAILED = b": x-memory-stored: failed\n"
 _QUESTIONS = 40
 _USERS = 200
@@ -42,7 +42,7 @@ _USERS = 200
 class _Model(asyncio.Protocol):
     """A model server. The words of its answers are the times at which it sends them.
 
-    A stream sends its last word only when all streams have begun. `stream` in a request is the number of streams.
+    A stream sends its last word only when all streams have started. `stream` in a request is the number of streams.
     """
 
     begun: ClassVar[list[_Model]] = []
@@ -97,14 +97,14 @@ async def _serve_model(port: int) -> None:
 
 
 def _call(path: str, body: object, **headers: str) -> bytes:
-    """Return a request with more headers."""
+    """Return a request with additional headers."""
     more = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items())
     head, _, rest = request("POST", path, json.dumps(body).encode()).partition(b"\r\n")
     return head + b"\r\n" + more.encode() + rest
 
 
 async def measure_latency(stack: Stack, model: str, requests: int) -> None:
-    """Print latencies and CPU times of calls with the same questions, in turns."""
+    """Print the latencies and CPU times of the three kinds of calls, which ask the same questions in turn."""
     api, direct = await connect(stack.apis[0]), await connect(model)
     questions = [{"role": "user", "content": f"Which nuts is person {number} allergic to?"} for number in range(_QUESTIONS)]
 
@@ -189,7 +189,7 @@ class _Talk(asyncio.Protocol):
             self.closed.set_result(None)
 
     def is_whole(self, words: int) -> bool:
-        """True if each byte of the answer arrived."""
+        """True if every byte of the answer has arrived."""
         events, _, end = bytes(self.body).rpartition(_DIGEST)
         return len(_SENT.findall(events)) == words and end == _end_of(sha256(events).hexdigest())
 
@@ -198,9 +198,10 @@ class _Talk(asyncio.Protocol):
 
 
 async def measure_streams(stack: Stack, streams: int, words: int, pause: float, *, per_second: float, history: int, kill: bool) -> None:
-    """Print the delays of events while this many streams run at a time, and whether everything is stored, once.
+    """Print the delays of events in concurrent streams, and whether everything is stored exactly once.
 
-    With `kill`, kill the API that has all streams when half of them have ended, and then check the sessions on another API.
+    With `kill`, kill the API that serves the streams when half of them have ended. Then check the sessions on another
+    API.
     """
     pid = stack.pids["api"][0]
     delays: list[float] = []
@@ -227,7 +228,7 @@ async def measure_streams(stack: Stack, streams: int, words: int, pause: float, 
             await made.closed
             if made.status == 200 or killed.done():
                 break
-            # Retry like the SDKs of model providers.
+            # Retry like the model providers' SDKs.
             refusals[f"{made.status} {made.headers.get(b'retry-after', b'').decode()} {made.body[:120].decode()}"] += 1
             await asyncio.sleep(1)
 
@@ -261,13 +262,13 @@ async def measure_streams(stack: Stack, streams: int, words: int, pause: float, 
 
 
 def _warnings(log: Path) -> str:
-    """Return the five most frequent messages of the log, without their numbers."""
+    """Return the five most frequent messages in the log, with numbers masked."""
     lines = Counter(re.sub(r"[0-9a-f]*\d[0-9a-f.:+-]*", "#", line) for line in log.read_text("utf-8", "replace").splitlines())
     return "log: " + "\n".join(f"{count} × {line[:300]}" for line, count in lines.most_common(5))
 
 
 async def _check_sessions(url: str, talks: Mapping[int, _Talk], whole: Set[int]) -> None:
-    """Print how many questions and answers are stored once, and how many are lost although the proxy reported them as stored."""
+    """Print how many answers are stored exactly once, and how many are lost although reported as stored."""
     api, stored, lost, twice = await connect(url), 0, 0, 0
     for number, talk in talks.items():
         status, answer = await api.send(request("GET", f"/v1/working-memory/s{number}?user_id={_user(number)}"))
@@ -288,7 +289,7 @@ def _user(number: int) -> str:
 
 
 async def main() -> None:
-    """Read the arguments, start everything, and measure."""
+    """Parse the arguments, start everything, and measure."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.proxy", description=__doc__)
     parser.add_argument("--requests", type=int, default=400)
     parser.add_argument("--streams", type=int, default=1000)

@@ -1,9 +1,11 @@
-"""Change the embedding model of a used store, with kills: `python -m benchmarks.reembed --memories 50000`.
+"""Change the embedding model of a store in use, while processes are killed.
 
-Two API processes and two workers run. Callers search, measure recall, write, edit and delete during the whole change,
-which the benchmark pauses once. It kills one process after the other with SIGKILL, and starts it again. A request to a killed process goes
-to the other one; every other failure counts. The command prints the progress, the latencies of each phase, the
-failures, the lowest recall, and the memories that are lost or do not have exactly one vector.
+    python -m benchmarks.reembed --memories 50000
+
+Two API processes and two workers run. During the whole change, callers search, measure recall, write, edit and delete.
+The benchmark pauses the change once. It repeatedly kills a process with SIGKILL and starts it again. If a process is
+killed, its requests go to the other process. All other failures count. The command prints the progress, latencies by
+phase, failures and the lowest recall. It also prints how many memories are lost or do not have exactly one vector.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ _DIMENSIONS = 512
 
 
 class Member:
-    """A process that is killed and started again. An API keeps its port."""
+    """A process that can be killed and started again. An API keeps its port."""
 
     def __init__(self, stack: Stack, name: str) -> None:
         self.name = name
@@ -60,7 +62,7 @@ class Member:
         # Not in a thread: a cancellation would leave the process behind.
         self._process = Process(f"{self.name}-{self._starts}", self._command, self._stack.folder, environment)
         url = await self._process.wait_for_output(self._says)
-        # A new client, because the connections to the killed process are of no use.
+        # Create a new client, because the old connections belong to the killed process.
         await self.http.aclose()
         self.http = httpx.AsyncClient(base_url=url if url.startswith("http") else "", timeout=60)
         self.down = False
@@ -79,7 +81,7 @@ class Member:
 
 
 class Callers:
-    """Send requests until cancelled. Note answers, failures, latencies by phase, and the recall of each round of questions."""
+    """Sends requests until cancelled. Records responses, failures, latencies by phase, and the recall in each round."""
 
     def __init__(self, apis: Sequence[Member], memories: int) -> None:
         self.apis = apis
@@ -94,7 +96,7 @@ class Callers:
         self._turn = itertools.count()
 
     async def send(self, kind: str, method: str, path: str, **more: Any) -> httpx.Response:
-        """Send a request to each API in turn until a living process answers."""
+        """Send a request to each API in turn until one responds."""
         while True:
             api = self.apis[next(self._turn) % len(self.apis)]
             if api.down:
@@ -113,7 +115,7 @@ class Callers:
             return answer
 
     async def measure(self) -> float:
-        """Return the share of questions whose memory is among the first five by meaning."""
+        """Return the share of questions for which a semantic search finds the right memory among the first five."""
         matches = 0
         for number in range(_QUESTIONS):
             owner, place = 2 * (number * 7 % (self._users // 2)) + 1, number * 13 % PER_USER
@@ -149,7 +151,7 @@ class Callers:
             await asyncio.sleep(0.1)
 
     async def reembed(self, action: str = "", **body: Any) -> httpx.Response:
-        """Change the model, or read the state without arguments."""
+        """Start, pause, resume or confirm the change of the model. Without arguments, return its state."""
         method = "POST" if action or body else "GET"
         return await self.send("reembed", method, f"/v1/reembed/{action}".rstrip("/"), **({"json": body} if body else {}))
 
@@ -197,7 +199,6 @@ async def _change(callers: Callers) -> None:
 
 
 async def _rest(callers: Callers) -> None:
-    """Wait until no background work is pending."""
     pending = True
     while pending:
         await asyncio.sleep(1)
@@ -205,9 +206,9 @@ async def _rest(callers: Callers) -> None:
 
 
 async def _stored(url: str, callers: Callers, memories: int) -> tuple[dict[str, int], int]:
-    """Count documents by their number of vectors, and vectors of each model. A former version may have none.
+    """Count the documents by their number of vectors, and the vectors of each model. Old versions may have none.
 
-    Also return how many memories are lost, or still exist after a delete or erasure.
+    Also return how many memories are lost, or still exist after they were deleted or erased.
     """
     client, keys = redis.asyncio.Redis.from_url(url), Keys("am")
     counts: Counter[str] = Counter()
@@ -268,7 +269,7 @@ async def _run(memories: int, folder: Path) -> int:
 
 
 def main() -> None:
-    """Read the arguments and run the benchmark. The exit code is 1 if anything failed."""
+    """Parse the arguments and run the benchmark. The exit code is 1 if anything failed."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.reembed", description=__doc__)
     parser.add_argument("--memories", type=int, default=50_000)
     arguments = parser.parse_args()

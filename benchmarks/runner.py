@@ -1,4 +1,4 @@
-"""Run the benchmarks: start and fill the processes, measure limits and operations in turn, and collect all figures."""
+"""Run the benchmarks: start and fill the processes, measure limits and operations in turn, and collect the figures."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from benchmarks.setup.preload import preload
 from benchmarks.setup.stack import Stack, running
 
 Say = Callable[[str], None]
-# Requests of an operation that warm up each of its later rounds.
+# The number of requests that warm up an operation in each later round.
 _WARM_AGAIN = 10
 
 PARTS = frozenset({"sizes", "stores", "pipeline", "two", "local"})
@@ -50,7 +50,7 @@ class Plan:
 
 
 async def run(plan: Plan, say: Say) -> dict[str, Any]:
-    """Run everything. `report` shows the result, and `compare` reads it. Its `failures` list the failed parts."""
+    """Run everything, and return the result for `report` and `compare`. Its `failures` lists the failed parts."""
     folder = Path(tempfile.mkdtemp(prefix="agent-memory-bench-"))
     tries = Attempts(say, plan.minutes * 60)
     result: dict[str, Any] = {"operations": [], "limits": [], "stores": [], "failures": tries.failures}
@@ -83,16 +83,16 @@ async def _stores(folder: Path, plan: Plan, result: dict[str, Any], tries: Attem
             of_memories += took.redis_bytes
             result["stores"].append(await _store(stack, memories, of_memories, (memories - filled) / took.seconds))
             filled = memories
-            # Operations that do not depend on the store's size are measured once, at about 10,000 memories.
+            # Operations that do not depend on the store's size are measured only once, at about 10,000 memories.
             whole = memories == min(plan.memories, key=lambda count: abs(math.log10(count) - 4))
             await _operations(stack, plan, memories, result, tries, say, whole=whole)
 
 
 async def _store(stack: Stack, memories: int, of_memories: int, rate: float) -> dict[str, Any]:
-    """Return the figures of a store.
+    """Return a store's figures.
 
-    `redis_bytes` is all memory that Redis uses, including writes of requests to smaller stores. The bytes per memory
-    exclude these.
+    `redis_bytes` is all memory that Redis uses, including data from requests to smaller stores. `bytes_per_memory`
+    excludes such data.
     """
     client = redis.asyncio.Redis.from_url(stack.redis_url)
     used = int((await client.info("memory"))["used_memory"])
@@ -128,20 +128,20 @@ async def _series(
     tries: Attempts,
     say: Say,
 ) -> None:
-    """Measure all operations at each concurrency in short rounds.
+    """Measure all operations at each concurrency, in short rounds.
 
-    The limits of an operation come just before or after it.
+    An operation's limits are measured just before or after it.
     """
     numbers = dict.fromkeys(operations, 0)
     for concurrency in plan.concurrency:
         rounds, rows = count(plan.requests, concurrency), list[dict[str, Any]]()
         for turn in range(rounds):
             for operation in operations[:: -1 if turn % 2 else 1]:
-                # Caches that were filled at first are still filled later.
+                # Caches that were filled in the first round are still filled later.
                 warm = min(operation.warm, _WARM_AGAIN) if numbers[operation] else operation.warm
                 series = {"requests": plan.requests // rounds, "concurrency": concurrency, "offset": numbers[operation], "warm": warm}
                 numbers[operation] += series["requests"] + warm
-                # Reverse the order of limit and operation in each round, as with the operations.
+                # Reverse the order of limits and operation in every other round, as with the operations.
                 for work in [*(limit.measure for limit in limits), ours][:: -1 if turn % 2 else 1]:
                     row = await tries.of(f"{operation.name} x{concurrency}", partial(work, operation, **series))
                     if row is not None:
@@ -186,7 +186,7 @@ async def _answers(stack: Stack, operations: Sequence[Operation]) -> dict[str, A
 
 
 async def _chat(apis: Sequence[str], scenarios: Scenarios, meter: Meter, *, turns: int, concurrency: int) -> dict[str, Any]:
-    """Measure prompt and append, turn by turn, in many sessions at a time. A time is that of a whole turn."""
+    """Measure turns of a prompt and an append, in many sessions at once. Each time is for a whole turn."""
     each = 10
     conversations = iter(scenarios.chat(range(concurrency * 1000, concurrency * 1000 + max(turns // each, concurrency)), each))
     seconds: list[float] = []
@@ -208,7 +208,7 @@ async def _chat(apis: Sequence[str], scenarios: Scenarios, meter: Meter, *, turn
 
 
 async def _local(folder: Path, plan: Plan, say: Say) -> list[dict[str, Any]]:
-    """Measure searches with the local model in the API's process. Each has a query that the model has not seen."""
+    """Measure searches with the local model in the API's process, both with cached and with new queries."""
     rows: list[dict[str, Any]] = []
     shutil.rmtree(folder, ignore_errors=True)
     async with running(folder, local=True, workers=1) as stack:

@@ -1,4 +1,4 @@
-"""Make the requests whose cost is measured. For each operation, the same n always gives the same request."""
+"""Make the requests to measure. For each operation, the same `n` always gives the same request."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from benchmarks.setup.preload import PER_USER
 LENGTHS = (10, 100, 1000)
 _SESSIONS = 40
 CREATE_BATCH = 20
-# The number of different questions, if the query's embedding should come from the cache.
+# The number of different questions if the embeddings should come from the cache.
 _KNOWN_QUESTIONS = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """A measured operation: its name, its nth request, and the number of requests that warm up its caches."""
+    """An operation to measure: its name, its nth request, and the number of requests that warm up its caches."""
 
     name: str
     nth: Callable[[int], bytes]
@@ -36,19 +36,19 @@ def _messages(session: str, first: int, count: int) -> list[dict[str, Any]]:
 
 
 def _speaker(number: int) -> str:
-    """Return the owner of a session. No worker promotes its messages here, and no search covers this user."""
+    """Return a session's owner. No worker promotes this user's messages, and no search covers this user."""
     return corpus.user(10**6 + number % 100)
 
 
 class Scenarios:
-    """The operations on a store of `memories` memories. `run` keeps the sessions of runs apart."""
+    """The operations on a store with `memories` memories. `run` keeps the sessions of different runs apart."""
 
     def __init__(self, run: str, memories: int) -> None:
         self._run = run
         self._users = max(memories // PER_USER, 1)
 
     def operations(self) -> list[Operation]:
-        """Return all operations. Those whose cost depends on the number of memories come last."""
+        """Return all operations. Operations whose cost depends on the number of memories come last."""
         appends = [Operation(f"append to {length}", self._appender(length)) for length in LENGTHS]
         gets = [Operation(f"get last 20 of {length}", self._getter(length)) for length in LENGTHS]
         return [
@@ -69,7 +69,7 @@ class Scenarios:
         ]
 
     async def prepare(self, base: str) -> None:
-        """Make the sessions that operations read, append to and prompt from."""
+        """Create the sessions for the operations that read, append to or prompt from a session."""
         connection = await connect(base)
         for length in {*LENGTHS, 20}:
             for number in range(_SESSIONS):
@@ -130,7 +130,7 @@ class Scenarios:
         return request("POST", "/v1/memory/prompt", _body(body))
 
     def chat(self, sessions: Iterable[int], turns: int) -> list[list[tuple[bytes, bytes]]]:
-        """Return conversations, each a list of turns. A turn is a prompt, and the append of its messages."""
+        """Return conversations as lists of turns. A turn is a prompt request and an append request."""
         conversations: list[list[tuple[bytes, bytes]]] = []
         for number in sessions:
             session, user, owner = f"{self._run}-chat-{number}", _speaker(number), number * 7919 % self._users

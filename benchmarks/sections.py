@@ -1,8 +1,8 @@
-"""Compare prompts with a profile and two blocks to prompts without, and large profiles to small ones.
+"""Compare prompts with and without a profile and two blocks, and compare large profiles with small ones.
 
-Run it with `python -m benchmarks sections`. There is one server and one store. For every user with a profile and blocks
-there is another user with the same facts and session, and no blocks. Both kinds are asked in turn, each question once.
-The result is the ratio of each pair of series, as between two versions.
+Run it with `python -m benchmarks sections`. There is one server with one store. Each user with a profile and blocks
+has a counterpart with the same facts and session, but without blocks. Requests for both kinds of user alternate, and
+each question is asked once. The result is the ratio of each pair of series, as in a comparison of two versions.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.support.waiting import wait_until
 Say = Callable[[str], None]
 PLAIN, KNOWN = "plain", "known"
 _SESSION = "bench-sections"
-# Entries shown of each kind, so that a large profile's answer is no longer than a small one's.
+# The maximum number of entries of each kind, so that large and small profiles give responses of the same length.
 _SHOWN = 10
 _BLOCKS = {
     "human": "Ada, 34, builds bridges; two children; speaks Dutch and English.",
@@ -37,7 +37,7 @@ _BLOCKS = {
 
 @dataclass(frozen=True)
 class Plan:
-    """How much is measured: users of each kind and their facts, and the facts of one small and one large profile."""
+    """The size of a run: users of each kind, their facts, and the facts in one large profile."""
 
     users: int = 40
     facts: int = 20
@@ -48,9 +48,10 @@ class Plan:
 
 
 async def compare(plan: Plan, say: Say) -> list[dict[str, Any]]:
-    """Return a row for each comparison and concurrency: figures without and with, the median ratio and its upper bound.
+    """Return a row for each comparison and concurrency.
 
-    Raises RuntimeError if the server does not start, and AssertionError if profiles are not ready within a minute.
+    A row contains the figures for both sides, and the median ratio with its upper bound. Raises RuntimeError if the
+    server does not start, and AssertionError if profiles are not ready within a minute.
     """
     folder = Path(tempfile.mkdtemp(prefix="agent-memory-sections-"))
     try:
@@ -89,7 +90,7 @@ def _user(kind: str, number: int) -> str:
 
 
 def _asker(plan: Plan, kind: str) -> Callable[[int], bytes]:
-    """Return a function that makes prompts, each with a new question, and with the profile if `kind` is `KNOWN`."""
+    """Return a function that makes prompt requests with new questions, and with the profile if `kind` is `KNOWN`."""
 
     def nth(n: int) -> bytes:
         user = _user(kind, n % plan.users)

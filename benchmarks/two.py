@@ -1,9 +1,9 @@
-"""Compare the chat turns that two API processes and one finish, in turn on one store.
+"""Compare the chat turns of two API processes with those of one, alternating on one store.
 
-A throughput is meaningful only if nothing but the API is the limit. With enough cores for all parts, that is the case.
-With fewer, the kernel limits each API process to a quarter of a core, so that Redis, the embedding server and the
-generator get what they need. If the kernel cannot do that either, each process gets the same rate, far below its
-capacity, and the CPU per turn is compared.
+Throughput is meaningful only if the API is the only bottleneck. With enough cores for all parts, that is the case. With
+fewer cores, the kernel limits each API process to a quarter of a core, which leaves enough for Redis, the embedding
+server and the generator. If the kernel cannot do this, each process gets the same rate, far below its capacity. In that
+case, the CPU per turn is compared.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ from benchmarks.setup.stack import running
 _MEMORIES = 2000
 _ROUNDS = 8
 _SECONDS = 1.25
-# Concurrent conversations with each process, and turns in each.
+# Concurrent conversations per process, and turns per conversation.
 _CLIENTS, _TURNS = 8, 10
-# The questions repeat after this many conversations. Each process then has their vectors.
+# Questions repeat after this many conversations. By then, each process has cached their vectors.
 _DIFFERENT = 100
 _SHARE = 0.25
-# Chat turns per second for each process, if no quota limits it.
+# Chat turns per second for each process if there is no quota.
 _RATE = 40.0
-# Cores for two APIs, Redis, the embedding server, the generator and the rest of the machine.
+# Cores for two APIs, Redis, the embedding server, the generator and the rest of the system.
 _CORES = 6
 
 Turn = tuple[bytes, bytes]
 
 
 async def measure(folder: Path, tries: Attempts, say: Callable[[str], None]) -> dict[str, Any] | None:
-    """Return the method (`how`: "cores", "quota" or "cpu"), the `ratio` of two to one, and a row of figures for each.
+    """Return the method (`how`: "cores", "quota" or "cpu"), the `ratio` of two processes to one, and figures for both.
 
-    The result also has the ratio of each round.
+    The result also contains the ratio in each round.
     """
     result = await tries.of("chat turns through one and two API processes", partial(_apis, folder))
     if result is not None:
@@ -79,16 +79,16 @@ def _cores() -> int:
 async def _rounds(turns: Callable[..., Any], apis: Sequence[str], how: str) -> dict[str, Any]:
     rows: list[dict[str, Any]] = []
     for number in range(_ROUNDS):
-        # One and two processes take turns in coming first. Each process is the single one in every other round.
+        # Alternate which comes first, one process or two. Also alternate which process runs alone.
         for some in [[apis[number % 2]], apis][:: 1 if number % 2 else -1]:
             rows.append({"processes": len(some), **await turns(some)})
     return {"how": how, **ratios(rows, how), **{str(row["processes"]): row for row in joined(rows, ("processes",))}}
 
 
 def ratios(rows: Sequence[dict[str, Any]], how: str) -> dict[str, Any]:
-    """Return the ratio of two processes to one: the median of the rounds, which have a row each for one and for two.
+    """Return the ratio of two processes to one: the median of the rounds. Each round has one row for each number.
 
-    By CPU per turn, the ratio is 2 x (CPU of one / CPU of two): what two full cores would do compared to one.
+    For CPU per turn, the ratio is 2 x (CPU of one / CPU of two): what two full cores would do compared to one.
     """
     one, two = ([row for row in rows if row["processes"] == processes] for processes in (1, 2))
     by_cpu = [2 * a["cpu_per_1000"]["api"] / b["cpu_per_1000"]["api"] for a, b in zip(one, two, strict=True)]
@@ -116,7 +116,7 @@ async def _warm(api: str, conversations: Iterator[list[Turn]]) -> None:
 async def _turns(apis: Sequence[str], *, conversations: Iterator[list[Turn]], meter: Meter, rate: float | None = None) -> dict[str, Any]:
     """Run chat turns for some time.
 
-    Each client starts its next turn after an answer, or at `rate` per second and process.
+    Each client starts its next turn after a response, or at `rate` turns per second for each process.
     """
     seconds: list[float] = []
     count = _CLIENTS * len(apis)

@@ -1,6 +1,6 @@
 """Compare two checkouts of the server, each with its own store: `python -m benchmarks versions BEFORE [AFTER]`.
 
-Both run at the same time and are measured in turn, so that a change in the machine's speed affects both. The result is
+Both run at the same time, and their series alternate, so that changes in the machine's speed affect both. The result is
 the median of the ratios of all pairs of series, with its upper bound. Every question is asked once.
 """
 
@@ -35,7 +35,7 @@ _FIGURES = ("cpu", "p50")
 
 @dataclass(frozen=True)
 class Plan:
-    """How much is measured."""
+    """The size of a run."""
 
     memories: int = 10_000
     pairs: int = 9
@@ -52,9 +52,9 @@ class _Version:
 
 
 async def compare(before: Path, after: Path, plan: Plan, say: Say) -> list[dict[str, Any]]:
-    """Return a row for each operation and concurrency: both figures, the median ratio and its upper bound.
+    """Return a row for each operation and concurrency: both figures, and the median ratio with its upper bound.
 
-    Each checkout must have its environment (`make dev`). Raises RuntimeError if a server does not start.
+    Each checkout must have its own environment (`make dev`). Raises RuntimeError if a server does not start.
     """
     folder = Path(tempfile.mkdtemp(prefix="agent-memory-versions-"))
     try:
@@ -75,7 +75,7 @@ def _filled(folder: Path, checkout: Path, memories: int) -> Any:
 
 
 async def _fill(base: str, memories: int) -> None:
-    """Create the memories over HTTP, which works for every version, and wait until they are embedded."""
+    """Create the memories over HTTP, which works with every version, and wait until they are embedded."""
     connection = await connect(base)
     for first in range(0, memories, _CREATED_AT_ONCE):
         batch = [memory(number).model_dump(mode="json", exclude_unset=True) for number in range(first, first + _CREATED_AT_ONCE)]
@@ -101,7 +101,7 @@ async def _pairs(versions: Sequence[_Version], plan: Plan, say: Say) -> list[dic
                 warm = min(operation.warm, 10) if pair else operation.warm
                 series = {"requests": plan.requests, "concurrency": concurrency, "offset": offset + (concurrency << 24), "warm": warm}
                 rows: list[dict[str, float]] = [{}, {}]
-                # The first version of a pair is the second of the next pair.
+                # The order alternates from pair to pair.
                 for turn in (0, 1) if (pair + index) % 2 == 0 else (1, 0):
                     version = versions[turn]
                     measured = await measure(version.stack.apis[0], version.operations[index], version.meter, **series)  # pyright: ignore[reportArgumentType]
@@ -114,7 +114,7 @@ async def _pairs(versions: Sequence[_Version], plan: Plan, say: Say) -> list[dic
 
 
 def _together(operations: Sequence[Sequence[Sequence[dict[str, float]]]]) -> list[list[dict[str, float]]]:
-    """Return the geometric mean over the operations for each pair, so that slower operations do not weigh more."""
+    """Return each pair's geometric mean over all operations, so that slower operations do not count more."""
     return [
         [{figure: math.exp(math.fsum(math.log(rows[turn][figure]) for rows in pair) / len(pair)) for figure in _FIGURES} for turn in (0, 1)]
         for pair in zip(*operations, strict=True)
@@ -122,7 +122,7 @@ def _together(operations: Sequence[Sequence[Sequence[dict[str, float]]]]) -> lis
 
 
 def row(name: str, concurrency: int, pairs: Sequence[Sequence[dict[str, float]]]) -> dict[str, Any]:
-    """Return the figures of one operation: medians before and after, and the median ratio with its upper bound."""
+    """Return an operation's figures: both medians, and the median ratio with its upper bound."""
     result: dict[str, Any] = {"operation": name, "concurrency": concurrency, "pairs": len(pairs)}
     for figure in _FIGURES:
         ratios = [after[figure] / before[figure] for before, after in pairs]
@@ -138,8 +138,9 @@ def row(name: str, concurrency: int, pairs: Sequence[Sequence[dict[str, float]]]
 def upper_bound(values: Sequence[float], confidence: float = 0.95) -> float:
     """Return the one-sided upper confidence bound of the median.
 
-    It is an order statistic, by the binomial distribution of the number of values below it (Conover, "Practical
-    Nonparametric Statistics", 3rd edition, 3.2). It is infinite if there are too few values for `confidence`.
+    It is an order statistic, chosen by the binomial distribution of the number of values below the median. Return
+    infinity if there are too few values for `confidence`. Source: Conover, "Practical Nonparametric Statistics", 3rd
+    edition, 3.2.
     """
     count = len(values)
     above = 0.0
@@ -151,7 +152,7 @@ def upper_bound(values: Sequence[float], confidence: float = 0.95) -> float:
 
 
 def markdown(rows: Sequence[dict[str, Any]], before: str = "before", after: str = "after") -> str:
-    """Return the rows as a table, whose head names both sides."""
+    """Return the rows as a table whose header names both sides."""
     head = [
         "operation",
         "at one time",

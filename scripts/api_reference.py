@@ -1,4 +1,4 @@
-"""Generate the reference of the HTTP API as a Markdown page, from the application's OpenAPI document."""
+"""Generate the HTTP API reference as a Markdown page, from the application's OpenAPI document."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _body(name: str, schema: Schema) -> Iterator[str]:
 
 
 def _type(schema: Schema) -> str:
-    """Return a schema's type in words, with links to the bodies that it names."""
+    """Return a schema's type in words, with links to any bodies."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return f"[{name}](#{name.lower()})"
@@ -115,7 +115,7 @@ def _cell(text: str) -> str:
 
 
 def _prose(text: str) -> str:
-    """Return text as Markdown, with tags escaped so that they are not HTML."""
+    """Return text as Markdown, with tags escaped so that they are not rendered as HTML."""
     return re.sub(r"<(?=[A-Za-z/])(?![^`\n]*`)", "&lt;", text).strip()
 
 

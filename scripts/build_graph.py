@@ -1,9 +1,9 @@
 """Build ONNX graphs of sentence encoders with BERT's architecture. Needs the `onnx` package.
 
-`build_graph.py DIRECTORY` writes DIRECTORY/graph.onnx, which LOCAL_MODEL needs for an encoder of another shape than
-all-MiniLM-L6-v2. Without arguments, write agent_memory/foundation/llm/data/*.onnx.
+`build_graph.py DIRECTORY` writes DIRECTORY/graph.onnx. LOCAL_MODEL needs this file if an encoder's shape differs from
+all-MiniLM-L6-v2. Without arguments, the script writes agent_memory/foundation/llm/data/*.onnx.
 
-The weights stay outside the graph, under the same names as in model.safetensors.
+The weights stay outside the graph, under the names that they have in model.safetensors.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from agent_memory.foundation.llm.local import e5
 from agent_memory.foundation.llm.local.bert import GRAPH_FILE, read_shape
 from agent_memory.foundation.llm.local.shape import EncoderShape, Precision, is_rounded, scale_name, weight_shapes
 
-OPSET = 20  # the first with Gelu as a standard operator
+OPSET = 20  # the first version with Gelu as a standard operator
 IR_VERSION = 10
 FOLDER = Path(__file__).resolve().parent.parent / "agent_memory" / "foundation" / "llm" / "data"
 GRAPHS: dict[str, tuple[EncoderShape, Precision]] = {
@@ -26,14 +26,14 @@ GRAPHS: dict[str, tuple[EncoderShape, Precision]] = {
     "minilm-int8": (EncoderShape(), "int8"),
     e5.NAME: (e5.SHAPE, "int8"),
 }
-_MASKED = -1e9  # added to the scores of padding before the softmax
+_MASKED = -1e9  # added to the attention scores of padding before the softmax
 _ZERO = 128  # the unsigned byte that represents 0 in a rounded row of numbers
 
 
 def build_graph(shape: EncoderShape, precision: Precision = "fp32") -> bytes:
     """Return the serialized ONNX model.
 
-    Its inputs are `input_ids` and `attention_mask` (int64, [texts, tokens]); its output is `embedding`. With
+    The inputs are `input_ids` and `attention_mask` (int64, [texts, tokens]), and the output is `embedding`. With
     `given_words`, the input `words` (float32, [texts, tokens, width]) replaces `input_ids`. A model with int8 precision
     needs the weights from `weights.round_weights`.
     """
@@ -41,7 +41,7 @@ def build_graph(shape: EncoderShape, precision: Precision = "fp32") -> bytes:
 
 
 class _Builder:
-    """A collector of nodes and constants. Every method returns the name of its result."""
+    """Collects nodes and constants. Each method returns the name of its result."""
 
     def __init__(self, shape: EncoderShape) -> None:
         self.shape = shape
@@ -67,7 +67,7 @@ class _Builder:
     def build(self) -> bytes:
         helper, proto = onnx.helper, onnx.TensorProto
         hidden = self._embeddings()
-        # Turn the mask (1 for a token, 0 for padding) into 0 and a huge negative number, as [texts, 1, 1, tokens].
+        # Convert the mask (1 for a token, 0 for padding) to 0 and a huge negative number, as [texts, 1, 1, tokens].
         mask = self.node("Cast", "attention_mask", to=proto.FLOAT)
         bias = self.node("Mul", self.node("Sub", self.real(1.0), mask), self.real(_MASKED))
         bias = self.node("Unsqueeze", bias, self.ints(1, 2))
@@ -103,7 +103,7 @@ class _Builder:
         return self.node("LayerNormalization", value, f"{name}.weight", f"{name}.bias", axis=-1, epsilon=self.shape.epsilon)
 
     def _dense(self, value: str, name: str) -> str:
-        # Gemm takes the weights as stored, so nothing is transposed in memory.
+        # Gemm accepts the weights as stored, so nothing needs to be transposed in memory.
         return self.node("Gemm", value, f"{name}.weight", f"{name}.bias", transB=1)
 
     def _embeddings(self) -> str:
@@ -147,10 +147,11 @@ class _Builder:
 
 
 class _RoundedBuilder(_Builder):
-    """A builder of graphs that compute large matrix products in integers.
+    """Builds graphs that compute large matrix products with integers.
 
-    Integers are 2.4 times as fast. The vectors have a cosine of about 0.996 with the exact vectors. Inputs are rounded
-    per token. onnxruntime's own quantizer rounds per call, so a vector would depend on the other texts in the call.
+    Integers are 2.4 times as fast. The vectors have a cosine similarity of about 0.996 to the exact vectors. Inputs are
+    rounded per token. onnxruntime's own quantizer rounds per call, so a vector would depend on the other texts in the
+    call.
     """
 
     def __init__(self, shape: EncoderShape) -> None:
@@ -184,7 +185,7 @@ class _RoundedBuilder(_Builder):
 
 
 def main() -> None:
-    """Write the graph of the encoder in a directory, or the graphs of the named models."""
+    """Write the graph of the encoder in a directory, or the built-in graphs."""
     graphs: list[tuple[Path, EncoderShape, Precision]] = [(FOLDER / f"{name}.onnx", *graph) for name, graph in GRAPHS.items()]
     if sys.argv[1:]:
         directory = Path(sys.argv[1])

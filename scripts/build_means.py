@@ -1,4 +1,4 @@
-"""Build foundation/llm/data/means.npz: the mean vector of the probe sentences for each local model that needs one."""
+"""Build foundation/llm/data/means.npz: the probe sentences' mean vector for each local model that needs it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Build agent_memory/foundation/llm/data/cl100k_base.tiktoken.xz from the npm package js-tiktoken (MIT), and check the official digest.
+"""Build agent_memory/foundation/llm/data/cl100k_base.tiktoken.xz from js-tiktoken (MIT). Check the official digest.
 
     npm pack js-tiktoken@1.0.21
     python scripts/build_ranks.py js-tiktoken-1.0.21.tgz
@@ -24,7 +24,8 @@ TARGET = Path(__file__).resolve().parent.parent / "agent_memory" / "foundation" 
 def ranks_of(source: str) -> bytes:
     """Convert js-tiktoken's module text to tiktoken's format: a line `base64 rank` for each token.
 
-    js-tiktoken's lines are `! first-rank token token …`. The ranks of a line count up from the first.
+    js-tiktoken's lines are `! first-rank token token …`. Within a line, each token's rank is one higher than the
+    previous token's.
     """
     found = re.search(r'"bpe_ranks":("(?:[^"\\]|\\.)*")', source)
     if found is None:

@@ -1,4 +1,4 @@
-"""Fail if a source file has more than 500 lines, or a folder has too many files. Split what has more than one job."""
+"""Fail if a source file has over 500 lines, or a folder has too many files. Split files that do more than one job."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LONGEST = 500
-# The maximum number of files in a folder, without `__init__.py`.
+# The maximum number of files in a folder, not counting `__init__.py`.
 FILES = dict.fromkeys(("agent_memory", "worker", "client", "scripts", "examples", "benchmarks", "docs"), 15) | {"tests": 20}
 
 
 def too_long(root: Path) -> Iterator[str]:
-    """Yield a line for each file in `root` over its limit."""
+    """Yield a line for each file in `root` that exceeds its limit."""
     for top in FILES:
         for path in sorted((root / top).rglob("*.py")):
             lines = len(path.read_text(encoding="utf-8").splitlines())
@@ -22,7 +22,7 @@ def too_long(root: Path) -> Iterator[str]:
 
 
 def too_full(root: Path) -> Iterator[str]:
-    """Yield a line for each folder in `root` over its limit."""
+    """Yield a line for each folder in `root` that exceeds its limit."""
     for top, limit in FILES.items():
         for folder in sorted({path.parent for path in (root / top).rglob("*") if path.is_file()}):
             if "__pycache__" in folder.parts:

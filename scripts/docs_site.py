@@ -1,4 +1,4 @@
-"""Hooks for mkdocs: add pages that are not in docs/, and make links work on the site as well as in the repository.
+"""Hooks for mkdocs that add pages from outside docs/, and make links work both on the site and in the repository.
 
 On the site, links to pages stay links, and links to source files become plain text.
 """
@@ -38,7 +38,7 @@ _LOADED = re.compile(r"<(?:script|link|img|iframe|source)\b[^>]*\b(?:src|href)=[
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages that are not in docs/."""
+    """Add the pages from outside docs/."""
     for source, name in OTHER_PAGES.items():
         files.append(File.generated(config, name, content=(ROOT / source).read_text("utf-8")))
     for name, make_page in GENERATED.items():
@@ -47,7 +47,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_nav(nav: Navigation, config: MkDocsConfig, files: Files) -> Navigation:
-    """Let links in the menu lead to sections of pages. Raises PluginError if there is no such section."""
+    """Let menu links point to sections of pages. Raises PluginError if a section does not exist."""
     items = [*nav.items]
     while items:
         item = items.pop()
@@ -68,7 +68,7 @@ def _sections(markdown: str) -> set[str]:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Make links lead to pages of the site. Links to source files become plain text. Raises PluginError for a missing target."""
+    """Rewrite links for the site. Links to source files become plain text. Raises PluginError for missing targets."""
     names = {name: source for source, name in OTHER_PAGES.items()}
     source = names.get(page.file.src_uri, f"docs/{page.file.src_uri}")
     parts = _FENCED.split(markdown.replace("<!-- table of keys -->", key_table.table()))
@@ -90,7 +90,7 @@ def _link(match: re.Match[str], source: str) -> str:
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
-    """Raise PluginError if the page would load something from another host."""
+    """Raise PluginError if the page loads anything from another host."""
     if (foreign := _LOADED.search(output)) is not None:
         raise PluginError(f"{page.file.src_uri} loads something from another host: {foreign[0]}")
     return output

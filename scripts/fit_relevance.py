@@ -1,11 +1,12 @@
-"""Fit `weights.json`, the relevance of memories, on question sets. Also report the figures of each set when fitted on the others.
+"""Fit `weights.json`, the weights for the relevance of memories. Report each set's figures when fitted on the others.
 
-    .venv/bin/python scripts/fit_relevance.py SETS --vectors /tmp/vectors --model multilingual-e5-small --model all-MiniLM-L6-v2 [--write]
+    .venv/bin/python scripts/fit_relevance.py SETS --vectors /tmp/vectors --model multilingual-e5-small
+        --model all-MiniLM-L6-v2 [--write]
 
-The script asks whole conversations, and parts of 4 to 120 turns, which resemble the stores of new users. A part has consecutive turns
-with or without the evidence of a question, or one evidence turn among random others. The script also asks questions of other
-conversations, which have no answer. The server's own functions compute units, queries, lists, ranking and features. NumPy replaces
-the index.
+The script asks questions of whole conversations, and of parts with 4 to 120 turns, which resemble the stores of new
+users. A part contains consecutive turns, with or without a question's evidence, or one evidence turn among random
+others. Questions from other conversations have no answer. The server's own functions compute units, queries, lists,
+ranking and features. NumPy replaces the index.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ _BINS = 10
 
 
 class Embedding:
-    """The server's embedder, with the vectors of earlier runs in a file."""
+    """The server's embedder, with a file that stores the vectors of earlier runs."""
 
     def __init__(self, model: str, directory: Path | None) -> None:
         self.model = model
@@ -85,7 +86,7 @@ class Embedding:
 
 
 class Turns:
-    """An index of turns. It returns the lists of a query like RediSearch, and counts terms."""
+    """An index of turns. Like RediSearch, it returns the candidate lists for a query and counts terms."""
 
     def __init__(self, turns: Sequence[Turn]) -> None:
         self.turns = turns
@@ -140,7 +141,7 @@ class Turns:
         return TermStatistics(len(self.turns), counted, mean_length(newest), speakers_of(newest))
 
     def candidates(self, query: SearchQuery) -> Candidates:
-        """Answer all lists of a query."""
+        """Return all candidate lists for a query."""
         return {wanted: self._hits(query, wanted) for wanted in lists_of(query)}
 
     def _hits(self, query: SearchQuery, wanted: CandidateList) -> Hits:
@@ -190,7 +191,7 @@ class Turns:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A candidate at its place in the ranking."""
+    """A candidate in the ranking."""
 
     is_evidence: bool
     features: Features
@@ -209,7 +210,7 @@ class Sample:
 
 
 async def ask(name: str, store: Turns, question: Question, embedding: Embedding, *, whole: bool = False) -> Sample | None:
-    """Ask a question like a prompt. Return None if the model does not know the question's script."""
+    """Ask a question as a prompt would. Return None if the model does not know the question's script."""
     builder = QueryBuilder(embedding.settings, cast("Any", store), lambda _: cast("Any", embedding), cast("Any", None), reranks=False)
     request = SearchRequest.model_validate(
         {"text": question.text, "limit": _SHOWN, "user_id": {"eq": "u"}, "quarantined": False, "min_relevance": 0.0}
@@ -227,7 +228,7 @@ async def ask(name: str, store: Turns, question: Question, embedding: Embedding,
 
 
 async def samples_of(questions: QuestionSet, embedding: Embedding, most: int) -> list[Sample]:
-    """Ask about `most` questions with evidence, of whole conversations and of parts."""
+    """Ask about `most` questions with evidence, and all without evidence. Use whole conversations and parts."""
     rng, samples = random.Random(5), list[Sample | None]()
     share = max(1, most // len(questions.conversations))
     for conversation in questions.conversations[: most if most < len(questions.conversations) else None]:
@@ -253,7 +254,7 @@ def parts_of(conversation: Conversation, question: Question, rng: random.Random)
     scattered = sorted([rng.choice(evidence), *rng.sample(others, min(size, len(others)))])
     first = max(0, min(rng.choice(evidence) - rng.randrange(size), len(turns) - size))
     parts = [[turns[place] for place in scattered], turns[first : first + size]]
-    # Turns near evidence have the same topic, so the part without evidence must not touch them.
+    # Turns near the evidence have the same topic, so the part without evidence must keep its distance.
     free = [start for start in range(len(turns) - size + 1) if not any(start - REACH <= place < start + size + REACH for place in evidence)]
     if free:
         start = rng.choice(free)
@@ -274,9 +275,10 @@ Weights = Mapping[str, Features]
 
 
 def fit(samples: Sequence[Sample]) -> Weights:
-    """Return both regressions.
+    """Return the weights of both regressions.
 
-    All sets have equal weight. In each set, so do whole conversations and parts, and questions with and without evidence.
+    All sets have equal weight. Within a set, the same is true of whole conversations and parts, and of questions with
+    and without evidence.
     """
     known, memory = list[tuple[Features, bool, float]](), list[tuple[Features, bool, float]]()
     alike = Counter((sample.set, sample.whole, sample.evidence > 0) for sample in samples if sample.known is not None)
@@ -291,7 +293,7 @@ def fit(samples: Sequence[Sample]) -> Weights:
 
 
 def regression(rows: Sequence[tuple[Features, bool, float]]) -> Features:
-    """Fit a logistic regression with a small ridge by Newton's method."""
+    """Fit a logistic regression with a small ridge penalty, using Newton's method."""
     names = [*rows[0][0]]
     values = np.array([[features[name] for name in names] for features, _, _ in rows])
     target, weight = np.array([float(has) for _, has, _ in rows]), np.array([weight for _, _, weight in rows])
@@ -307,13 +309,12 @@ def regression(rows: Sequence[tuple[Features, bool, float]]) -> Features:
 
 
 def relevances(sample: Sample, weights: Weights) -> list[float]:
-    """Return the relevance of each candidate."""
     known = 1.0 if sample.known is None else known_share(probability(weights["known"], sample.known), sample.memories)
     return [known * probability(weights["memory"], each.features) if known else 0.0 for each in sample.candidates]
 
 
 def report(samples: Sequence[Sample], weights: Weights) -> str:
-    """Return lines with figures of the prompts."""
+    """Return lines with figures about the prompts."""
     parts = list[str]()
     for whole in (True, False):
         shown = [(sample, _shown(sample, weights)) for sample in samples if sample.whole is whole]
@@ -339,7 +340,7 @@ def _shown(sample: Sample, weights: Weights) -> list[Candidate]:
 
 
 def reliability(samples: Sequence[Sample], weights: Weights) -> str:
-    """Return predicted and observed shares of evidence in ten bins of equal size, for both regressions."""
+    """Return the predicted and observed shares of evidence in ten bins of equal size, for both regressions."""
     memories = [
         (value, each.is_evidence) for sample in samples for each, value in zip(sample.candidates, relevances(sample, weights), strict=True)
     ]

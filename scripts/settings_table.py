@@ -1,7 +1,7 @@
-"""Write the table of all settings into docs/running/configuration.md: `python scripts/settings_table.py`.
+"""Write the settings tables to docs/running/configuration.md: `python scripts/settings_table.py`.
 
-With `--check`, the script writes nothing, and the exit code is 1 if the table is out of date. The table has only settings for operators.
-docs/migrating.md lists the variables of the archived server.
+With `--check`, the script writes nothing, and exits with 1 if the tables are out of date. The tables contain only
+settings for operators. docs/migrating.md lists the archived server's variables.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ TITLES = {
 
 
 def main() -> int:
-    """Write or check the page, and return the exit code."""
+    """Write or check the page. Return the exit code."""
     text = PAGE.read_text(encoding="utf-8")
     head, _, rest = text.partition(BEGIN)
     _, _, tail = rest.partition(END)
@@ -64,14 +64,14 @@ def tables() -> str:
 
 
 def row(field: FieldInfo) -> str:
-    """Return the row of a setting."""
+    """Return the table row for a setting."""
     name, *others = variables_of(field)
     also = f" (also `{'`, `'.join(others)}`)" if others else ""
     return f"| `{name}`{also} | {default(field)} | {field.description}{choices(field)} |"
 
 
 def default(field: FieldInfo) -> str:
-    """Return the default as an environment variable's value."""
+    """Return the default as it would appear in an environment variable."""
     value = field.default
     if value is None or isinstance(value, SecretStr) or value in ({}, ""):
         return "–"
@@ -84,7 +84,7 @@ def default(field: FieldInfo) -> str:
 
 
 def choices(field: FieldInfo) -> str:
-    """Return the allowed words, or "" if the description names them or other values are allowed too."""
+    """Return the allowed words. Return "" if the description lists them, or if other values are allowed."""
     words = [word for word in getattr(field.annotation, "__args__", ()) if isinstance(word, str)]
     named = all(f"`{word}`" in (field.description or "") for word in words)
     return f" ({', '.join(f'`{word}`' for word in words)})" if len(words) > 1 and not named else ""

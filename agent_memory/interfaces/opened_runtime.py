@@ -1,4 +1,4 @@
-"""A request's runtime, for interfaces that need more than one bucket's services."""
+"""Find a request's runtime, for interfaces that need the services of more than one bucket."""
 
 from __future__ import annotations
 

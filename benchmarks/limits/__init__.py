@@ -1,1 +1,1 @@
-"""The lowest possible costs of operations, for comparison."""
+"""Measure the lowest possible cost of each operation, for comparison."""

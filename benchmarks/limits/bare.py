@@ -1,7 +1,7 @@
-"""Serve limit (a): FastAPI and uvicorn alone. Bodies of our sizes are parsed, validated, serialized and returned.
+"""Serve limit (a): plain FastAPI and uvicorn, which parse, validate, serialize and return bodies of realistic sizes.
 
-`python -m benchmarks.limits.bare PORT FILE`; FILE maps an operation's name to one of our answers. Models are plain, and
-routes are FastAPI's own.
+`python -m benchmarks.limits.bare PORT FILE` serves the responses in FILE, which maps an operation's name to a response.
+The models are plain, and the routes are FastAPI's own.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ class Fact(BaseModel):
 
 
 class Session(BaseModel):
-    """The bodies of put and append."""
+    """The body of a put or append."""
 
     messages: list[Turn]
     user_id: str | None = None
 
 
 class Create(BaseModel):
-    """The body of create."""
+    """The body of a create request."""
 
     memories: list[Fact]
 
 
 class Question(BaseModel):
-    """The bodies of search and prompt."""
+    """The body of a search or prompt request."""
 
     model_config = ConfigDict(extra="ignore")
     text: str | None = None
@@ -59,7 +59,7 @@ class Question(BaseModel):
 
 
 class Answer(BaseModel):
-    """Any answer. Its fields are serialized unchanged."""
+    """Any response. Its fields are serialized unchanged."""
 
     model_config = ConfigDict(extra="allow")
 

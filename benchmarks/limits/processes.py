@@ -1,4 +1,4 @@
-"""Run the limits of operations, each in a process for the whole run: (a) a bare endpoint, (b) bare Redis commands."""
+"""Run each limit in its own process for the whole run: (a) a bare endpoint and (b) bare Redis commands."""
 
 from __future__ import annotations
 
@@ -35,33 +35,33 @@ LIMITS = {
 
 @dataclass(frozen=True, slots=True)
 class Bare:
-    """Limit (a): send the same requests to an application that only parses them and returns one of our answers."""
+    """Limit (a): the same requests to an application that only parses them and returns a stored response."""
 
     base: str
     meter: Meter
 
     async def measure(self, operation: Operation, **series: Any) -> dict[str, Any]:
-        """Measure a series of an operation's requests. The arguments are those of `series.measure`."""
+        """Measure a series of requests for an operation. The arguments are those of `series.measure`."""
         return {"limit": "bare", "operation": operation.name, **await measure(self.base, operation, self.meter, **series)}
 
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """Limit (b): run an operation's commands in the process of `redis_limit`."""
+    """Limit (b): an operation's commands in the process of `redis_limit`."""
 
     child: asyncio.subprocess.Process
 
     async def measure(self, operation: Operation, **series: Any) -> dict[str, Any]:
-        """Measure a series of an operation's commands. The arguments are those of `series.measure`.
+        """Measure a series of commands for an operation.
 
-        Raises RuntimeError if the process has ended.
+        The arguments are those of `series.measure`. Raises RuntimeError if the process has ended.
         """
         used = await self.ask({"commands": LIMITS[operation.name], **series})
         row = figures(used["seconds"], used["wall"], {"redis-py": used["cpu"]}, 0.0)
         return {"limit": "redis", "operation": operation.name, **row, "seconds": used["seconds"]}
 
     async def ask(self, job: dict[str, Any]) -> dict[str, Any]:
-        """Send one line to the process and return its answer."""
+        """Send a line to the process and return its response."""
         assert self.child.stdin is not None
         assert self.child.stdout is not None
         self.child.stdin.write(json.dumps(job).encode() + b"\n")
@@ -73,7 +73,7 @@ class Raw:
 
 @asynccontextmanager
 async def bare(stack: Stack, answers: Mapping[str, Any]) -> AsyncGenerator[Bare, None]:
-    """Start limit (a), which answers each operation with our own answer of that name."""
+    """Start limit (a), which answers each operation with the given response."""
     file = stack.folder / "answers.json"
     file.write_text(json.dumps(answers))
     port = free_port()
@@ -97,7 +97,7 @@ async def _listening(base: str) -> None:
 
 @asynccontextmanager
 async def raw(stack: Stack, memories: int) -> AsyncGenerator[Raw, None]:
-    """Start limit (b) on the store that the server filled with `memories` memories."""
+    """Start limit (b) on the store that the server has filled with `memories` memories."""
     with (stack.folder / "redis_limit.log").open("wb") as log:
         command = [sys.executable, "-m", "benchmarks.limits.redis_limit"]
         child = await asyncio.create_subprocess_exec(

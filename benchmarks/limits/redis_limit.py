@@ -1,7 +1,7 @@
-"""Run limit (b): the fewest Redis commands that each operation needs, through redis-py, on the server's filled store.
+"""Run limit (b): the minimum of Redis commands for each operation, through redis-py, on the server's filled store.
 
-`python -m benchmarks.limits.redis_limit` reads jobs from standard input, one per line, and prints the use of each.
-Bodies have the sizes of ours.
+`python -m benchmarks.limits.redis_limit` reads jobs from standard input, one per line, and prints the results of each.
+The data has realistic sizes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SESSIONS = 40
 
 
 class Limit:
-    """The commands of each operation, in one pipeline each."""
+    """The Redis commands for each operation, one pipeline per operation."""
 
     def __init__(self, client: redis.asyncio.Redis, words: str, vectors: str, field: str, users: int) -> None:
         self._client = client
@@ -37,7 +37,7 @@ class Limit:
         self._queries: dict[int, tuple[str, str, bytes]] = {}
 
     async def prepare(self) -> None:
-        """Store sessions of 20 messages, and make the queries."""
+        """Store sessions with 20 messages each, and prepare the queries."""
         pipe = self._client.pipeline(transaction=False)
         for number in range(_SESSIONS):
             pipe.hset(f"lim:s:{number}", mapping={"version": 1, "user": corpus.user(number), "tokens": 0})
@@ -101,7 +101,7 @@ class Limit:
 
 
 async def run() -> None:
-    """Answer each line with a line. The first line names the store, the others series of an operation's commands."""
+    """Answer each input line. The first line describes the store, and each later line requests a series of commands."""
     store = await _line()
     client = redis.asyncio.Redis.from_url(store["url"], protocol=3, max_connections=100)
     limit = Limit(client, store["words"], store["vectors"], store["field"], store["users"])
@@ -113,7 +113,7 @@ async def run() -> None:
 
 
 async def _line() -> dict[str, Any]:
-    """Return the next job, or nothing at the end of standard input."""
+    """Return the next job, or an empty dict at the end of standard input."""
     return json.loads(await asyncio.to_thread(sys.stdin.readline) or "{}")
 
 

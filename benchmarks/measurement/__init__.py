@@ -1,1 +1,1 @@
-"""Measure processes and requests, in series and rounds."""
+"""Measure processes and requests in series and rounds."""

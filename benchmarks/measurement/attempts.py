@@ -1,4 +1,4 @@
-"""Run parts that may fail without ending the run. Each part is tried twice, and failures belong to the result."""
+"""Run the parts of a run, and continue if one fails. Each part is tried twice, and the result lists the failures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PAUSE_SECONDS = 2.0
 
 
 class Attempts:
-    """Try parts until the run's time is over. `failures` lists every failed try and every skipped part."""
+    """Runs parts until the time is up. `failures` lists every failed attempt and every skipped part."""
 
     def __init__(self, say: Callable[[str], None], seconds: float, *, pause_seconds: float = _PAUSE_SECONDS) -> None:
         self._say = say
@@ -21,9 +21,9 @@ class Attempts:
         self.failures: list[dict[str, Any]] = []
 
     async def of(self, what: str, work: Callable[[], Awaitable[Result]], *, most_seconds: float = 120.0) -> Result | None:
-        """Return the result of `work`, called again after a failure.
+        """Return the result of `work`. Retry once after a failure.
 
-        Return None after two failures or without time left.
+        Return None after two failures, or if no time is left.
         """
         for last in (False, True):
             left = self._end - time.monotonic()
@@ -35,7 +35,7 @@ class Attempts:
                     return await work()
             except TimeoutError as error:
                 why = str(error) or f"took longer than {min(most_seconds, left):.0f} s"
-            # Later parts do not depend on this one, so report any error and continue.
+            # Later parts do not depend on this part, so record any error and continue.
             except Exception as error:  # noqa: BLE001 - every failure becomes part of the result
                 why = f"{type(error).__name__}: {error}"
             self._note(what, why, again=not last)

@@ -1,4 +1,4 @@
-"""Measure the CPU seconds and memory of processes between two moments, and the CPU seconds of all other processes."""
+"""Measure the CPU seconds and memory of processes, and the CPU seconds of all other processes."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _CPUCLOCK_SCHED = 2
 def cpu_seconds(pid: int) -> float:
     """Return the user and system CPU seconds of a process with all its threads.
 
-    They come from the process' own CPU clock, which counts nanoseconds. /proc counts hundredths of a second, which is a
-    tenth of a short series.
+    They come from the process's CPU clock, which counts nanoseconds. /proc counts hundredths of a second, which would
+    be too coarse for a short series.
     """
     try:
-        return time.clock_gettime((~pid << 3) | _CPUCLOCK_SCHED)  # as clock_getcpuclockid(3) makes it
-    except OSError:  # no such clock here
+        return time.clock_gettime((~pid << 3) | _CPUCLOCK_SCHED)  # as in clock_getcpuclockid(3)
+    except OSError:  # the clock is not available
         return _ticked_seconds(pid)
 
 
@@ -32,16 +32,16 @@ def _ticked_seconds(pid: int) -> float:
 
 
 def children_seconds(pid: int) -> float:
-    """Return the CPU seconds of ended child processes.
+    """Return the CPU seconds of child processes that have ended.
 
-    Redis forks them to rewrite its file and to collect garbage.
+    Redis forks child processes to rewrite its file and to collect garbage.
     """
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[13]) + int(fields[14])) / _TICK
 
 
 def rss_bytes(pid: int) -> int:
-    """Return the resident memory of a process in bytes."""
+    """Return a process's resident memory in bytes."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
@@ -51,7 +51,7 @@ def _busy_seconds() -> float:
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """Return the value below which `share` (0 to 1) of the values lie, interpolated between neighbors."""
+    """Return the percentile for `share` (0 to 1), interpolated between neighboring values."""
     ordered = sorted(values)
     place = (len(ordered) - 1) * share
     low = int(place)
@@ -61,7 +61,7 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """CPU seconds by process, wall seconds, and the CPU share (1 is one core) of processes outside the run."""
+    """CPU seconds by process, elapsed seconds, and the CPU usage (1 is one core) of processes outside the run."""
 
     cpu: Mapping[str, float]
     wall: float
@@ -69,19 +69,19 @@ class Used:
 
 
 class Meter:
-    """Measure processes by name."""
+    """Measures processes by name."""
 
     def __init__(self, processes: Mapping[str, Sequence[int]]) -> None:
         self._processes = {**processes, _OWN: [os.getpid()]}
 
     def start(self) -> None:
-        """Start measuring. The same meter can be started again."""
+        """Start measuring. A meter can be started again."""
         self._cpu = self._read()
         self._busy = _busy_seconds()
         self._began = time.perf_counter()
 
     def stop(self) -> Used:
-        """Return the use since `start`."""
+        """Return the usage since `start`."""
         wall = time.perf_counter() - self._began
         now = self._read()
         cpu = {name: round(now[name] - self._cpu[name], 6) for name in now}
@@ -89,7 +89,7 @@ class Meter:
         return Used(cpu, wall, round(foreign, 3))
 
     def rss(self) -> dict[str, int]:
-        """Return the current resident bytes, by process."""
+        """Return the current resident memory of each process, in bytes."""
         return {name: sum(rss_bytes(pid) for pid in pids) for name, pids in self._processes.items() if name != _OWN}
 
     def _read(self) -> dict[str, float]:
@@ -97,7 +97,7 @@ class Meter:
 
 
 def figures(seconds: Sequence[float], wall: float, cpu: dict[str, float], foreign: float) -> dict[str, Any]:
-    """Return the figures of a series: times in ms, rates, and CPU seconds per 1,000 requests."""
+    """Return a series' figures: times in ms, requests per second, and CPU seconds per 1,000 requests."""
     count = len(seconds)
     return {
         "requests": count,

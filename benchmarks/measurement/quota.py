@@ -1,4 +1,4 @@
-"""Limit a process to a share of one core with the kernel's cgroups (v1 and v2), if they can be written (as root)."""
+"""Limit a process to a share of one core with the kernel's cgroups (v1 and v2). Needs write access to them (root)."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-# Long enough for several requests, since caches are cold after each pause. Short enough for many periods a second.
+# Long enough for several requests, because caches are cold after each pause. Short enough for many periods per second.
 _PERIOD_MICROSECONDS = 50_000
 _ROOT = Path("/sys/fs/cgroup")
 
 
 @contextlib.contextmanager  # pyright: ignore[reportDeprecated]
 def limited(pids: Sequence[int], share: float, root: Path = _ROOT) -> Iterator[bool]:
-    """Limit each process to `share` of a core until the end. Yield False, and do nothing, if that is impossible."""
+    """Limit each process to `share` of a core during the `with` block. If that is impossible, only yield False."""
     old, new = (root / "cpu" / "cpu.cfs_quota_us").exists(), _hands_down(root)
     with contextlib.ExitStack() as stack:
         is_limited = old or new
@@ -31,7 +31,7 @@ def limited(pids: Sequence[int], share: float, root: Path = _ROOT) -> Iterator[b
 
 
 def _hands_down(root: Path) -> bool:
-    """True if groups below v2's root get the CPU controller."""
+    """True if groups below the v2 root can use the CPU controller."""
     with contextlib.suppress(OSError):
         return "cpu" in (root / "cgroup.subtree_control").read_text().split()
     return False

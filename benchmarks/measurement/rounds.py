@@ -1,6 +1,6 @@
 """Combine the rounds of a measurement.
 
-A machine's speed changes from minute to minute, so compared series are measured in turn.
+A machine's speed changes from minute to minute, so the series to compare alternate.
 """
 
 from __future__ import annotations
@@ -20,15 +20,16 @@ _BLOCK, _BLOCK_PER_CLIENT = 40, 4
 def count(requests: int, concurrency: int) -> int:
     """Return the number of rounds for `requests` requests.
 
-    A round is short, but long enough to keep all its clients busy.
+    A round is short, but long enough to keep all clients busy.
     """
     return max(requests // max(_BLOCK, _BLOCK_PER_CLIENT * concurrency), 1)
 
 
 def joined(rows: Iterable[dict[str, Any]], named: Sequence[str]) -> list[dict[str, Any]]:
-    """Return one row for all rows of the same name, with the rounds in `rounds`.
+    """Return one row for all rows with the same `named` values, with the original rows in `rounds`.
 
-    Counts are added, CPU and rates are averaged, and times are computed from the `seconds` of all rounds together.
+    Counts are added, and CPU and rates are averaged. The CPU usage of other processes is the maximum. Times are
+    computed from the `seconds` of all rounds together.
     """
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in rows:
@@ -60,10 +61,10 @@ def _one(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def paired(figure: Callable[..., float], *rows: dict[str, Any]) -> float:
-    """Return a figure of several series: the median over the rounds in which they were measured one after the other.
+    """Return a figure that compares several series: the median over the rounds.
 
     A ratio of sums would depend most on the rounds in which the machine was slow. Series with different numbers of
-    rounds are compared as wholes.
+    rounds are compared as a whole.
     """
     rounds = [row.get("rounds") or [row] for row in rows]
     if len({len(some) for some in rounds}) > 1:

@@ -1,4 +1,4 @@
-"""Measure one series of requests over kept connections, and the use of the server's processes meanwhile."""
+"""Measure a series of requests over persistent connections, and the server's use of resources meanwhile."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ async def measure(
     warm: int,
     warmed: Callable[[], Awaitable[object]] | None = None,
 ) -> dict[str, Any]:
-    """Send the requests from `offset` on: first `warm` unmeasured ones, then await `warmed`, then measure the others.
+    """Send `warm` requests without measuring them, await `warmed`, and then measure `requests` requests.
 
-    The result contains their figures and the `seconds` of each, in order of the answers.
+    `offset` is the number of the first request. The result contains the figures, and the requests' `seconds` in the
+    order of the responses.
     """
     connections = [await connect(base) for _ in range(concurrency)]
     for n in range(warm):

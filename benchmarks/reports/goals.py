@@ -1,4 +1,4 @@
-"""Compare the goals of the request path with the measured figures. A goal without figures in the run is left out."""
+"""Compare the measured figures with the goals for requests. Goals that the run did not measure are left out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BYTES_AT = 100_000
 
 
 def goals(result: dict[str, Any]) -> list[Verdict]:
-    """Return the verdicts in the order of the operations."""
+    """Return the verdicts, in the order of the operations."""
     rows = {(row["operation"], row["memories"], row["concurrency"]): row for row in result["operations"]}
     return [
         *_prompt(result, rows),
@@ -31,7 +31,7 @@ _Rows = dict[tuple[str, int, int], dict[str, Any]]
 
 
 def _one(rows: _Rows, name: str, concurrency: int = 1) -> dict[str, Any] | None:
-    """Return the row of an operation on a store of the wanted size, or of the nearest size."""
+    """Return an operation's row for the store whose size is nearest to 10,000 memories."""
     candidates = [row for (operation, _, at_once), row in rows.items() if (operation, at_once) == (name, concurrency)]
     return min(candidates, key=lambda row: abs(row["memories"] - _SMALL), default=None)
 
@@ -48,14 +48,14 @@ def _prompt(result: dict[str, Any], rows: _Rows) -> Iterator[Verdict]:
     yield from _cpu(result, repeated, 2.5)
     beside = None if repeated is None else beside_limits(result, repeated)
     if beside is not None:
-        yield Verdict("prompt: p50 at most 2 ms beyond (a) + (b)", f"{beside['beyond_ms']:+.2f} ms", beside["beyond_ms"] <= 2)
+        yield Verdict("prompt: p50 at most 2 ms above (a) + (b)", f"{beside['beyond_ms']:+.2f} ms", beside["beyond_ms"] <= 2)
     if repeated is not None and new is not None:
         more = paired(lambda later, first: later["p50_ms"] - first["p50_ms"], new, repeated)  # pyright: ignore[reportUnknownLambdaType]
         yield Verdict("prompt with a new query: p50 at most 4 ms longer than with a cached query", f"{more:+.2f} ms", more <= 4)
     many = _one(rows, "prompt, new query", 32)
     if many is not None:
         share = many["embedding_calls"] / many["requests"]
-        yield Verdict("embedding calls per prompt, with 32 prompts at a time: at most 0.5", f"{share:.2f}", share <= 0.5)
+        yield Verdict("embedding calls per prompt, with 32 prompts at once: at most 0.5", f"{share:.2f}", share <= 0.5)
 
 
 def _session(result: dict[str, Any], rows: _Rows) -> Iterator[Verdict]:
@@ -65,7 +65,7 @@ def _session(result: dict[str, Any], rows: _Rows) -> Iterator[Verdict]:
         short, long = _one(rows, f"{name} 10"), _one(rows, f"{name} 1000")
         if short is not None and long is not None:
             ratio = paired(lambda now, was: _both(now) / _both(was), long, short)  # pyright: ignore[reportUnknownLambdaType]
-            yield Verdict(f"{name} 1,000 messages: CPU at most 1.2 x that of 10", f"{ratio:.2f}", ratio <= 1.2)
+            yield Verdict(f"{name} 1,000 messages: CPU at most 1.2 x that for 10 messages", f"{ratio:.2f}", ratio <= 1.2)
 
 
 def _both(row: dict[str, Any]) -> float:
@@ -88,7 +88,7 @@ def _pipeline(result: dict[str, Any]) -> Iterator[Verdict]:
 
 
 def small_and_large(result: dict[str, Any]) -> list[dict[str, Any]] | None:
-    """Return a run's searches, one at a time, among 10,000 and among 1,000,000 memories, or None if one is missing."""
+    """Return the row for single searches among 10,000 memories and the row for 1,000,000, or None if one is missing."""
     if "growth" in result:
         return result["growth"]
     sizes = {row["memories"]: row for row in result["operations"] if (row["operation"], row["concurrency"]) == ("search", 1)}
@@ -104,17 +104,21 @@ def _growth(result: dict[str, Any]) -> Iterator[Verdict]:
     if pair is not None:
         small, large = pair
         ratio = large["p95_ms"] / small["p95_ms"]
-        yield Verdict("search among 1,000,000: p95 at most 3 x that among 10,000", f"{ratio:.2f}", ratio <= 3)
+        yield Verdict("search among 1,000,000 memories: p95 at most 3 x that among 10,000", f"{ratio:.2f}", ratio <= 3)
 
 
-_HOW = {"cores": "each with a core of its own", "quota": "each with a quarter of a core", "cpu": "computed from their CPU per turn"}
+_HOW = {
+    "cores": "each process has a core of its own",
+    "quota": "each process has a quarter of a core",
+    "cpu": "computed from their CPU per turn",
+}
 
 
 def _two(result: dict[str, Any]) -> Iterator[Verdict]:
     two = result.get("two") or {}
     if "ratio" in two:
         yield Verdict(
-            f"2 API processes: at least 1.7 x the chat turns per second of 1 ({_HOW[two['how']]})",
+            f"2 API processes serve at least 1.7 x as many chat turns per second as 1 ({_HOW[two['how']]})",
             f"{two['ratio']:.2f}",
             two["ratio"] >= 1.7,
         )
@@ -128,14 +132,14 @@ def _start(result: dict[str, Any]) -> Iterator[Verdict]:
         yield Verdict("`agent-memory serve` ready in less than 3 s", f"{sizes['serve_seconds']:.2f} s", sizes["serve_seconds"] < 3)
     yield Verdict("`agent-memory --help` in less than 0.4 s", f"{sizes['help_seconds']:.2f} s", sizes["help_seconds"] < 0.4)
     installed = sizes["installed_bytes"] / 1e6
-    yield Verdict("installed without engine and local model: less than 250 MB", f"{installed:.0f} MB", installed < 250)
+    yield Verdict("installed size without Redis and the local model: less than 250 MB", f"{installed:.0f} MB", installed < 250)
 
 
 def markdown(result: dict[str, Any]) -> str:
-    """Return the goals as a table, after a list of what could not be measured."""
+    """Return a list of failed measurements, followed by a table of the goals."""
     rows = [[goal.criterion, goal.measured, "yes" if goal.holds else "no"] for goal in goals(result)]
     failed = "".join(
         f"- {'once, then measured or listed again' if one['again'] else 'not measured'}: {one['what']}: {one['why'][-300:]}\n"
         for one in result.get("failures", ())
     )
-    return (f"### What failed\n\n{failed}\n" if failed else "") + "### Goals\n\n" + table(["asked", "measured", "holds"], rows) + "\n"
+    return (f"### What failed\n\n{failed}\n" if failed else "") + "### Goals\n\n" + table(["goal", "measured", "reached"], rows) + "\n"

@@ -1,4 +1,4 @@
-"""Show a run as Markdown tables, with each operation and its limits, or compare two runs."""
+"""Show a run as Markdown tables, with each operation next to its limits, or compare two runs."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ def _limit(result: dict[str, Any], limit: str, operation: str, concurrency: int)
 
 
 def beside_limits(result: dict[str, Any], row: dict[str, Any]) -> dict[str, float] | None:
-    """Return an operation's API CPU relative to (a) + (b), and its median minus theirs in ms, round by round.
+    """Compare an operation with the sum of its limits (a) + (b), round by round.
 
-    Return None for an operation without limits.
+    The result contains the ratio of the API's CPU usage, and the difference of the medians in ms. Return None for an
+    operation without limits.
     """
     name = row["operation"]
     if name not in LIMITS:
@@ -49,7 +50,7 @@ def _floor(bare: dict[str, Any], raw: dict[str, Any]) -> float:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return a Markdown table. The first column is for words, the others are for figures."""
+    """Return a Markdown table. The first column contains text, and the other columns contain figures."""
     lines = [f"| {' | '.join(head)} |", f"|---{'|---:' * (len(head) - 1)}|"]
     return "\n".join([*lines, *(f"| {' | '.join(str(cell) for cell in row)} |" for row in rows)])
 
@@ -67,16 +68,16 @@ _SUMMARY = (
 
 
 def summary(result: dict[str, Any]) -> str:
-    """Return the tables of the documentation.
+    """Return the tables for the documentation.
 
-    They show growth, and the main operations one at a time and at the highest concurrency.
+    They show growth, and the main operations at the lowest and the highest concurrency.
     """
     measured = {row["memories"] for row in result["operations"] if row["operation"] == "put 4"}
     rows = {(row["operation"], row["concurrency"]): row for row in result["operations"] if row["memories"] in measured}
     levels = sorted({concurrency for _, concurrency in rows})
     head, lines = ["operation"], [[name] for name in _SUMMARY if any((name, level) in rows for level in levels)]
     for level in (levels[0], levels[-1]) if levels else ():
-        head += [f"p50 / p95 ms x{level}", f"per s x{level}", f"API CPU s/1,000 x{level}"]
+        head += [f"x{level}: p50 / p95 ms", f"x{level}: requests/s", f"x{level}: API CPU"]
         for line in lines:
             if row := rows.get((line[0], level)):
                 line += [f"{row['p50_ms']:.1f} / {row['p95_ms']:.1f}", f"{row['per_second']:.0f}", f"{_cpu(row, 'api'):.2f}"]
@@ -124,15 +125,15 @@ def _operations(result: dict[str, Any]) -> str:
 
 
 def _growth(result: dict[str, Any]) -> str:
-    names = ("search", "search, new query", "prompt", "prompt, new query")
+    names = ("search", "prompt")
     first = min((row["concurrency"] for row in result["operations"]), default=1)
     stores = {store["memories"]: store for store in result["stores"]}
     rows: list[list[object]] = []
     for memories, store in sorted(stores.items()):
         of_size = {r["operation"]: r for r in result["operations"] if r["memories"] == memories and r["concurrency"] == first}
         times = [f"{of_size[name]['p50_ms']:.2f} / {of_size[name]['p95_ms']:.2f}" if name in of_size else "" for name in names]
-        rows.append([f"{memories:,}", *times, f"{store['bytes_per_memory']:,}", f"{store['redis_bytes'] / 2**20:.0f}"])
-    return "### Growth: p50 / p95 in ms, one at a time\n\n" + table(["memories", *names, "bytes each", "Redis MiB"], rows)
+        rows.append([f"{memories:,}", *times, f"{store['bytes_per_memory']:,}"])
+    return "### Growth: p50 / p95 in ms, one request at a time\n\n" + table(["memories", *names, "bytes per memory"], rows)
 
 
 _HOW = {"quota": ", each limited to a quarter of a core", "cpu": ", each given 40 per s"}
@@ -164,7 +165,7 @@ def _others(result: dict[str, Any]) -> str:
 
 
 def compare(before: dict[str, Any], after: dict[str, Any]) -> str:
-    """Return a table of two runs: the API's CPU and the median of every operation that both measured."""
+    """Return a table that compares the API's CPU usage and medians for all operations that both runs measured."""
     old = {(r["operation"], r["memories"], r["concurrency"]): r for r in before["operations"]}
     rows: list[list[object]] = []
     for row in after["operations"]:

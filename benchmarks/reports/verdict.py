@@ -1,4 +1,4 @@
-"""Judge whether a load run keeps the promises of rows L1 and L2 in docs/guarantees.md."""
+"""Check whether a load run keeps the promises in rows L1 and L2 of docs/guarantees.md."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _REFUSED = (429, 503)
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One criterion, the measured value, and whether it holds."""
+    """A criterion, the measured value, and whether the criterion holds."""
 
     criterion: str
     measured: str
@@ -59,7 +59,7 @@ def _finished(result: Mapping[str, Any]) -> list[Verdict]:
 
 
 def of_sustained(result: Mapping[str, Any]) -> list[Verdict]:
-    """Return the verdicts of L1. Redis' memory grows with the written data, so it is shown but not judged."""
+    """Return the verdicts for L1. Redis's memory grows with the data, so the growth has no verdict."""
     growth: Mapping[str, float] = result["rss_growth_last_half_percent"]
     return [
         _wrong(result, 200),
@@ -71,9 +71,10 @@ def of_sustained(result: Mapping[str, Any]) -> list[Verdict]:
 
 
 def of_overload(result: Mapping[str, Any]) -> list[Verdict]:
-    """Return the verdicts of L2.
+    """Return the verdicts for L2.
 
-    A refusal's time counts from when its request was sent. The 95th percentile is judged, because the machine is full.
+    The time of a rejection counts from when its request was sent. The verdict uses the 95th percentile, because the
+    machine is fully loaded.
     """
     refused = sum(_sum({s: n for s, n in result[kind]["answers"].items() if int(s) in _REFUSED}) for kind in _KINDS)
     untimed = sum(result[kind]["refusals without Retry-After"] for kind in _KINDS)

@@ -1,4 +1,4 @@
-"""Make the texts of a run from a seed: the same in every run, similar to messages to an assistant, and all different."""
+"""Make a run's texts from a seed. They resemble messages to an assistant, and are all different."""
 
 from __future__ import annotations
 
@@ -141,12 +141,12 @@ _KINDS = [
 
 
 def user(number: int) -> str:
-    """Return the id of a user."""
+    """Return a user's id."""
     return f"user-{number:06d}"
 
 
 def fact(owner: int, number: int) -> str:
-    """Return a memory of a user: one sentence of about 25 words."""
+    """Return one of a user's memories: a sentence of about 25 words."""
     pick = random.Random(f"fact {owner} {number}").choice
     return (
         f"{pick(_PEOPLE)} and the user {pick(_DEEDS)} a {pick(_KINDS)} {pick(_THINGS)} in {pick(_TOWNS)} in {pick(_MONTHS)}, "
@@ -161,7 +161,7 @@ def question(owner: int, number: int, salt: str = "") -> str:
 
 
 def message(session: str, number: int) -> dict[str, Any]:
-    """Return a message of a conversation. The user's have about 25 words, the assistant's about 60."""
+    """Return a message in a conversation. The user's have about 25 words, and the assistant's have about 60."""
     pick = random.Random(f"message {session} {number}").choice
     if number % 2 == 0:
         content = (

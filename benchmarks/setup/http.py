@@ -1,6 +1,6 @@
 """Send HTTP requests at almost no cost, so that only the server is measured.
 
-Each connection is kept. There is no pool, and redirects are not followed.
+Connections are persistent. There is no pool, and redirects are not followed.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import httptools
 
 
 class Failed(Exception):
-    """The answer's status is not 2xx. The benchmark ends, because its figures would mean nothing."""
+    """The response's status is not 2xx. The benchmark ends, because its figures would be meaningless."""
 
 
 class Connection(asyncio.Protocol):
-    """One kept connection. `send` writes a request and returns the status and body of its answer."""
+    """A persistent connection. `send` writes a request and returns the status and body of the response."""
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport | None = None
@@ -46,14 +46,14 @@ class Connection(asyncio.Protocol):
             self._answer.set_exception(exc or ConnectionResetError("the server closed the connection"))
 
     async def send(self, request: bytes) -> tuple[int, bytes]:
-        """Send a whole request (made by `request()`) and return its answer."""
+        """Send a complete request (made by `request()`) and return the status and body of the response."""
         assert self._transport is not None
         self._answer = asyncio.get_running_loop().create_future()
         self._transport.write(request)
         return await self._answer
 
     async def expect(self, request: bytes) -> bytes:
-        """Return the body of a 2xx answer. Raises Failed for any other status."""
+        """Return the body of a 2xx response. Raises Failed for any other status."""
         status, body = await self.send(request)
         if not 200 <= status < 300:
             raise Failed(f"{status}: {body[:400].decode('utf-8', 'replace')} for {request[:120]!r}")
@@ -80,7 +80,7 @@ async def connect(base: str) -> Connection:
 
 
 def request(method: str, path: str, body: bytes = b"", *, key: str | None = None) -> bytes:
-    """Return a request in wire form, with an API key if there is one."""
+    """Return a request as bytes, with an API key if one is given."""
     head = f"{method} {path} HTTP/1.1\r\nhost: localhost\r\n"
     if key is not None:
         head += f"x-api-key: {key}\r\n"

@@ -1,6 +1,6 @@
-"""Serve embeddings in 0 ms: `python -m benchmarks.setup.model PORT`.
+"""Serve embeddings without delay: `python -m benchmarks.setup.model PORT`.
 
-Vectors are deterministic, and have 384 dimensions or as many as a request asks for. The server counts its calls.
+Vectors are deterministic, and have 384 dimensions or the number that a request asks for. The server counts the calls.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Fill a store through the server's own write path, without HTTP or a model: records, words, vectors, bookkeeping."""
+"""Fill a store through the server's own write path, including indexes and vectors, but without HTTP or a model."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class _Embedder:
-    """Return the vectors of the embedding server, without the server."""
+    """Returns the same vectors as the embedding server, without calling it."""
 
     model = "text-embedding-3-small"
     dimensions = DIMENSIONS
@@ -36,11 +36,11 @@ class _Embedder:
         return np.stack([embed(text, DIMENSIONS) for text in texts])
 
     async def close(self) -> None:
-        """Do nothing, since nothing is open."""
+        """Do nothing, because nothing is open."""
 
 
 def memory(number: int) -> MemoryRecord:
-    """Return memory `number` of the store. Each user has PER_USER memories."""
+    """Return the store's memory with this number. Each user has PER_USER memories."""
     owner, place = divmod(number, PER_USER)
     return MemoryRecord(
         id=f"bench-{number:08d}", text=corpus.fact(owner, place), user_id=corpus.user(owner), created_at=_BEGIN + timedelta(minutes=place)
@@ -51,7 +51,7 @@ def memory(number: int) -> MemoryRecord:
 class Filled:
     """The cost of filling a store: seconds, and bytes in Redis.
 
-    The bytes count the records, indexes and bookkeeping of these memories alone.
+    The bytes cover only these memories' records, indexes and bookkeeping.
     """
 
     seconds: float
@@ -59,12 +59,12 @@ class Filled:
 
 
 async def preload(redis_url: str, environment: dict[str, str], first: int, last: int) -> Filled:
-    """Write and embed the memories from `first` to before `last`. If `first` is 0, the cost includes an empty store."""
+    """Write and embed memories `first` to `last` (exclusive). If `first` is 0, the cost includes an empty store."""
     given = {name: value for name, value in environment.items() if name.startswith(("EMBEDDING_", "MODEL_"))}
     settings = load_settings(**{**given, "WORKER_INDEX_BATCH": str(_BATCH)})
     async with open_runtime(settings, redis_url) as opened:
         runtime = replace(opened, embedder=_Embedder())
-        await _index(runtime)  # embed memories of earlier requests first, so that they do not count here
+        await _index(runtime)  # embed memories from earlier requests first, so that they do not count here
         before = await _used(runtime) if first else 0
         began = time.perf_counter()
         for start in range(first, last, _BATCH):

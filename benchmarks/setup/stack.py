@@ -1,4 +1,4 @@
-"""Start the processes of a run (Redis, the embedding server, APIs and workers), and stop them by their ids."""
+"""Start a run's processes (Redis, the embedding server, APIs and workers), and stop them by their ids."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _START_SECONDS = 120.0
 
 @dataclass
 class Stack:
-    """The addresses of all parts, and their process ids."""
+    """The addresses and process ids of all parts."""
 
     redis_url: str
     environment: dict[str, str]
@@ -35,7 +35,7 @@ class Stack:
 
 
 class Process:
-    """A child process whose output goes to a file."""
+    """A child process with its output in a file."""
 
     def __init__(self, name: str, command: Sequence[str], folder: Path, environment: dict[str, str]) -> None:
         self.name = name
@@ -49,7 +49,7 @@ class Process:
     async def wait_for_output(self, pattern: str) -> str:
         """Wait until the output matches, and return the first group.
 
-        Raises RuntimeError if the process has ended or is silent for too long.
+        Raises RuntimeError if the process ends or the output does not match in time.
         """
         for _ in range(int(_START_SECONDS / 0.02)):
             if match := re.search(pattern, self._log.read_text("utf-8", "replace")):
@@ -60,7 +60,7 @@ class Process:
         raise RuntimeError(f"{self.name} did not start:\n{self._log.read_text('utf-8', 'replace')[-3000:]}")
 
     def end(self) -> None:
-        """Send SIGTERM, and SIGKILL if the process does not end within 30 s."""
+        """Send SIGTERM, and then SIGKILL if the process does not end within 30 s."""
         if self._child.poll() is None:
             self._child.send_signal(signal.SIGTERM)
             try:
@@ -71,25 +71,25 @@ class Process:
 
 
 def free_port() -> int:
-    """Return a port of 127.0.0.1 on which nothing listens now."""
+    """Return a port on 127.0.0.1 that is currently free."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def child_environment(**extra: str) -> dict[str, str]:
-    """Return the environment of child processes.
+    """Return an environment for child processes.
 
-    It has none of the developer's settings, the import path of this process, and one thread for linear algebra.
+    It has this process's import path, one thread for linear algebra, and none of the developer's settings.
     """
     path = os.pathsep.join(dict.fromkeys([str(ROOT), *(str(Path(part).absolute()) for part in sys.path if part)]))
     return clean_environment(PYTHONPATH=path, OPENBLAS_NUM_THREADS="1", **extra)
 
 
 def settings_of(model: str, *, local: bool) -> dict[str, str]:
-    """Return the settings of the server under test.
+    """Return the settings of the server to measure.
 
-    They are its defaults, without debounce, and with an embedding model over HTTP unless `local`.
+    They are the defaults, with an embedding model over HTTP unless `local` is true.
     """
     chosen = {"MODEL_PROVIDER": "local", "LOG_LEVEL": "WARNING"}
     if local:
@@ -114,9 +114,9 @@ async def running(
     command: Sequence[str] | None = None,
     fill: Callable[[str], Awaitable[None]] | None = None,
 ) -> AsyncGenerator[Stack, None]:
-    """Start everything with `settings` added to the usual ones, yield it ready for requests, and stop it at the end.
+    """Start everything, yield it once it is ready for requests, and stop it at the end. `settings` are additional.
 
-    `command` starts another checkout. `fill` gets the API's address while a worker runs, which is stopped afterwards.
+    `command` starts a different checkout. `fill` receives the API's address. A temporary worker runs during the call.
     """
     await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
     async with AsyncExitStack() as stack:
@@ -126,7 +126,7 @@ async def running(
             stack.callback(process.end)
             return process
 
-        # Another checkout imports from its own environment.
+        # A different checkout imports from its own environment.
         child = child_environment if command is None else clean_environment
         command = COMMAND if command is None else command
         port = free_port()

@@ -1,1 +1,1 @@
-"""Evaluate recall and prompts: public data sets, metrics, a run against any server with our API, and its report."""
+"""Evaluate recall and prompts with public data sets, on any server that has our API."""

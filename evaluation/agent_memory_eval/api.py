@@ -17,7 +17,7 @@ _SAY_SECONDS = 20.0
 
 
 class Api:
-    """Call a server. Raises StartupError if the server does not answer or refuses."""
+    """Calls a server. Raises StartupError if the server does not respond or its response is not JSON."""
 
     def __init__(self, url: str) -> None:
         # Use a proxy from the environment only for servers on other machines.
@@ -32,14 +32,14 @@ class Api:
         await self._client.aclose()
 
     async def call(self, method: str, path: str, body: object = None) -> Any:
-        """Return the parsed answer."""
+        """Return the parsed response. Raises StartupError if the status is 300 or higher."""
         status, answer = await self.exchange(method, path, body)
         if status >= 300:
             raise StartupError(f"the server at {self._url} answers {method} {path} with {status}: {str(answer)[:300]}")
         return answer
 
     async def exchange(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
-        """Return the status and the parsed answer, even of a refusal."""
+        """Return the status and the parsed response, even for an error status."""
         try:
             response = await self._client.request(method, path, json=body)
             answer: Any = response.json() if response.content else None
@@ -52,7 +52,7 @@ class Api:
 
 
 async def wait_for_work(api: Api, seconds: float) -> dict[str, dict[str, Any]]:
-    """Wait until no background work is pending, and return its last state. Raises StartupError after `seconds`."""
+    """Wait until no background work is pending, and return its final state. Raises StartupError after `seconds`."""
     deadline, last_note = time.monotonic() + seconds, time.monotonic()
     while True:
         work: dict[str, dict[str, Any]] = (await api.call("GET", "/v1/ready"))["checks"].get("work", {})
@@ -68,5 +68,5 @@ async def wait_for_work(api: Api, seconds: float) -> dict[str, dict[str, Any]]:
 
 
 def say(line: str) -> None:
-    """Print progress on stderr, since stdout has the results."""
+    """Print progress on stderr, because stdout contains the results."""
     print(f"agent-memory: {line}", file=sys.stderr, flush=True)

@@ -1,6 +1,6 @@
-"""Retrieve turns in plain ways, to compare with a server.
+"""Find turns with simple methods, for comparison with a server.
 
-Plain retrieval sees only the turns of a conversation and the question as it is, and no times.
+These methods use only a conversation's turns and the unchanged question. They ignore times.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from agent_memory_eval.metrics import DEEPEST
 from agent_memory_eval.question_sets import Conversation, Question
 
 SYSTEMS = ("dense", "BM25", "RRF")
-_FUSED = 100  # turns of each ranking that are fused
+_FUSED = 100  # number of turns from each ranking to fuse
 _BATCH = 64
 _HAN_AND_KANA = "\u3040-\u30ff\u3400-\u9fff"
 _WORD = re.compile(rf"[{_HAN_AND_KANA}]+|[^\W{_HAN_AND_KANA}]+")
 
 
 class Baselines:
-    """Rank turns by exact cosine similarity ("dense"), by BM25, and by reciprocal rank fusion of both ("RRF")."""
+    """Ranks turns by exact cosine similarity ("dense"), by BM25, and by reciprocal rank fusion of both ("RRF")."""
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
 
     async def rank(self, conversation: Conversation, questions: Sequence[Question]) -> list[dict[str, list[str]]]:
-        """Return for each question the ids of the best turns, by system."""
+        """Return the ids of the best turns for each question, by system."""
         texts = [turn.text for turn in conversation.turns]
         vectors = np.concatenate([await self._embedder.embed(texts[start : start + _BATCH]) for start in range(0, len(texts), _BATCH)])
         query_vectors = await self._embedder.embed([question.text for question in questions], role="query")
@@ -48,7 +48,7 @@ class Baselines:
 
 
 def terms(text: str) -> list[str]:
-    """Split a text into terms: English stems without stop words; Chinese and Japanese characters and pairs of them."""
+    """Split a text into terms: English stems without stop words, or Chinese and Japanese characters and their pairs."""
     split_terms: list[str] = []
     for word in _WORD.findall(text.lower()):
         if re.match(f"[{_HAN_AND_KANA}]", word):
@@ -75,7 +75,7 @@ class Bm25:
         self._postings = dict(postings)
 
     def rank(self, query: Sequence[str]) -> list[int]:
-        """Return the positions of documents with any of the terms, best first."""
+        """Return the positions of the documents that contain any of the query's terms, best first."""
         scores: dict[int, float] = defaultdict(float)
         for term in dict.fromkeys(query):
             having = self._postings.get(term, [])
@@ -86,7 +86,7 @@ class Bm25:
 
 
 def fuse(*rankings: Sequence[int], k: int = 60) -> list[int]:
-    """Fuse rankings by reciprocal rank. Source: Cormack, Clarke, Büttcher, SIGIR 2009."""
+    """Combine rankings with reciprocal rank fusion. Source: Cormack, Clarke, Büttcher, SIGIR 2009."""
     scores: dict[int, float] = defaultdict(float)
     for ranking in rankings:
         for rank, place in enumerate(ranking, start=1):

@@ -1,4 +1,4 @@
-"""Check that memories of other users (the crowd) do not change what a user finds."""
+"""Check that other users' memories (the crowd) do not change what a user finds."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ POINTS = 1.0
 """R@10 may move by this many points."""
 _PER_USER = 200
 _PER_SESSION = 20
-# Servers cache the vectors of repeated texts, so ten thousand memories do not take ten thousand embeddings.
+# Servers cache the vectors of repeated texts, so ten thousand memories do not need ten thousand embeddings.
 _REPEATED = 10
 _SEED = 7
 
 
 @dataclass(frozen=True, slots=True)
 class CrowdResult:
-    """R@10 of a set before and after the crowd is stored, in per cent."""
+    """A set's R@10 in percent, before and after the crowd is stored."""
 
     alone: float
     among: float
@@ -39,7 +39,7 @@ class CrowdResult:
 
 
 def crowd_of(sets: Sequence[QuestionSet], size: int) -> list[Conversation]:
-    """Return conversations of other users with `size` turns in total, drawn from the turns of all sets."""
+    """Return conversations of other users with `size` turns in total. The turns are sampled from all sets."""
     rng = random.Random(_SEED)
     turns = [turn for one in sets for conversation in one.conversations for turn in conversation.turns]
     turns = rng.sample(turns, min(len(turns), max(size // _REPEATED, 1)))

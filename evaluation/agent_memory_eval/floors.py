@@ -1,4 +1,4 @@
-"""Check floors: minimum values of a set's figures, from a data file (`data/floors.toml`)."""
+"""Check measured figures against floors: minimum values from a data file (`data/floors.toml`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Floors = Mapping[str, Mapping[str, float]]
 
 @dataclass(frozen=True, slots=True)
 class FloorResult:
-    """A figure beside its floor, in per cent. For a sample of questions, `value` is the upper end of the interval."""
+    """A figure and its floor, in percent. For a sample of questions, `value` is the upper end of the interval."""
 
     figure: str
     floor: float
@@ -26,7 +26,7 @@ class FloorResult:
 
     @property
     def holds(self) -> bool:
-        """True if the value, rounded to one digit as shown, is not below the floor."""
+        """True if the value, rounded to one decimal place, is at least the floor."""
         return round(self.value, 1) >= self.floor
 
     def __str__(self) -> str:
@@ -34,7 +34,7 @@ class FloorResult:
 
 
 def load_floors(path: Path | None) -> Floors:
-    """Read floors from a file, or our own floors if `path` is None. Raises StartupError with one line."""
+    """Read floors from a file, or the package's own floors if `path` is None. Raises StartupError."""
     try:
         source = path or resources.files("agent_memory_eval").joinpath("data", "floors.toml")
         floors: dict[str, Any] = tomllib.loads(source.read_text(encoding="utf-8"))

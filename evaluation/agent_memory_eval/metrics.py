@@ -1,4 +1,4 @@
-"""Compute figures of rankings and prompts, and their intervals. All functions are pure."""
+"""Compute figures and confidence intervals for rankings and prompts. All functions are pure."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ RECALL = ("R@10", "R@50", "all@10", "MRR")
 MRR is 1 / rank of the first evidence, or 0 beyond rank 50.
 """
 _RESAMPLES = 2000
-_AT_ONCE = 200  # resamples that are in memory at one time
+_AT_ONCE = 200  # resamples in memory at a time
 
 
 class Estimate(NamedTuple):
-    """A mean over `n` questions, with its 95 % interval."""
+    """A mean over `n` questions, with its 95% confidence interval."""
 
     mean: float
     low: float
@@ -27,7 +27,7 @@ class Estimate(NamedTuple):
 
 
 def recall_scores(ranked: Sequence[str], evidence: Collection[str]) -> dict[str, float]:
-    """Score a ranking, best first. A repeated id counts once. `evidence` must not be empty."""
+    """Score a ranking (best first). A repeated id counts only once. `evidence` must not be empty."""
     hits = [turn in evidence for turn in dict.fromkeys(ranked)][:DEEPEST]
     return {
         "R@10": sum(hits[:10]) / len(evidence),
@@ -38,17 +38,17 @@ def recall_scores(ranked: Sequence[str], evidence: Collection[str]) -> dict[str,
 
 
 def prompt_scores(prompt_ids: Collection[str], evidence: Collection[str]) -> dict[str, float]:
-    """Score the memories in a prompt: evidence and precision if the question has evidence, else "nothing shown"."""
+    """Score a prompt's memories: evidence and precision if the question has evidence, or else "nothing shown"."""
     hits = len(set(prompt_ids) & set(evidence))
     scores = {"lines": float(len(prompt_ids))}
     if not evidence:
         return scores | {"nothing shown": float(not prompt_ids)}
-    # A prompt without memories has no precision.
+    # Precision is undefined for a prompt without memories.
     return scores | {"evidence": hits / len(evidence)} | ({"precision": hits / len(prompt_ids)} if prompt_ids else {})
 
 
 def estimate(values: Sequence[float], seed: int = 0) -> Estimate:
-    """Return the mean and its bootstrap interval over resampled questions. `values` must not be empty."""
+    """Return the mean of the values and its bootstrap confidence interval. `values` must not be empty."""
     sample = np.asarray(values, float)
     rng = np.random.default_rng(seed)
     draws = [sample[rng.integers(0, len(sample), (_AT_ONCE, len(sample)))].mean(axis=1) for _ in range(_RESAMPLES // _AT_ONCE)]

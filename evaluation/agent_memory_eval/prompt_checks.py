@@ -1,4 +1,4 @@
-"""Check prompts against the conditions of scenarios. Each check returns what is wrong, or None. All functions are pure."""
+"""Check prompts against the conditions in scenarios. Each check returns a problem or None. All functions are pure."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _MONTHS = ["January", "February", "March", "April", "May", "June", "July", "Augu
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The data for a check: the prompt and its tokens, and the API's answer as text (`answer`).
+    """The data for a check: the prompt, its number of tokens, and the API's response as text (`answer`).
 
-    `elsewhere` is what the server returns about the user in searches and sessions. `again` is the answer to the
-    repeated question.
+    `elsewhere` contains what searches and sessions return for the user. `again` is the response to the same question,
+    asked again.
     """
 
     prompt: PromptText
@@ -51,7 +51,7 @@ def _not_contains(value: Any, evidence: Evidence) -> str | None:
 
 
 def _first(value: Mapping[str, Any], evidence: Evidence) -> str | None:
-    """Fail unless the memories contain `text`, and before all texts in `of`."""
+    """Fail unless the memories contain `text`, and all texts in `of` come after it."""
     memories = folded(evidence.prompt.memories)
     start = memories.find(folded(str(value["text"])))
     if start < 0:
@@ -62,7 +62,7 @@ def _first(value: Mapping[str, Any], evidence: Evidence) -> str | None:
 
 
 def _before(value: Sequence[str], evidence: Evidence) -> str | None:
-    """Fail unless the memories contain the texts in this order, each at its first place."""
+    """Fail unless the memories contain the texts in this order. Only a text's first occurrence counts."""
     memories = folded(evidence.prompt.memories)
     positions = [memories.find(folded(text)) for text in value]
     absent = [text for text, position in zip(value, positions, strict=True) if position < 0]
@@ -107,7 +107,7 @@ def _line_date(value: Mapping[str, Any], evidence: Evidence) -> str | None:
 def _days(written: str) -> list[date]:
     """Return the day in a condition.
 
-    For "today" also return yesterday: a day may end between the write and the question.
+    For "today", also return yesterday, because midnight may pass between the write and the question.
     """
     if written != "today":
         return [date.fromisoformat(written)]
@@ -122,13 +122,13 @@ def _date_forms(day: date) -> list[str]:
 
 
 def _at_most(value: Mapping[str, Any], evidence: Evidence) -> str | None:
-    """Fail if a text occurs too often in the whole prompt, including the session's messages."""
+    """Fail if a text occurs too often in the whole prompt, which includes the session's messages."""
     count = folded(evidence.prompt.text).count(folded(str(value["text"])))
     return None if count <= int(value["times"]) else f"the prompt contains it {count} times"
 
 
 def _nothing(value: Any, evidence: Evidence) -> str | None:
-    """Fail if the prompt contains a memory. With false, fail if it contains none."""
+    """Fail if the prompt contains a memory or, if `value` is false, if it contains none."""
     lines = evidence.prompt.lines
     if value:
         return f"the prompt shows {lines[0]!r}" if lines else None
@@ -140,7 +140,7 @@ def _no_system_message(_: Any, evidence: Evidence) -> str | None:
 
 
 def _system_message(_: Any, evidence: Evidence) -> str | None:
-    """Fail unless the prompt has a system message, apart or first, and none in the middle."""
+    """Fail unless the prompt has a system text. Fail if there is a system message after the first message."""
     if not evidence.prompt.system:
         return "the prompt has no system text"
     middle = [role for role in evidence.prompt.roles[1:] if role == "system"]
@@ -148,7 +148,7 @@ def _system_message(_: Any, evidence: Evidence) -> str | None:
 
 
 def _chat_roles(_: Any, evidence: Evidence) -> str | None:
-    """Fail unless all messages are the user's or the assistant's, and the first and the last are the user's."""
+    """Fail unless all messages are from the user or the assistant, and the first and last are from the user."""
     roles = list(evidence.prompt.roles)
     plain = set(roles) <= {"user", "assistant"} and roles[:1] == roles[-1:] == ["user"]
     return None if plain else f"the roles are {roles}"
@@ -188,7 +188,7 @@ def _answer_lacks(value: Any, evidence: Evidence) -> str | None:
     return "the answer contains it" if _holds(evidence.answer, str(value)) else None
 
 
-# Fields that change some time after an answer, because the memory was read.
+# Reading a memory changes these fields a moment after the response.
 _READINGS = frozenset({"access_count", "last_accessed"})
 
 

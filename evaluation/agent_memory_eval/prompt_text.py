@@ -1,4 +1,4 @@
-"""Split a memory prompt, as it reaches the model, into the parts that checks look at. All functions are pure."""
+"""Split a memory prompt into the parts that the checks examine. All functions are pure."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _EMPTY = frozenset({"", NO_MEMORIES, DATA_NOTE.strip()})
 class PromptText:
     """The parts of a prompt.
 
-    `memories` is the system text about other conversations, `summary` the one about this conversation. `window` has
-    this conversation's messages without the question. `roles` are the messages' roles in order, without a system text
-    outside the messages. `system` is True if there is any system text.
+    `memories` is the system text about other conversations, and `summary` is the system text about this one. `window`
+    contains this conversation's messages without the question. `roles` contains the messages' roles in order. `system`
+    is True if there is any system text.
     """
 
     memories: str
@@ -37,21 +37,21 @@ class PromptText:
 
     @property
     def lines(self) -> list[str]:
-        """Return the lines of the memories, without headings and the note below them."""
+        """Return the lines of the memories, without headings and the note below the memories."""
         return [line for line in self.memories.splitlines() if line.strip() not in _EMPTY and not line.lstrip().startswith("#")]
 
     def lines_with(self, text: str) -> list[str]:
-        """Return the memory lines that contain a text."""
+        """Return the lines of the memories that contain a text."""
         return [line for line in self.lines if folded(text) in folded(line)]
 
 
 def folded(text: str) -> str:
-    """Return a text without differences in case and blanks, for comparisons."""
+    """Return a text for comparisons, with case folded and whitespace collapsed."""
     return " ".join(text.casefold().split())
 
 
 def content_text(content: object) -> str:
-    """Return the text of a message's content: a string, a block of text, or a list of these."""
+    """Return the text of a message's content: a string, a text block, or a list of these."""
     if isinstance(content, str):
         return content
     if isinstance(content, Mapping):
@@ -62,9 +62,9 @@ def content_text(content: object) -> str:
 
 
 def read_prompt(answer: Mapping[str, Any], question: str = "") -> PromptText:
-    """Return the parts of an answer of `POST /v1/memory/prompt` to a question, in any of its formats.
+    """Return the parts of a response from `POST /v1/memory/prompt`, in any of its formats.
 
-    The question ends the last message. Earlier words of the user may come before it in this message.
+    The question is the end of the last message, which may also contain earlier words of the user.
     """
     messages = cast("Sequence[Mapping[str, Any]]", answer.get("messages") or ())
     pairs = [(str(message["role"]), content_text(message.get("content"))) for message in messages]
@@ -82,12 +82,12 @@ def read_prompt(answer: Mapping[str, Any], question: str = "") -> PromptText:
 
 
 def _parted(system: str) -> tuple[str, str]:
-    """Return the summary (from its heading to the next one) and the rest of a system text."""
+    """Return the summary (from its heading to the next heading) and the rest of a system text."""
     parts: dict[bool, list[str]] = {True: [], False: []}
     inside = False
     for line in system.splitlines():
         if line.lstrip().startswith("## "):
             inside = line.strip() == _SUMMARY
         parts[inside].append(line)
-    # Remove ids, so that checks do not match their letters.
+    # Remove ids, because the letters in them could match a check.
     return "\n".join(parts[True]), _ID.sub("", "\n".join(parts[False]))

@@ -1,6 +1,7 @@
-"""Read question sets: conversations, and questions whose evidence is known.
+"""Read question sets: conversations, and questions with known evidence.
 
-Formats: the common one (docs/recall.md), and those in which LoCoMo and LongMemEval are published.
+The formats are our own (docs/recall.md), LoCoMo's and LongMemEval's.
+
 LoCoMo: Maharana et al., "Evaluating Very Long-Term Conversational Memory of LLM Agents", ACL 2024.
 LongMemEval: Wu et al., "LongMemEval: Benchmarking Chat Assistants on Long-Term Interactive Memory", ICLR 2025.
 """
@@ -29,7 +30,7 @@ _SEED = 31
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One message of a conversation. `role` is "user" or "assistant". The text begins with a named speaker."""
+    """A message in a conversation. `role` is "user" or "assistant". The text begins with the speaker's name, if any."""
 
     id: str
     session: str
@@ -40,9 +41,9 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question, the ids of its evidence turns, and the time when it is asked, if that matters.
+    """A question, the ids of its evidence turns, and the time at which it is asked, if the time matters.
 
-    Without evidence, the question has no answer.
+    A question without evidence has no answer.
     """
 
     id: str
@@ -54,7 +55,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """All turns of one user in order, and the questions about them."""
+    """All of a user's turns in order, and the questions about them."""
 
     id: str
     turns: tuple[Turn, ...]
@@ -63,14 +64,14 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class QuestionSet:
-    """The conversations of one file. `name` selects its floors."""
+    """The conversations in a file. `name` determines which floors apply."""
 
     name: str
     conversations: tuple[Conversation, ...]
 
 
 def load_all(paths: Sequence[Path]) -> list[QuestionSet]:
-    """Read files, and all JSON files in folders. Raises StartupError with one line."""
+    """Read the given files, and all JSON files in the given folders. Raises StartupError."""
     files = [file for path in paths for file in (sorted(path.glob("*.json")) if path.is_dir() else [path])]
     if not files:
         raise StartupError(f"{', '.join(map(str, paths))}: contains no JSON file")
@@ -78,7 +79,7 @@ def load_all(paths: Sequence[Path]) -> list[QuestionSet]:
 
 
 def load(path: Path) -> QuestionSet:
-    """Read a file in any of the formats. Raises StartupError with one line."""
+    """Read a file in any of the formats. Raises StartupError."""
     try:
         data: object = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -90,7 +91,7 @@ def load(path: Path) -> QuestionSet:
 
 
 def parse(data: object, name: str) -> QuestionSet:
-    """Return the question set of a parsed file. Raises ValueError, KeyError or TypeError for another shape."""
+    """Return the question set in a parsed file. Raises ValueError, KeyError or TypeError if the format is wrong."""
     if isinstance(data, dict):
         values = cast("Mapping[str, Any]", data)
         question_set = QuestionSet(values["name"], tuple(map(_conversation, values["conversations"])))
@@ -133,7 +134,7 @@ def _time(text: str) -> datetime:
 
 
 def _text(speaker: str | None, text: str) -> str:
-    """Return a turn's text after its speaker's name, cut to the size of one memory."""
+    """Return a turn's text with its speaker's name, truncated to the maximum size of a memory."""
     turn_text = f"{speaker}: {text}" if speaker else text
     return turn_text if len(turn_text) <= _MAX_TEXT_BYTES // 4 else turn_text.encode()[:_MAX_TEXT_BYTES].decode(errors="ignore")
 
@@ -142,7 +143,7 @@ def _locomo(sample: Mapping[str, Any]) -> Conversation:
     conversation = sample["conversation"]
     turns: list[Turn] = []
     for number in sorted(int(key.split("_")[1]) for key in conversation if re.fullmatch(r"session_\d+", key)):
-        # The data names no time zone. Turns of a session are a second apart, so that their times keep their order.
+        # The data has no time zone. A session's turns are a second apart, so that their times preserve their order.
         start = datetime.strptime(conversation[f"session_{number}_date_time"].strip(), "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)
         for second, turn in enumerate(conversation[f"session_{number}"]):
             picture = f" [shares {turn['blip_caption']}]" if turn.get("blip_caption") else ""
@@ -152,7 +153,7 @@ def _locomo(sample: Mapping[str, Any]) -> Conversation:
     turn_ids, name = {turn.id for turn in turns}, str(sample["sample_id"])
     questions: list[Question] = []
     for number, question in enumerate(sample.get("qa", [])):
-        # Some entries have several ids, or a misspelled one ("D:11:26"). Ids of no turn are dropped.
+        # Some entries contain several ids, or a misspelled id ("D:11:26"). Ids that match no turn are dropped.
         named = {f"D{int(a)}:{int(b)}" for entry in question["evidence"] for a, b in _EVIDENCE.findall(entry)}
         if evidence := frozenset(named & turn_ids):
             questions.append(Question(f"{name}-{number}", question["question"], _LOCOMO_CATEGORIES[question["category"]], evidence))
@@ -160,7 +161,7 @@ def _locomo(sample: Mapping[str, Any]) -> Conversation:
 
 
 def _with_borrowed_questions(conversations: Sequence[Conversation]) -> tuple[Conversation, ...]:
-    """Add questions without an answer: they name a speaker of another conversation whom this one never mentions."""
+    """Add unanswerable questions. They name another conversation's speaker, who is never mentioned in this one."""
     rng = random.Random(_SEED)
     conversation_texts = ["\n".join(turn.text for turn in one.turns) for one in conversations]
     offers: list[tuple[Question, list[int]]] = []
@@ -196,10 +197,10 @@ def _longmemeval(sample: Mapping[str, Any]) -> Conversation:
     category = UNANSWERABLE if name.endswith("_abs") else sample["question_type"]
     time = _longmemeval_time(sample["question_date"]) if sample.get("question_date") else None
     question = Question(name, sample["question"], category, frozenset() if category == UNANSWERABLE else frozenset(evidence), time)
-    # Without labeled turns the evidence is unknown, which differs from no evidence, so the question is left out.
+    # Without labeled turns, the evidence is unknown, which is not the same as no evidence. Leave the question out.
     return Conversation(name, tuple(turns), (question,) if question.evidence or category == UNANSWERABLE else ())
 
 
 def _longmemeval_time(text: str) -> datetime:
-    """Read "2023/05/20 (Sat) 02:21" as UTC, since the data names no time zone."""
+    """Parse a time such as "2023/05/20 (Sat) 02:21". Use UTC, because the data has no time zone."""
     return datetime.strptime(re.sub(r"\s*\(\w+\)\s*", " ", text).strip(), "%Y/%m/%d %H:%M").replace(tzinfo=UTC)

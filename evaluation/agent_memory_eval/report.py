@@ -1,4 +1,4 @@
-"""Show what a run measured: as tables and as a JSON object."""
+"""Format a run's results as tables and as a JSON object."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ SetReport = dict[str, Figures]
 
 
 def report_of(rows: Sequence[Row]) -> SetReport:
-    """Return the figures of all questions with evidence, of all without, and of each category.
+    """Return figures for all questions with evidence, for all questions without, and for each category.
 
-    A category `a/b` also counts in `a`.
+    The category `a` includes the questions of `a/b`.
     """
     groups = {EVERY: [row for row in rows if row.question.evidence], NONE: [row for row in rows if not row.question.evidence]}
     for row in rows:
@@ -56,7 +56,7 @@ def _figures(rows: Sequence[Row], best: str | None) -> Figures:
 
 
 def set_table(name: str, report: SetReport) -> str:
-    """Return the table of one set, with a line for each group."""
+    """Return a table for one set, with a row for each group."""
     columns = [column for column in COLUMNS if any(column in figures for figures in report.values())]
     lines = [
         [group, str(max(figure.n for figure in figures.values())), *(cell(figures, column) for column in columns)]
@@ -67,7 +67,7 @@ def set_table(name: str, report: SetReport) -> str:
 
 
 def summary_table(reports: Mapping[str, SetReport], failed: Mapping[str, Sequence[str]]) -> str:
-    """Return the table of all sets, with a line for each set."""
+    """Return a table with a row for each set."""
     lines = []
     for name, report in reports.items():
         answerable, unknown = report.get(EVERY, {}), report.get(NONE, {})
@@ -83,7 +83,7 @@ def table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
 
 
 def cell(figures: Figures, name: str) -> str:
-    """Return a mean and its interval as text: lines as numbers, all else in per cent."""
+    """Return a mean and its interval as text. `lines` is a number, and all other figures are in percent."""
     if name not in figures:
         return ""
     mean, low, high = (value if name == "lines" else 100 * value for value in figures[name][:3])
@@ -91,7 +91,7 @@ def cell(figures: Figures, name: str) -> str:
 
 
 def values_of(report: SetReport, rows: Sequence[Row]) -> dict[str, Any]:
-    """Return a set as a JSON object: its figures, and for each question what was found."""
+    """Return a set's figures, and what was found for each question, as a JSON object."""
     questions = [
         {
             "conversation": row.conversation.id,

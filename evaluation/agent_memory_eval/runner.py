@@ -1,4 +1,4 @@
-"""Store conversations in a server through its public API, ask their questions, and score the answers."""
+"""Store conversations on a server through its public API, ask the questions, and score the responses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SEED = 1
 
 @dataclass(slots=True)
 class Row:
-    """The results for one question: recall by system, and the prompt's figures (empty if no prompt was wanted)."""
+    """The results for one question: recall by system, and the prompt's figures (empty without a prompt)."""
 
     conversation: Conversation
     question: Question
@@ -38,9 +38,10 @@ class Row:
 
 
 def choose(questions: QuestionSet, most: int | None, prompts: int) -> list[Row]:
-    """Return rows to fill, in the set's order: at most `most` questions with evidence. Each run gets the same rows.
+    """Return empty rows in the set's order. Every run selects the same rows.
 
-    At most `prompts` of them get a prompt, and as many questions without evidence.
+    At most `most` questions have evidence. At most `prompts` questions with evidence get a prompt, and at most
+    `prompts` questions without.
     """
     rng = random.Random(_SEED)
     every = [(conversation, question) for conversation in questions.conversations for question in conversation.questions]
@@ -54,22 +55,22 @@ def choose(questions: QuestionSet, most: int | None, prompts: int) -> list[Row]:
 
 @dataclass(frozen=True, slots=True)
 class EvaluationRun:
-    """A run of one set in one server. `name` begins the name of every user, so that runs do not see each other."""
+    """A run of one set on one server. User ids start with `name`, so that runs do not see each other's data."""
 
     api: Api
     name: str
     via: Via = "memories"
 
     def user_of(self, conversation: Conversation) -> str:
-        """Return the user to whom a conversation belongs in the server."""
+        """Return the id that the conversation's user has on the server."""
         return f"{self.name}-{conversation.id}"
 
     def memory_id(self, conversation: Conversation, turn: Turn) -> str:
-        """Return the id of a turn's memory or message in the server."""
+        """Return the id that a turn's memory or message has on the server."""
         return f"{self.user_of(conversation)}-{turn.id}"
 
     async def measure(self, rows: Sequence[Row], baselines: Baselines | None) -> None:
-        """Store the conversations, ask the questions and fill the rows. Raises StartupError."""
+        """Store the conversations, ask the questions, and fill the rows. Raises StartupError."""
         conversations = list({row.conversation.id: row.conversation for row in rows}.values())
         await self.store(conversations)
         for done, conversation in enumerate(conversations, start=1):
@@ -97,7 +98,7 @@ class EvaluationRun:
             raise StartupError(f"background work failed: {dead}")
 
     async def search(self, conversation: Conversation, question: Question) -> list[str]:
-        """Return the turns that a search by text, user and the time of the question finds, best first."""
+        """Return the turns that a search finds, best first. The search uses the question's text, user and time."""
         time_asked = {"reference_time": question.time.isoformat()} if question.time else {}
         body = {"text": question.text, "user_id": {"eq": self.user_of(conversation)}, "limit": DEEPEST, **time_asked}
         return self._turns(conversation, (await self.api.call("POST", "/v1/long-term-memory/search", body))["memories"])
@@ -162,9 +163,9 @@ class EvaluationRun:
 
 
 def origins(memories: Sequence[dict[str, Any]], turn_ids: Container[str]) -> list[str]:
-    """Return the known ids that memories have or were extracted from, in rank order and each once.
+    """Return the ids of the turns that the memories came from, in rank order and without duplicates.
 
-    A memory of unknown origin keeps its place.
+    If a memory's turn is unknown, return the memory's own id in its place.
     """
     ranked_ids: dict[str, None] = {}
     for memory in memories:

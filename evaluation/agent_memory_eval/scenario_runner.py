@@ -1,4 +1,4 @@
-"""Run scenarios against a server. Every scenario has its own user, and the days of all scenarios pass together."""
+"""Run scenarios on a server. Each scenario has its own user. All scenarios advance day by day together."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from agent_memory_eval.scenarios import Call, Check, Day, Extractor, PromptQuest
 from agent_memory_eval.scripted_model import INVENTION, REPEATED_INSTRUCTION
 
 _WAIT_SECONDS = 120.0
-# A prompt with `long_term_search: true` shows this many memories.
+# The maximum number of memories in a prompt with `long_term_search: true`.
 _LIMIT = 20
 _FACT_LINE = re.compile(r"; (?:semantic|episodic|procedural)\]")
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A failed check, its question or call, and the prompt or answer on which it failed."""
+    """A failed check, its question or call, and the prompt or response that failed it."""
 
     check: Check
     question: str
@@ -35,7 +35,7 @@ class Failure:
 
 @dataclass
 class ScenarioResult:
-    """The result of one scenario: the number of checks, and the failed ones."""
+    """The result of one scenario: the number of checks, and the failed checks."""
 
     name: str
     point: str
@@ -45,7 +45,7 @@ class ScenarioResult:
 
 
 class ScenarioRun:
-    """One run of scenarios. `name` begins every user's id, so that runs on one server do not see each other."""
+    """A run of scenarios. User ids start with `name`, so that runs on one server do not see each other's data."""
 
     def __init__(self, api: Api, name: str, extractor: Extractor, counter: TokenCounter, *, wait_seconds: float = _WAIT_SECONDS) -> None:
         self._api = api
@@ -58,7 +58,7 @@ class ScenarioRun:
     async def run(self, scenarios: Sequence[Scenario], progress: Callable[[int, int], None] | None = None) -> list[ScenarioResult]:
         """Run scenarios and return their results in order.
 
-        Raises StartupError if the server does not answer, or refuses what it should accept.
+        Raises StartupError if the server does not respond, or rejects a request that it should accept.
         """
         chosen = [scenario for scenario in scenarios if scenario.concerns(self._extractor)]
         results = [ScenarioResult(scenario.name, scenario.point, self._extractor) for scenario in chosen]
@@ -115,7 +115,7 @@ class ScenarioRun:
             await self._api.call("POST", "/v1/long-term-memory/", {"memories": memories})
 
     def _filled(self, scenario: Scenario, value: Any) -> Any:
-        """Return a call's value with the scenario's ids in place of "{user}" and "{session:NAME}"."""
+        """Return a call's value with "{user}" and "{session:NAME}" replaced by the scenario's ids."""
         if isinstance(value, str):
             text = value.replace("{user}", self._user(scenario))
             return re.sub(r"\{session:([^{}]*)\}", lambda name: self._session(scenario, name[1]), text)
@@ -163,7 +163,7 @@ class ScenarioRun:
                 _note(result, Check("not_contains", text, frozenset({"sloppy"}), "9"), question.text, why, answer_text)
 
     async def _elsewhere(self, scenario: Scenario, question: PromptQuestion) -> str:
-        """Return what searches and sessions show about a user."""
+        """Return everything that searches and sessions return for a user, as JSON."""
         user = self._user(scenario)
         texts: list[Any] = [
             await self._api.call("POST", "/v1/long-term-memory/search", {"user_id": {"eq": user}, "limit": 100, **more})
@@ -182,12 +182,12 @@ def _note(result: ScenarioResult, check: Check, question: str, why: str | None, 
 
 
 def _inventions(prompt: PromptText) -> list[tuple[str, str | None]]:
-    """Return each text that the sloppy model makes up, and a failure if the prompt contains it."""
+    """Return each text that the sloppy model makes up, with a problem if the prompt contains it."""
     return [(text, "the prompt contains it" if folded(text) in folded(prompt.text) else None) for text in (INVENTION, REPEATED_INSTRUCTION)]
 
 
 def _quotation(prompt: PromptText, scenario: Scenario) -> tuple[str, str | None]:
-    """Return a check's name, and the memory line that shows the assistant's words as a fact, or None."""
+    """Return a check's name, and a memory line that presents the assistant's words as a fact, or None."""
     assistant_messages = [message for day in scenario.days for message in day.messages if message.role == "assistant" and not message.facts]
     facts = [line for line in prompt.lines if _FACT_LINE.search(line)]
     quoted = [line for line in facts for message in assistant_messages if folded(message.content) in folded(line)]
@@ -195,7 +195,6 @@ def _quotation(prompt: PromptText, scenario: Scenario) -> tuple[str, str | None]
 
 
 def _readable(answer: dict[str, Any]) -> str:
-    """Return a prompt in readable form."""
     parts = [content_text(answer.get("system")), answer["text"] if isinstance(answer.get("text"), str) else ""]
     parts += [f"{message['role']}: {content_text(message['content'])}" for message in answer.get("messages") or ()]
     return "\n".join(filter(None, parts))
@@ -206,5 +205,5 @@ def _path(session: str) -> str:
 
 
 def _slug(text: str) -> str:
-    """Return a name as part of an id. Different names in other alphabets give different ids."""
+    """Convert a name to part of an id. A checksum distinguishes names in other alphabets."""
     return f"{re.sub(r'[^a-z0-9]+', '-', text.lower()).strip('-')}-{crc32(text.encode()):08x}"

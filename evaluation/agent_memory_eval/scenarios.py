@@ -1,4 +1,4 @@
-"""Read scenarios for memory prompts from YAML: days of messages, then questions and checks of their prompts."""
+"""Read scenarios for memory prompts from YAML. A scenario has days of messages, then questions and checks."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ _FACT_KEYS = frozenset({"text", "slot", "value", "type", "event_date", "valid_fr
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One condition that must hold. The kind decides whether `value` is a text, a mapping or true.
+    """A condition that must hold. The kind determines whether `value` is a text, a mapping or true.
 
-    `extractors` names the runs in which the check applies.
+    `extractors` names the runs that the check applies to.
     """
 
     kind: CheckKind
@@ -67,9 +67,9 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioFact:
-    """A fact in a message, as a model extracts it.
+    """A fact that a model extracts from a message.
 
-    Of the facts with the same slot, only one is true. Facts with equal values are equal.
+    Only one fact per slot is true at a time. Two facts in a slot are the same if they have the same value.
     """
 
     text: str
@@ -80,7 +80,7 @@ class ScenarioFact:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioMessage:
-    """A message. `more` are its other fields, such as `name`."""
+    """A message. `more` contains its other fields, such as `name`."""
 
     role: str
     content: str
@@ -91,7 +91,7 @@ class ScenarioMessage:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request to the API. In `path` and `body`, "{user}" and "{session:NAME}" are replaced by the scenario's ids."""
+    """An API request. In `path` and `body`, "{user}" and "{session:NAME}" stand for the scenario's ids."""
 
     method: str
     path: str
@@ -102,7 +102,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class PromptQuestion:
-    """A question. `session` is "same" (the last one with messages), "new" (an empty one), or "none" (no session)."""
+    """A question. `session` is "same" (the last session with messages), "new" (an empty session) or "none"."""
 
     text: str
     at: datetime
@@ -113,7 +113,7 @@ class PromptQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """A day: messages, memories written through the API, and calls. Then background work ends, and questions follow."""
+    """A day: messages, memories and calls, then a wait for background work, then questions."""
 
     session: str
     messages: Sequence[ScenarioMessage]
@@ -125,7 +125,7 @@ class Day:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """The days of one user."""
+    """A user's days."""
 
     name: str
     point: str
@@ -139,11 +139,11 @@ class Scenario:
         return [(message.content, fact) for day in self.days for message in day.messages for fact in message.facts]
 
     def concerns(self, extractor: Extractor) -> bool:
-        """True if the scenario runs with an extractor. Runs with a model take only scenarios with facts."""
+        """True if the scenario runs with this extractor. With a model, only scenarios with facts run."""
         return bool(self.checks(extractor))
 
     def checks(self, extractor: Extractor) -> list[Check]:
-        """Return the checks that apply in a run, including those of calls."""
+        """Return the checks that apply with this extractor, including the checks of calls."""
         if extractor != "none" and not self.facts:
             return []
         groups = [group.checks for day in self.days for group in (*day.calls, *day.questions)]
@@ -151,9 +151,9 @@ class Scenario:
 
 
 def load_scenarios(path: Path) -> list[Scenario]:
-    """Return the scenarios of a file, or of all YAML files in a folder.
+    """Return the scenarios in a file, or in all YAML files in a folder.
 
-    Raises StartupError with one line that names what is wrong, if a file contains no scenarios.
+    Raises StartupError if there are no scenarios or if a file is invalid. The error names the problem in one line.
     """
     if path.is_dir():
         files = sorted(path.glob("*.yaml"))
@@ -204,7 +204,7 @@ def _day(raw: Mapping[str, Any], session: str, previous: str, point: str) -> Day
     messages: list[ScenarioMessage] = []
     for number, raw_message in enumerate(raw.get("say", ())):
         messages.append(_message(raw_message, start + timedelta(minutes=number)))
-    # A day without messages continues the last session, if there is one.
+    # A day without messages continues the last session, if any.
     session = str(raw.get("session") or (session if messages else previous or session))
     last = messages[-1].at if messages else start
     return Day(
@@ -255,7 +255,7 @@ def _question(raw: Mapping[str, Any], last: datetime, session: str, point: str) 
 
 
 def _checks(raw: Sequence[Mapping[str, Any]], extractors: Sequence[Any], point: str) -> list[Check]:
-    """Return one check for each kind, and for each text in a list of texts."""
+    """Return one check for each kind. If a kind has a list of texts, return a check for each text."""
     checks: list[Check] = []
     for entry in raw:
         chosen = frozenset(entry.get("with", extractors))
@@ -277,7 +277,7 @@ def _known_keys(raw: Mapping[str, Any], allowed_keys: frozenset[str] | set[str],
 
 
 def _moment(value: object) -> datetime:
-    """Return a time from YAML or text, or the current one for "now". A time without a zone is in UTC."""
+    """Parse a time from YAML or text. "now" means the current time. A time without a time zone is in UTC."""
     if value == "now":
         return datetime.now(UTC)
     moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))

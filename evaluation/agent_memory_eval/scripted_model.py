@@ -1,9 +1,9 @@
 """Serve a scripted model for scenarios on loopback, in a thread.
 
-It answers prompts with the facts in a scenario's messages. The "perfect" model cites, dates and compares facts
-correctly. The "sloppy" model returns the same facts with the habits of careless models. It cites nothing or a whole
-batch, repeats its instructions and invents facts. It treats the assistant's words as facts, and adds facts instead of
-replacing others.
+The model's answers contain the facts in a scenario's messages. The "perfect" model cites, dates and compares facts
+correctly. The "sloppy" model returns the same facts with typical mistakes. It cites no messages or a whole batch,
+repeats its instructions and invents facts. It treats the assistant's words as facts, and adds facts instead of
+replacing old ones.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ _Event = MutableMapping[str, Any]
 
 
 class ScenarioModel:
-    """Make the answer to a prompt. It depends only on the prompt."""
+    """Answers prompts. An answer depends only on the prompt."""
 
     def __init__(self, scenarios: Sequence[Scenario], habits: Habits) -> None:
-        """Collect the facts of all messages. Raises StartupError if one message has different facts in two places."""
+        """Collect the facts of all messages. Raises StartupError if equal messages have different facts."""
         self._habits: Habits = habits
         self._facts: dict[str, list[ScenarioFact]] = {}
         for scenario in scenarios:
@@ -54,7 +54,7 @@ class ScenarioModel:
         self._by_text = {folded(fact.text): fact for facts in self._facts.values() for fact in facts}
 
     def answer(self, prompt: str) -> str:
-        """Return the text of the answer to a prompt."""
+        """Return the model's answer to a prompt, as text."""
         if '"decisions"' in prompt:
             return _json({"decisions": self._decisions(prompt)})
         if '{"same": [' in prompt:
@@ -67,7 +67,7 @@ class ScenarioModel:
         return "{}"
 
     def _facts_in(self, text: str) -> list[ScenarioFact]:
-        """Return the facts of a message, even if the server shows only a part of it (unwrapped, cut or redacted)."""
+        """Return a message's facts, even if the server shows only a part of the message."""
         folded_text = folded(text)
         if folded_text in self._facts:
             return self._facts[folded_text]
@@ -79,10 +79,10 @@ class ScenarioModel:
         return facts if self._habits == "perfect" else self._spoiled(lines, facts)
 
     def _spoiled(self, lines: Sequence[_Line], facts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return the facts with missing citations or citations of the whole batch, plus facts from no message."""
+        """Return the facts with wrong or missing citations, plus invented facts."""
         batch = [line["n"] for line in lines]
         for fact in facts:
-            # The text decides the habit, so a scenario meets the same habit however its messages are batched.
+            # The text determines the mistake, so the mistake does not depend on how messages are batched.
             habit = sum(map(ord, fact["text"])) % 3
             fact["messages"] = [[], batch, fact["messages"]][habit]
         quoted = [line for line in lines if line.get("role") == "assistant" and not self._facts_in(str(line["text"]))][:1]
@@ -132,7 +132,7 @@ def _lines(pattern: re.Pattern[str], prompt: str) -> list[_Line]:
 
 
 def _summary_of(prompt: str) -> str:
-    """Return the previous summary, and one line per message."""
+    """Return the previous summary, followed by a line for each message."""
     previous = _SUMMARY.search(prompt)
     message_lines = [f"{line.get('role', 'user')} said: {line['text']}" for line in _lines(_NEW, prompt) if "text" in line]
     return "\n".join(([previous[2]] if previous else []) + message_lines)[:_SUMMARY_CHARACTERS] or "Nothing was said."
@@ -144,9 +144,9 @@ def _json(value: Any) -> str:
 
 @contextmanager
 def model_server(scenarios: Sequence[Scenario], habits: Habits) -> Generator[str]:
-    """Serve a model for these scenarios and yield its base URL, for OPENAI_BASE_URL.
+    """Serve a model for these scenarios, and yield the base URL for OPENAI_BASE_URL.
 
-    Raises StartupError if it cannot listen.
+    Raises StartupError if the server does not start.
     """
     model = ScenarioModel(scenarios, habits)
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
@@ -170,7 +170,7 @@ def model_server(scenarios: Sequence[Scenario], habits: Habits) -> Generator[str
 def _app(model: ScenarioModel) -> Callable[..., Awaitable[None]]:
     """Return the ASGI application.
 
-    It answers `POST …/chat/completions`, and 404 to all else, so it reveals no context size.
+    It responds to `POST …/chat/completions`. Other paths get a 404, so the model reveals no context size.
     """
 
     async def app(scope: Mapping[str, Any], receive: Callable[[], Awaitable[_Event]], send: Callable[[_Event], Awaitable[None]]) -> None:

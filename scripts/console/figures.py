@@ -1,6 +1,7 @@
-"""Measure the console's pages at 100,000 memories: `python scripts/console/figures.py [MEMORIES] [FOLDER]`. Needs Chromium.
+"""Measure the console's pages: `python scripts/console/figures.py [MEMORIES] [FOLDER]`. Needs Chromium.
 
-Vectors come from the benchmarks' embedding server, so that filling takes minutes. A FOLDER keeps the store for another run.
+The default is 100,000 memories. The benchmarks' embedding server provides the vectors, so filling the store takes only
+minutes. FOLDER keeps the store for the next run.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ async def main(memories: int, folder: Path) -> None:
 
 
 async def _open(browser: Browser, url: str, path: str) -> tuple[float, int, float, float]:
-    """Return kilobytes over the wire, requests, and the milliseconds until the first byte and the first paint."""
+    """Return a page's kilobytes over the wire, requests, and milliseconds until the first byte and the first paint."""
     context = await browser.new_context(base_url=url, viewport={"width": 1280, "height": 900})
     page = await context.new_page()
     network = await context.new_cdp_session(page)
@@ -87,7 +88,7 @@ async def _open(browser: Browser, url: str, path: str) -> tuple[float, int, floa
     answer = await page.goto(f"/console{path}")
     assert answer is not None
     assert answer.status == 200, (path, answer.status)
-    await page.wait_for_timeout(300)  # charts are drawn after the page
+    await page.wait_for_timeout(300)  # charts are drawn after the page loads
     first_byte, paint = await page.evaluate(_TIMES)
     await context.close()
     return sum(sizes) / 1000, len(sizes), first_byte, paint or float("inf")

@@ -1,4 +1,4 @@
-"""Take the screenshots for the README: `python scripts/console/screenshots.py`. Needs Debian's Chromium (`scripts/console/chromium.sh`)."""
+"""Take the README's screenshots. Needs Debian's Chromium (`scripts/console/chromium.sh`)."""
 
 from __future__ import annotations
 

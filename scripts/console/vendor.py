@@ -1,6 +1,6 @@
 """Fetch the console's scripts, font and icons from npm: `python scripts/console/vendor.py`.
 
-This file names the versions. The manifest beside the fetched files has their digests, which a test checks.
+This file specifies the versions. The manifest next to the fetched files contains their digests, which a test checks.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _ICON = """{%- macro NAME() -%}
 
 
 class Package:
-    """An npm package at one version."""
+    """A version of an npm package."""
 
     def __init__(self, spec: str) -> None:
         self.name, _, self.version = spec.rpartition("@")
@@ -72,7 +72,7 @@ def main() -> None:
     htmx, uplot, inter, lucide, axe = packages = [Package(spec) for spec in (HTMX, UPLOT, INTER, LUCIDE, AXE_CORE)]
     icons = "".join(_ICON.replace("NAME", name).replace("SHAPES", shapes(lucide.read(f"icons/{icon}.svg"))) for name, icon in ICONS.items())
     licenses = "\n\n".join(f"{package.name} {package.version}\n\n{package.read('LICENSE').decode()}" for package in packages[:-1])
-    # Remove the comment that names the source map. Browsers would request that file, and we do not ship it.
+    # Remove the comment that names the source map. Browsers would request that file, but it is not included.
     script = re.sub(rb"\n?//# sourceMappingURL=.*", b"", htmx.read("dist/htmx.min.js"))
     written = {
         STATIC / "htmx.js": (htmx, script),

@@ -1,8 +1,8 @@
-"""Fit the weights of the kinds of messages, and report their figures for each writer when fitted on the others.
+"""Fit the weights for kinds of messages. Report each writer's figures when fitted on the others.
 
     .venv/bin/python scripts/message_kinds/fit.py [--write]
 
-Each file of `tests/data/lines_by_writer` has the labelled lines of one writer. To cover a language better, add a file and fit again.
+Each file in `tests/data/lines_by_writer` contains one writer's labeled lines. For better results, add a file.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ async def read_writers() -> dict[str, tuple[Rows, NDArray[np.int64]]]:
 
 
 def fit(rows: Rows, labels: NDArray[np.int64]) -> Rows:
-    """Minimize the cross entropy with an L2 penalty by Nesterov's method; the last column is the intercept."""
+    """Minimize the cross entropy with an L2 penalty, using Nesterov's method. The last column is the intercept."""
     right = np.eye(len(LABELS), dtype=np.float32)[labels]
     penalty = np.full((rows.shape[1], 1), _RIDGE / len(rows), dtype=np.float32)
     penalty[-1] = 0
@@ -67,13 +67,13 @@ def fit(rows: Rows, labels: NDArray[np.int64]) -> Rows:
 
 
 def joined(writers: dict[str, tuple[Rows, NDArray[np.int64]]], without: str = "") -> tuple[Rows, NDArray[np.int64]]:
-    """Return the lines of all writers but one."""
+    """Return all writers' lines except those of `without`."""
     others = [lines for name, lines in writers.items() if name != without]
     return np.vstack([rows for rows, _ in others]), np.concatenate([labels for _, labels in others])
 
 
 def report(writers: dict[str, tuple[Rows, NDArray[np.int64]]]) -> None:
-    """Print for each kind the share of its lines that it matches, and the shares of facts and other lines that it does not match."""
+    """Print the share of each kind's lines that match, and the shares of facts and other lines that do not."""
     judged = np.vstack([label_probabilities(rows, fit(*joined(writers, name))) for name, (rows, _) in writers.items()])
     labels = np.array(LABELS)[joined(writers)[1]]
     for kind, probability in kind_probabilities(judged).items():

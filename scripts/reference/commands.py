@@ -1,4 +1,4 @@
-"""Return the reference of the command line as Markdown: the output of typer's own generator."""
+"""Generate the command-line reference as Markdown, using typer's own generator."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def page() -> str:
     command = [sys.executable, "-m", "typer", "agent_memory.interfaces.cli.app", "utils", "docs", "--name", "agent-memory"]
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     _, _, rest = text.partition("\n")
-    # Lists of commands repeat the page's menu, and shorten each description.
+    # The lists of commands only repeat the page's menu, with shortened descriptions.
     rest = re.sub(r"\*\*Commands\*\*:\n\n(?:\* .*\n)+\n?", "", rest)
     # "[env: PORT]" is not a link.
     rest = re.sub(r"\[(env: \w+)\]", r"(`\1`)", rest)

@@ -1,6 +1,7 @@
-"""Print a Markdown table of all Redis keys: `python scripts/reference/key_table.py`. The site shows it on docs/running/redis-keys.md.
+"""Print a Markdown table of all Redis keys: `python scripts/reference/key_table.py`.
 
-The rows come from the table in `keyspace.py` and from the `KeySpace` entries of the features.
+The site shows the table on docs/running/redis-keys.md. The rows come from the table in `keyspace.py` and from the
+features' `KeySpace` entries.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def _keys() -> Iterator[tuple[str, str, str, str, str]]:
 
 
 def _cell(text: str) -> str:
-    """Return text for a table's cell. Markdown would swallow names in angle brackets."""
+    """Return text for a table cell. Names in angle brackets become code, because Markdown would hide them."""
     return re.sub(r'"([^"]*<[^"]*)"', r"`\1`", text).replace("|", "\\|")
 
 

@@ -1,6 +1,7 @@
-"""Draw the pictures of the documentation: `python scripts/reference/pictures.py`. `--check` only checks whether they are up to date.
+"""Draw the documentation's pictures: `python scripts/reference/pictures.py`.
 
-The colors follow the reader's color scheme. Each picture has its own background, so that it is readable on any page.
+With `--check`, only check whether they are up to date. The colors follow the reader's color scheme. Each picture has
+its own background, so that it is readable on any page.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ path { stroke: #9198a1 } marker path { fill: #9198a1 }
 
 
 class Picture:
-    """An SVG under construction."""
+    """An SVG picture that is being drawn."""
 
     def __init__(self, width: int, height: int, title: str) -> None:
         self._parts = [
@@ -41,7 +42,7 @@ class Picture:
         ]
 
     def box(self, x: int, y: int, width: int, height: int, *lines: str, kind: str = "") -> None:
-        """Add a box with centered lines of text, the first one bold. A frame has one small line at its top."""
+        """Add a box with centered lines of text. The first line is bold. In a frame, a small line is at the top."""
         self._parts.append(f'<rect class="{kind}" x="{x}" y="{y}" width="{width}" height="{height}" rx="8"/>')
         top = y + (19 if kind == "frame" else height / 2 + 5 - (len(lines) - 1) * 9)
         for number, line in enumerate(lines):
@@ -51,7 +52,7 @@ class Picture:
         self._parts.append(f'<text class="{kind}" x="{x:g}" y="{y:g}">{escape(text)}</text>')
 
     def arrow(self, path: str, ends: str = "end") -> None:
-        """Add a line with tips at these ends: `end`, `start end` or an empty string."""
+        """Add a line with arrowheads at the given ends: `end`, `start end` or an empty string."""
         tips = "".join(f' marker-{end}="url(#tip)"' for end in ends.split())
         self._parts.append(f'<path d="{path}"{tips}/>')
 
@@ -160,7 +161,7 @@ PICTURES = {
 
 
 def main() -> int:
-    """Write or check the pictures; return the exit code."""
+    """Write or check the pictures. Return the exit code."""
     outdated = [name for name, draw in PICTURES.items() if not (DOCS / name).exists() or (DOCS / name).read_text("utf-8") != draw().svg()]
     if "--check" in sys.argv and outdated:
         print(f"not up to date: {', '.join(outdated)}; run python scripts/reference/pictures.py", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Return the reference of the Python client as Markdown, from its signatures and docstrings."""
+"""Generate the Python client's reference as Markdown, from its signatures and docstrings."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _lines() -> Iterator[str]:
 
 
 def methods(owner: type) -> Iterator[tuple[str, Any]]:
-    """Yield the public methods, a base class's last."""
+    """Yield the public methods, with a base class's methods last."""
     seen: set[str] = set()
     for kind in owner.__mro__[:-1]:
         for name, value in vars(kind).items():
@@ -75,7 +75,7 @@ def _call(owner: str, name: str, method: Any) -> Iterator[str]:
 
 
 def _spread(signature: inspect.Signature) -> Iterator[str]:
-    """Yield the parameters, with `*` before the first one that must be passed by keyword."""
+    """Yield the parameters, with `*` before the first keyword-only parameter."""
     by_keyword = False
     for parameter in signature.parameters.values():
         if parameter.kind == parameter.KEYWORD_ONLY and not by_keyword:
@@ -85,7 +85,7 @@ def _spread(signature: inspect.Signature) -> Iterator[str]:
 
 
 def _text(owner: Any) -> str:
-    """Return the docstring, without the roles that Markdown does not know."""
+    """Return the docstring, with double backticks replaced by single ones for Markdown."""
     return re.sub(r"``([^`]+)``", r"`\1`", inspect.getdoc(owner) or "")
 
 

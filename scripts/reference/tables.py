@@ -1,6 +1,7 @@
-"""Write the tables of metrics, MCP tools and client methods into their pages: `python scripts/reference/tables.py`.
+"""Write the tables of metrics, MCP tools and client methods to their pages: `python scripts/reference/tables.py`.
 
-`--check` writes nothing, and ends with exit code 1 if a page is not up to date. Each table stands between two comments.
+With `--check`, the script writes nothing, and exits with 1 if a page is out of date. Each table is between two
+comments.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ ALERTS = {
 
 
 def main() -> int:
-    """Write or check the tables; return the exit code."""
+    """Write or check the tables. Return the exit code."""
     outdated = [page for (page, name), table in TABLES.items() if not _put(DOCS / page, name, table())]
     if "--check" not in sys.argv or not outdated:
         return 0
@@ -45,7 +46,7 @@ def main() -> int:
 
 
 def _put(page: Path, name: str, table: str) -> bool:
-    """Return whether the page contains the table. If it does not, write it, except with `--check`."""
+    """Write the table to the page, unless `--check` is given. Return True if the page was already up to date."""
     text = page.read_text("utf-8")
     begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
     head, _, rest = text.partition(begin)
@@ -56,7 +57,7 @@ def _put(page: Path, name: str, table: str) -> bool:
 
 
 def metrics_table() -> str:
-    """Return a table of the metrics that this package declares."""
+    """Return a table of the metrics that this package defines."""
     rows = ["| metric | meaning | alert if the value |", "|---|---|---|"]
     declared = [metric for metric in vars(metrics).values() if isinstance(metric, MetricWrapperBase)]
     unknown = ALERTS.keys() - {metric.describe()[0].name for metric in declared}
@@ -72,7 +73,7 @@ def metrics_table() -> str:
 
 
 def tools_table() -> str:
-    """Return a table of the MCP tools with the first clause of their descriptions, the smallest set of tools first."""
+    """Return a table of the MCP tools, smallest set first, with the first clause of each description."""
     rows = ["| `MCP_TOOLS` | tool | description |", "|---|---|---|"]
     for choice in CHOICES:
         first = f"`{choice}`"
@@ -93,7 +94,7 @@ def resources_table() -> str:
 
 
 def _link(name: str, subjects: list[str]) -> str:
-    """Return the name as code, with a link to the page in docs/memory about one of the subjects, if there is one."""
+    """Return the name as code, with a link to a page in docs/memory if one exists for one of the subjects."""
     pages = [f"{subject}.md" for subject in subjects if (DOCS / "memory" / f"{subject}.md").exists()]
     return f"[`{name}`](../memory/{pages[0]})" if pages else f"`{name}`"
 

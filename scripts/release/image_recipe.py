@@ -1,6 +1,6 @@
-"""Follow the first stage of the Dockerfile in a folder, without a container engine, and run the image's commands.
+"""Run the first stage of the Dockerfile in a folder, without a container engine. Then run the image's commands.
 
-It does not check the base image and its Python.
+The script does not check the base image or its Python.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def follow(folder: Path) -> None:
-    """Run the instructions of the Dockerfile with `/build` and `/opt` inside `folder`."""
+    """Run the Dockerfile's instructions, with `/build` and `/opt` inside `folder`."""
     here, stage = folder, 0
     environment = dict(os.environ)
     command: list[str] = []

@@ -10,14 +10,14 @@ import pytest
 from tests.support.cli import ROOT
 
 PAGE = (ROOT / "docs" / "architecture.md").read_text("utf-8")
-STEP = re.compile(r"^\d+\. `((?:features|foundation|interfaces|extensions|agent_memory_worker)/[\w/]+)\.py` `([\w.]+)`", re.MULTILINE)
+STEP = re.compile(r"^\d+\. `([\w.]+)`\s+\(`((?:features|foundation|interfaces|extensions|agent_memory_worker)/[\w/]+)\.py`\)", re.MULTILINE)
 # Maximum number of functions and modules in a walk.
 LIMITS = {"a created memory": (20, 10), "from an appended message to its memory": (30, 12), "a prompt's query": (25, 12)}
 
 
 def walk(name: str) -> list[tuple[str, str]]:
     section = PAGE.partition(f"## Walk: {name}\n")[2].partition("\n## ")[0]
-    return [(module, function) for module, function in STEP.findall(section)]
+    return [(module, function) for function, module in STEP.findall(section)]
 
 
 @pytest.mark.parametrize("name", LIMITS)

@@ -34,7 +34,6 @@ OTHER_PRODUCTS = {
     "sample_profiles",
     "update_profile_settings",
     "list_processing",  # Supermemory
-    "actor_id",  # Mem0
     "num_ctx",  # Ollama
     "preload_memory",  # Google ADK
     "rewriteQuery",  # Supermemory, and the next

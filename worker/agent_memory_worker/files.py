@@ -1,4 +1,4 @@
-"""Read uploaded files, and replace their previous versions' passages."""
+"""Read uploaded files, and replace the passages of previous versions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from agent_memory_client.models import AppendMessagesRequest, MemoryMessage, Mem
 from agent_memory_client.models.features.files import StoredFile
 
 _ORIGIN = ChangeOrigin("files", "a new version of the file")
-# Memories per script call; each memory blocks Redis for about 0.2 ms. Only replacing a version takes a single call.
+# Memories per script call; each memory blocks Redis for about 0.2 ms. Only replacing a version uses a single call.
 _BATCH = 50
 _TRIES = 16
 # A context window (tokens) so large that the text is never summarized.
@@ -62,7 +62,7 @@ async def read_file(runtime: Runtime, order: JobOrder) -> None:
 
 
 async def _undo(runtime: Runtime, scope: Scope, ref: SessionRef) -> None:
-    """Delete passages of a file that a caller has deleted in the meantime, or of a version whose text was replaced."""
+    """Delete the passages of a file that was deleted in the meantime, or of a version whose text was replaced."""
     now = (await runtime[FileStore].load(scope, ref)).file
     if now is None or now.reason == "deleted":
         await remove_derived(runtime.services, scope, ref)
@@ -74,7 +74,7 @@ async def _undo(runtime: Runtime, scope: Scope, ref: SessionRef) -> None:
 
 
 async def _read(runtime: Runtime, scope: Scope, file: StoredFile) -> StoredFile | None:
-    """Store a file's passages, and return its record. Return None if the file has changed while it was read. Raises UnreadableFile."""
+    """Store a file's passages and return its record (None if the file has changed). Raises UnreadableFile."""
     store, ref = runtime[FileStore], ref_of(file)
     data = await store.load_bytes(scope, ref)
     if data is None:
@@ -96,7 +96,7 @@ async def _read(runtime: Runtime, scope: Scope, file: StoredFile) -> StoredFile 
 
 
 async def _keep_text(runtime: Runtime, scope: Scope, file: StoredFile, messages: Sequence[MemoryMessage]) -> None:
-    """Store the file's text as a session, from which a model extracts facts. This ends extraction from previous versions."""
+    """Store the file's text as a session, so that a model extracts facts. Stop extraction from previous versions."""
     ref = ref_of(file)
     stored = await runtime[SessionStore].get(scope, ref, 1)
     if stored is not None and stored.messages and stored.messages[-1].message.id == messages[-1].id:

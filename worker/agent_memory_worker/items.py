@@ -30,7 +30,7 @@ async def embed_items(runtime: Runtime, iids: Sequence[str]) -> int:
 
 
 async def embed_missing(runtime: Runtime, limit: int) -> int:
-    """Embed at most `limit` items that have no vector from the runtime's model. Return their number.
+    """Embed up to `limit` items that have no vector from the runtime's model. Return the number embedded.
 
     Items whose texts the model refuses count as embedded until the model change ends.
     """

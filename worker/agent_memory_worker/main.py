@@ -24,7 +24,7 @@ from agent_memory_worker.task_handlers import Tasks
 
 log = get_logger(__name__)
 
-# Deliveries after which an unacknowledged message is dead: each delivery ended a task loop.
+# After this many deliveries, an unacknowledged message is dead, because each delivery ended a task loop.
 _DELIVERIES = 3
 _RESTART_SECONDS = 1.0
 # docket redelivers a task at most this many redelivery timeouts after the task's last heartbeat.
@@ -32,9 +32,9 @@ _REDELIVERY_LATE = 1.35
 
 
 async def run_worker(runtime: Runtime, settings: Settings, stop: asyncio.Event) -> None:
-    """Run tasks until `stop` is set, and then let the running tasks finish.
+    """Run tasks until `stop` is set, and then let running tasks finish.
 
-    If tasks do not finish within the grace period, other workers repeat them. Each bucket in the store has its own task
+    Other workers repeat tasks that do not finish within the grace period. Each bucket in the store has its own task
     loop and relay.
     """
     only_plain_data()
@@ -73,7 +73,7 @@ async def _run(runtime: Runtime, settings: Settings, stop: asyncio.Event) -> Non
 
 
 async def _run_docket(runtime: Runtime, docket: Docket, settings: Settings, stop: asyncio.Event, moved: asyncio.Event) -> None:
-    """Run tasks until `stop` is set or the bucket moves to another node. Raises RedisUnavailable and redis-py's own errors."""
+    """Run tasks until `stop` is set or the bucket moves. Raises RedisUnavailable and redis-py's own errors."""
     tasks = Tasks(runtime)
     tasks.register(docket)
     relay = Relay(runtime, docket, stop, tasks.full_kinds)

@@ -1,4 +1,4 @@
-"""Run job orders: stored requests for background work. Each feature declares the jobs that run its orders."""
+"""Run orders, which are stored requests for background work. Each feature declares the jobs for its orders."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _JOBS = {name: run for feature in FEATURES for name, run in feature.jobs.items()
 
 
 async def carry_out(runtime: Runtime, name: str) -> None:
-    """Run an order, unless it no longer exists. A repeated run does only the remaining work.
+    """Run an order, unless it no longer exists. A repeated run does only the work that remains.
 
     Raises UnknownWork if this version does not know the job.
     """

@@ -1,4 +1,4 @@
-"""Run the features' periodic jobs. docket runs each job once per period on any of the workers."""
+"""Run the features' periodic jobs. docket runs each job once per period, on any worker."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _task(runtime: Runtime, name: str, seconds: float) -> Callable[..., Awaitabl
 async def run_job(runtime: Runtime, name: str, seconds: float) -> float:
     """Run a job. Return the seconds until its next run. A failed job runs again sooner, and is never abandoned.
 
-    If workers repeatedly die while running a job, this run is skipped, and the next run follows a full period later.
+    If workers repeatedly die while running a job, skip this run. The next run follows a full period later.
     """
     try:
         if await runtime[JobTimes].count_begin(name) > runtime.settings.worker.max_attempts:

@@ -17,7 +17,7 @@ from agent_memory.foundation.core.errors import StartupError
 
 
 class _PlainReader(pickle.Unpickler):
-    """Loads only built-in values. Rejects pickles that refer to a class or function."""
+    """Load only built-in values. Reject pickles that refer to a class or function."""
 
     def find_class(self, module: str, name: str) -> Never:
         raise pickle.UnpicklingError("a task's arguments must be plain data, but this message refers to code")
@@ -32,7 +32,7 @@ def loads(data: bytes) -> Any:
 
 
 def only_plain_data() -> None:
-    """Restrict docket's pickles to plain data in this process. Raises StartupError if the installed docket does not use cloudpickle."""
+    """Restrict docket's pickles to plain data. Raises StartupError if docket does not use cloudpickle."""
     for module in (execution, strikelist):
         if not hasattr(module, "cloudpickle"):
             raise StartupError("unsupported version of pydocket, whose messages could run code: install the version in the lock file")

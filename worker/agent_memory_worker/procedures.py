@@ -22,7 +22,7 @@ _AT_ONCE = 1000
 
 
 async def index_procedure(runtime: Runtime, order: JobOrder) -> None:
-    """Embed a procedure. Raises ModelUnavailable or ModelAnswerInvalid, in which case the worker retries."""
+    """Embed a procedure. Raises ModelUnavailable or ModelAnswerInvalid, after which the worker retries."""
     pid = order.arguments["procedure"] or ""
     if job := await runtime[ProcedureStore].index_job(pid):
         vectors = await runtime[TenantModels].embedder(job.tenant).embed([job.when_to_use])
@@ -30,7 +30,7 @@ async def index_procedure(runtime: Runtime, order: JobOrder) -> None:
 
 
 async def embed_missing(runtime: Runtime, limit: int) -> int:
-    """Embed at most `limit` procedures that have no vector from the runtime's model. Return their number.
+    """Embed up to `limit` procedures that have no vector from the runtime's model. Return the number embedded.
 
     Procedures whose texts the model refuses count as embedded until the model change ends.
     """
@@ -43,13 +43,13 @@ async def embed_missing(runtime: Runtime, limit: int) -> int:
 
 
 async def learn_session(runtime: Runtime, order: JobOrder) -> None:
-    """Learn procedures from a session. Raises ModelUnavailable and Conflict. The worker then retries."""
+    """Learn procedures from a session. Raises ModelUnavailable or Conflict, after which the worker retries."""
     outcome = await runtime[SessionLearner].learn(sid := order.arguments["session"] or "")
     log.info("learned from a session", tenant=order.tenant, session_id=sid, outcome=outcome)
 
 
 async def keep_up(runtime: Runtime) -> int:
-    """Retire procedures that no longer help, and request missing vectors. Return the number of retirements and requests."""
+    """Retire procedures that no longer help, and request missing vectors. Return the total of both."""
     store = runtime[ProcedureStore]
     orders = [JobOrder(INDEX_PROCEDURE, tenant, {"procedure": pid}) for tenant, pid in await store.unembedded(_AT_ONCE)]
     await runtime[OrderStore].place_orders(*orders)
@@ -63,7 +63,7 @@ async def keep_up(runtime: Runtime) -> int:
 
 
 async def _retire(runtime: Runtime, tenant: str, pid: str, outcomes: str) -> bool:
-    """Retire a procedure. Return False if the procedure has changed since it was read."""
+    """Retire a procedure. Return False if it has changed since it was read."""
     scope = scope_of_work(tenant)
     stored = (await runtime[ProcedureStore].load_pids(scope, [pid]))[0]
     if stored is None or stored.procedure.state != "active":

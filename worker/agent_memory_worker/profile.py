@@ -13,7 +13,7 @@ _AT_ONCE = 100
 
 
 async def note_lapses(runtime: Runtime) -> int:
-    """Record the moves of lapsed entries. Return the number of profiles that changed."""
+    """Record that lapsed entries moved. Return the number of profiles that changed."""
     count = 0
     while noted := await runtime[ProfileStore].note_lapses(_AT_ONCE):
         count += noted

@@ -1,4 +1,4 @@
-"""Fill in a second embedding model's vectors, switch the store to that model, and delete the old model's vectors.
+"""Add a second embedding model's vectors, switch the store to that model, and delete the old vectors.
 
 Repeating a step is harmless. If a worker is killed, another worker continues after 15 seconds, and nothing is lost.
 """
@@ -28,12 +28,12 @@ from agent_memory_worker.relay import pause
 log = get_logger(__name__)
 
 _IDLE_SECONDS = 1.0
-# This long after a process has switched, its searches that began with the former model have ended.
+# This long after a process switches, all its searches that started with the former model have ended.
 _SETTLE_SECONDS = 10.0
 
 
 async def run_reembedding(bucket: Runtime, stop: asyncio.Event) -> None:
-    """Carry out a bucket's switches to another embedding model until `stop` is set. `bucket` always uses the current model."""
+    """Re-embed a bucket whenever its embedding model changes, until `stop` is set."""
     worker = str(ULID())
     while not stop.is_set():
         seconds = _IDLE_SECONDS
@@ -45,7 +45,7 @@ async def run_reembedding(bucket: Runtime, stop: asyncio.Event) -> None:
 
 
 async def _step(bucket: Runtime, worker: str) -> float:
-    """Do a small part of a model change, if one is in progress. Return the seconds until the next part."""
+    """Do a small part of a model change if one is in progress. Return the seconds until the next part."""
     store = bucket[ReembedStore]
     state = await store.load_state()
     if state is None or state.phase == "paused" or bucket.switch is None or not await store.take_turn(worker):
@@ -80,7 +80,7 @@ def _limit(state: ReembedState) -> int:
 
 
 async def _fill(store: ReembedStore, state: ReembedState, targets: Sequence[Runtime]) -> int:
-    """Fill in a batch of missing vectors. Return the number of processed names, or 0 if none is missing.
+    """Add a batch of missing vectors. Return the number of processed names, or 0 if none are missing.
 
     Raises AgentMemoryError.
     """
@@ -109,14 +109,14 @@ async def _fill_names(store: ReembedStore, target: Runtime, names: Sequence[str]
 
 
 async def fill_vectors(runtime: Runtime, names: Sequence[str]) -> int:
-    """Add vectors from the runtime's model, and keep other models' vectors. Raises ModelUnavailable and ModelAnswerInvalid."""
+    """Add the runtime model's vectors, and keep all others. Raises ModelUnavailable and ModelAnswerInvalid."""
     jobs, missing_names = await runtime[MemoryStore].index_jobs(names)
     return await runtime[ReembedStore].store_vectors(await embed_jobs(runtime.embedder, jobs), missing_names, runtime.spec)
 
 
 async def _end(store: ReembedStore, state: ReembedState, active: Runtime) -> float:
     """Delete the vectors and indexes of the model that searches do not use."""
-    # A process that missed the switch may have written vectors from the other model only.
+    # A process that missed the switch may have written only the other model's vectors.
     if await _fill(store, state, [active]) >= _limit(state):
         return 0.0
     # After a rollback, a process may not have recorded yet that it uses the other model.

@@ -1,4 +1,4 @@
-"""Find the texts that an embedding model refuses, so that they do not keep others from being embedded."""
+"""Find the texts that an embedding model refuses, so that they do not block the others."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 async def embed_singly(embedder: Embedder, names: Sequence[T], embed: Callable[[T], Awaitable[object]]) -> list[T]:
     """Call `embed` for each name, and return the names whose texts the model refuses.
 
-    Raises ModelAnswerInvalid if the model also refuses an ordinary text, and ModelUnavailable.
+    Raises ModelUnavailable. Raises ModelAnswerInvalid if the model also refuses an ordinary text.
     """
     refused = list[T]()
     for name in names:

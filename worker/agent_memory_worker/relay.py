@@ -41,7 +41,7 @@ _REFUSED_SECONDS = 0.05
 
 
 class Relay:
-    """A relay that moves due work from the outbox to docket until `stop` is set. Any number of relays can share one Redis."""
+    """Move due work from the outbox to docket until `stop` is set. Any number of relays can share one Redis."""
 
     def __init__(self, runtime: Runtime, docket: Docket, stop: asyncio.Event, full_kinds: Callable[[], Sequence[DueKind]]) -> None:
         """Create a relay that claims no work of the kinds that `full_kinds` returns."""
@@ -53,7 +53,7 @@ class Relay:
         self._queued = math.inf
 
     async def run(self) -> None:
-        """Pass due work to docket until stopped. Continue after failures, because pending work stays recorded in Redis."""
+        """Pass due work to docket until stopped. Continue after failures, because Redis keeps the pending work."""
         while not self._stop.is_set():
             began = monotonic()
             try:
@@ -71,7 +71,7 @@ class Relay:
     async def _round(self) -> float:
         """Pass due work of every kind to docket. Return the seconds until the next round."""
         worker = self._runtime.settings.worker
-        # Without authentication there is one tenant, which gets all places.
+        # Without authentication, the only tenant gets all places.
         share = worker.tenant_share if self._runtime.settings.auth.required else 1.0
         if self._queued >= worker.concurrency * _ROUNDS_AHEAD:
             self._queued = await self._runtime.queued(self._docket)
@@ -126,11 +126,11 @@ class Relay:
             await self._runtime.outbox.put_back(kind, claim, delay_seconds=_REFUSED_SECONDS)
 
     def _call(self, kind: DueKind, claim: Claim) -> TaskCall:
-        """Return the task for claimed work. docket rejects a task if another task with the same key is waiting or running."""
+        """Return the task for claimed work. docket rejects a task whose key belongs to a waiting or running task."""
         return self._docket.call(TASK_OF[kind].value, key=f"{kind}:{claim.member}")(claim.member, claim.lease, claim.attempt)
 
     def _batches(self, claims: Sequence[Claim]) -> list[list[Claim]]:
-        """Group claims into batches, one per call. Retries run alone, so that failing work does not block other work."""
+        """Group claims into batches, one per call. Retries run alone, so that failures do not block other work."""
         size = self._runtime.settings.worker.index_batch
         new = [claim for claim in claims if claim.attempt == 1]
         alone = [[claim] for claim in claims if claim.attempt > 1]

@@ -1,6 +1,6 @@
 """Handlers for the tasks defined in `foundation/core/task_kinds.py`.
 
-A task claims its pending work, and then completes it or records a failure.
+Each task claims its pending work, and then completes it or records a failure.
 """
 
 from __future__ import annotations
@@ -45,22 +45,22 @@ _PATIENCE = 3
 _PARKED_SECONDS = 1.0
 # This is much longer than any session's work takes. A task that hangs must not block its mark forever.
 _TIMEOUT = Timeout(timedelta(hours=1))
-# Seconds that running embeddings get when a worker stops.
+# Seconds that running embeddings get to finish when a worker stops.
 _CLOSE_SECONDS = 3.0
-# Tasks that may wait long for a model, in groups, and the part of a worker's places that each group may have. The rest
+# Groups of tasks that may wait long for a model, and the share of a worker's places that each group may use. The rest
 # stays free for erasures.
 _MODEL_TASKS = {
     **dict.fromkeys((DueKind.MEMORY, DueKind.ITEM), "embedding"),
     **dict.fromkeys((DueKind.SESSION, DueKind.EXTRACTION, DueKind.ORDER), "other"),
 }
 _SHARES = {"embedding": 0.25, "other": 0.9}
-# Delay for work that found no place. The relay hands over little of it.
+# Delay for work that found no place. The relay passes on little of it.
 _FULL_SECONDS = 0.1
 _DUE_WORK = {kind: function for feature in FEATURES for kind, function in feature.due_work.items()}
 
 
 class Tasks:
-    """Implements all tasks on one runtime."""
+    """Implement all tasks on one runtime."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._opened = runtime
@@ -83,7 +83,7 @@ class Tasks:
     async def close(self, seconds: float = _CLOSE_SECONDS) -> None:
         """Wait up to `seconds` for running embeddings, and then cancel the rest."""
         end = monotonic() + seconds
-        # An embedding that ends may start the next one.
+        # When an embedding ends, it may start the next one.
         while self._embedding and monotonic() < end:
             await asyncio.wait(self._embedding, timeout=end - monotonic(), return_when=asyncio.FIRST_COMPLETED)
         for task in self._embedding:
@@ -116,7 +116,7 @@ class Tasks:
                 await _settle(self._runtime, member)
 
     async def _extract(self, member: str) -> None:
-        """Describe pictures, and then extract facts with the help of the descriptions. Extract facts even if a picture fails."""
+        """Describe pictures, and then extract facts with the descriptions, even if describing a picture fails."""
         failure: AgentMemoryError | None = None
         try:
             await describe_pictures(self._runtime, member)
@@ -168,7 +168,7 @@ class Tasks:
     def _embed_beside(self, members: Sequence[str]) -> None:
         """Embed memories in the background, so that the session's next messages do not wait for the embedder.
 
-        If too many embeddings are running, do nothing, because the outbox starts the work a moment later.
+        Do nothing if too many embeddings are running, because the outbox starts the work a moment later.
         """
         if members and len(self._embedding) < self._runtime.settings.worker.concurrency:
             self._start(self._embed(members))
@@ -192,7 +192,7 @@ class Tasks:
             self._embed_waiting()
 
     def _embed_waiting(self) -> None:
-        """Embed the waiting long texts that fit now. They are embedded in the background, and do not occupy a task's slot."""
+        """Embed the waiting long texts that fit now, in the background and without occupying a task's slot."""
         while texts := self._long_texts.take():
             self._start(self._embed_long(texts))
 
@@ -206,7 +206,7 @@ class Tasks:
 
     @asynccontextmanager
     async def _place(self, kind: DueKind, claims: Iterable[Claim]) -> AsyncGenerator[bool]:
-        """Yield True if a slot is free, and reserve the slot. If no slot is free, put the work back and yield False."""
+        """Reserve a slot and yield True. If no slot is free, put the work back and yield False."""
         group = _MODEL_TASKS[kind]
         if self._is_full(group):
             for claim in claims:
@@ -221,7 +221,7 @@ class Tasks:
 
     @asynccontextmanager
     async def _begun_in_place(self, kind: DueKind, claim: Claim) -> AsyncGenerator[list[Claim]]:
-        """Do what `_begun` does if a slot is free. Otherwise, yield no claims."""
+        """Do the same as `_begun` if a slot is free. Otherwise, yield no claims."""
         async with self._place(kind, [claim]) as place:
             if not place:
                 yield []
@@ -231,7 +231,7 @@ class Tasks:
 
     @asynccontextmanager
     async def _begun(self, kind: DueKind, members: Sequence[str], *, ends: bool = True) -> AsyncGenerator[list[Claim]]:
-        """Yield claims for the members that still have pending work, and end the claims afterward.
+        """Yield claims for the members that still have pending work. End the claims afterward.
 
         If the work fails, make it due again and record the reason.
         """
@@ -267,7 +267,7 @@ class Tasks:
 
 
 async def _settle(runtime: Runtime, member: str) -> None:
-    """Clear a session's record of pending work if nothing is waiting. Also clear a finished batch that was set aside."""
+    """Clear a session's record of pending work if nothing is waiting. Also clear a set-aside batch that is finished."""
     sid, batch, _ = member.partition(".")
     owner = await runtime[SessionStore].owner(member)
     if owner is None:

@@ -23,7 +23,7 @@ async def order_summaries(runtime: Runtime) -> int:
 
 
 async def summarize_periods(runtime: Runtime, order: JobOrder) -> None:
-    """Write a timeline's due summaries. Raises ModelUnavailable. The worker then retries."""
+    """Write a timeline's due summaries. Raises ModelUnavailable, after which the worker retries."""
     await runtime[PeriodSummarizer].summarize(order.arguments["timeline"] or "", order.tenant)
 
 

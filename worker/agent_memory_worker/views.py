@@ -23,7 +23,7 @@ from agent_memory_client.models import SummaryView, TaskStatusEnum
 
 log = get_logger(__name__)
 
-# The maximum number of a view's groups to compute; the largest groups are chosen.
+# The maximum number of groups to compute for a view. The largest groups are chosen.
 _MOST_GROUPS = 10_000
 # Partitions computed at the same time.
 _AT_ONCE = 4
@@ -42,7 +42,7 @@ async def order_refreshes(runtime: Runtime) -> int:
 
 
 async def refresh_view(runtime: Runtime, order: JobOrder) -> None:
-    """Refresh a view's partitions. Unchanged partitions do not need a model call."""
+    """Refresh a view's partitions. Unchanged partitions need no model call."""
     scope = scope_of_work(order.tenant, order.namespaces, order.users)
     view = await runtime[ViewStore].load_view(scope, order.arguments["view_id"] or "")
     if view is not None:

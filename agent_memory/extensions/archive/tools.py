@@ -106,7 +106,7 @@ async def _search(
     text: str,
     filters: Mapping[str, Any],
 ) -> wire.ArchivePage:
-    """Return a page of search results. Raises Forbidden if the caller may not access the agent."""
+    """Return a page of search results. Raises Forbidden if the caller is not allowed to access the agent."""
     permit_agent(caller.scope, arguments.agent_id)
     namespace = _place(caller, arguments)[1]
     values = {name: value for name, value in filters.items() if value is not None}
@@ -118,5 +118,5 @@ async def _search(
 
 
 def _place(caller: Caller, arguments: _OwnerArguments) -> tuple[str | None, str | None]:
-    """Return the user and namespace from the arguments. If either is missing, use the caller's."""
+    """Return the user and namespace from the arguments. If one is missing, use the caller's."""
     return arguments.user_id or caller.user_id, arguments.namespace or caller.namespace

@@ -16,9 +16,9 @@ from agent_memory.extensions.blocks.owners import BlockOwner
 from agent_memory.foundation.core.clock import from_micros
 from agent_memory_client.models.features.blocks import Block, BlockChange
 
-# The name of each setting on the wire, and its field in Redis.
+# The wire name of each setting, and its field in Redis.
 SETTINGS: Mapping[str, str] = {"description": "d", "limit": "lc", "limit_tokens": "lt", "read_only": "ro"}
-# The fields of a stored block, each with its field in Redis and its type.
+# The attributes of a stored block, each with its field in Redis and its type.
 _STORED: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "value": ("val", str),
     "description": ("d", str),
@@ -30,7 +30,7 @@ _STORED: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "updated": ("ua", int),
     "base": ("base", str),
 }
-# A response lists at most this many owners that a block is attached to, and counts all of them.
+# A response lists at most this many of the owners that a block is attached to. Its count includes all of them.
 _SHOWN_TARGETS = 10
 _WIRE_NAMES = {short: name for name, short in SETTINGS.items()}
 
@@ -80,7 +80,7 @@ def decode_block(owner: BlockOwner, label: str, raw: bytes | str) -> StoredBlock
 
 
 def encode_block(block: StoredBlock, names: Mapping[str, BlockOwner], tokens: int) -> str:
-    """Return a block as JSON. `names` holds the owners that the block is attached to, keyed by their names in Redis keys."""
+    """Return a block as JSON. `names` maps digests (`BlockKeys.name`) to the owners that the block is attached to."""
     body: dict[str, Any] = {short: getattr(block, name) for name, (short, _) in _STORED.items()}
     body |= {"ca": str(block.created), "ua": str(block.updated), "tk": tokens}
     body |= {"im": block.imported} if block.imported else {}

@@ -1,4 +1,4 @@
-"""Define the owners of memory blocks, and which callers may read or change the blocks."""
+"""Define the owners of memory blocks, and decide which callers may read or change a block."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def named_owner(names: AgentOwnerParameters | wire.BlockOwner) -> BlockOwner:
 
 
 def may_read(scope: Scope, owner: BlockOwner) -> bool:
-    """True if the caller may see the blocks that belong to an owner in the caller's tenant.
+    """True if the caller may see an owner's blocks.
 
     Callers limited to certain namespaces, users or agents see only blocks whose owner is within those limits. Callers
     limited to users also see blocks that belong to an agent without a user, because that agent's prompts show them to
@@ -52,13 +52,13 @@ def may_write(scope: Scope, owner: BlockOwner) -> bool:
 
 
 def check_reader(scope: Scope, owner: BlockOwner) -> None:
-    """Raise Forbidden if the caller may not see the owner's blocks."""
+    """Raise Forbidden if the caller is not allowed to see the owner's blocks."""
     if not may_read(scope, owner):
         raise access_denied("this owner's blocks", denied_field(scope, owner))
 
 
 def check_writer(scope: Scope, owner: BlockOwner) -> None:
-    """Raise Forbidden if the caller may not change the owner's blocks."""
+    """Raise Forbidden if the caller is not allowed to change the owner's blocks."""
     if not scope.may_write:
         raise Forbidden("these credentials are read-only: use credentials with the role write")
     if not may_write(scope, owner):
@@ -72,24 +72,24 @@ class BlockKeys:
         self.root = root
 
     def name(self, tenant: str, owner: BlockOwner) -> str:
-        """Return the name that represents an owner in Redis keys. `blocks_shown.lua` computes the same name."""
+        """Return the digest that represents an owner in Redis keys. `blocks_shown.lua` computes the same digest."""
         return sha1(joined("blocks", tenant, *owner), usedforsecurity=False).hexdigest()
 
     def blocks(self, name: str) -> str:
         return f"{self.root}bl:{name}"
 
     def attached(self, name: str) -> str:
-        """Return the key of the hash of blocks attached to an owner. The hash fields are "<block's owner>:<label>"."""
+        """Return the key of the hash of an owner's attached blocks. Its fields are "<block's owner>:<label>"."""
         return f"{self.root}bla:{name}"
 
     def changes(self, name: str, label: str) -> str:
-        """Return the key of the list of a block's changes. `blocks_erase.lua` computes the same key."""
+        """Return the key of the list that holds a block's changes. `blocks_erase.lua` computes the same key."""
         return f"{self.root}blh:{name}:{sha1(label.encode(), usedforsecurity=False).hexdigest()}"
 
     def of_user(self, tenant: str, user_id: str) -> str:
-        """Return the key of the hash of owners that include this user and have at least one block, owned or attached."""
+        """Return the key of the hash of owners with this user. Each has blocks of its own or attached ones."""
         return f"{self.root}blu:{digest('blocks', tenant, user_id)}"
 
     def of_agent(self, tenant: str, agent_id: str) -> str:
-        """Return the key of the hash of owners that include this agent and have at least one block, owned or attached."""
+        """Return the key of the hash of owners with this agent. Each has blocks of its own or attached ones."""
         return f"{self.root}blg:{digest('blocks', tenant, agent_id)}"

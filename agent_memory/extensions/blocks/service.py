@@ -23,12 +23,12 @@ from agent_memory_client.models.features.blocks import (
     PutBlockRequest,
 )
 
-# Maximum attempts for a change if Python must count its tokens, because a concurrent change makes the count stale.
+# Maximum attempts for a change whose tokens Python must count. A concurrent change makes the count stale.
 _TRIES = 20
 
 
 class BlockService:
-    """Reads and changes blocks. Methods that take an owner raise Forbidden if the caller may not access that owner."""
+    """Reads and changes blocks. Methods that take an owner raise Forbidden if the caller lacks access to that owner."""
 
     def __init__(self, store: BlockStore, counter: TokenCounter) -> None:
         self._store = store
@@ -56,10 +56,9 @@ class BlockService:
         return await self._write(scope, owner, label, BlockWrite("put", body.value, expected=expected, tokens=tokens, settings=settings))
 
     async def edit(self, scope: Scope, owner: BlockOwner, label: str, body: EditBlockRequest, expected: str | None = None) -> BlockEdit:
-        """Edit a block's text.
+        """Edit a block's text. Raises NotFound, VersionMismatch, BlockFull, and Forbidden for a read-only block.
 
-        Raises NotFound, VersionMismatch, BlockFull, Forbidden for a read-only block, and Conflict unless the block
-        contains the text to replace exactly once.
+        Raises Conflict unless the text to replace occurs exactly once in the block.
         """
         tokens = await self._count(body.content)
         write = BlockWrite(body.operation, body.content, body.old_content, body.line, expected=expected, tokens=tokens)
@@ -81,8 +80,8 @@ class BlockService:
     async def undo(self, scope: Scope, owner: BlockOwner, label: str, version: int | None, expected: str | None) -> BlockEdit:
         """Undo the change that created `version`, or the newest change if `version` is None.
 
-        Raises NotFound, VersionMismatch, BlockFull, Forbidden for a read-only block, and Conflict if a later change
-        affected the same text or setting.
+        Raises NotFound, VersionMismatch, BlockFull, and Forbidden for a read-only block. Raises Conflict if a later
+        change affected the same text or setting.
         """
         return await self._write(scope, owner, label, BlockWrite("undo", version=version, expected=expected))
 
@@ -106,7 +105,7 @@ class BlockService:
         return await self._model(reply.block)
 
     async def history(self, scope: Scope, owner: BlockOwner, label: str) -> BlockHistoryResponse:
-        """Return a block's stored changes, and the block's text before them (`base`). Raises NotFound."""
+        """Return a block's stored changes, and its text before the first of them (`base`). Raises NotFound."""
         block, changes = await self._store.load_changes(scope, owner, label)
         if block is None:
             raise no_block(label)

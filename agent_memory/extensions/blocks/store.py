@@ -46,8 +46,8 @@ _SHOWN_BLOCKS = load("blocks/blocks_shown")
 class BlockWrite:
     """A requested change; `block_change.lua` describes the arguments.
 
-    The keys of `settings` are field names in Redis. `tokens` is the number of tokens in `content`. `counted` contains a
-    version, and the number of tokens in the whole text once this change is applied to that version.
+    The keys of `settings` are field names in Redis. `tokens` is the number of tokens in `content`. `counted` holds the
+    number of `tokens` in the whole text after the change, and the block's `version` before it.
     """
 
     operation: str
@@ -77,8 +77,8 @@ class BlockReply:
 class ShownBlock:
     """A block that a prompt may show.
 
-    `names` is a bit mask of the prompt's names that the block's owner or attachment includes: 1 for the namespace, 2
-    for the user, 4 for the agent.
+    `names` is a bit mask of the names that the prompt shares with the block's owner or attachment: 1 for the namespace,
+    2 for the user, 4 for the agent.
     """
 
     names: int
@@ -89,9 +89,9 @@ class ShownBlock:
 def choose_blocks(candidates: Iterable[ShownBlock]) -> list[ShownBlock]:
     """Return one block per label, sorted by label.
 
-    The block whose owner or attachment matches the most of the prompt's names (namespace, user, agent) wins. If the
-    counts are equal, an agent outranks a user, and a user outranks a namespace. If the names are the same, an owned
-    block wins over an attached block.
+    The block whose owner or attachment matches the most of the prompt's names (namespace, user, agent) wins. In a tie,
+    an agent outranks a user, and a user outranks a namespace. If the same names match, an owned block outranks an
+    attached one.
     """
     ranked = sorted(candidates, key=lambda one: (one.names.bit_count(), one.names, not one.attached, str(one.block.owner)))
     chosen = {shown_block.block.label: shown_block for shown_block in ranked}
@@ -99,7 +99,7 @@ def choose_blocks(candidates: Iterable[ShownBlock]) -> list[ShownBlock]:
 
 
 class _OwnerKeys(NamedTuple):
-    """Script arguments for an owner: its keys, its name in Redis keys, the owner as JSON, and the guard against erasure."""
+    """Script arguments for an owner: its keys, its digest, the owner as JSON, and the guard against erasure."""
 
     blocks: str
     attached: str
@@ -112,10 +112,10 @@ class _OwnerKeys(NamedTuple):
 
 
 class BlockStore:
-    """Reads and writes blocks.
+    """Reads and writes blocks. Every method can raise RedisUnavailable.
 
-    Every method can raise RedisUnavailable. Methods that take an owner raise Forbidden if the caller may not access
-    that owner. The exception is `erase`, because its callers get owners from `owners_of`, which checks access.
+    Methods that take an owner raise Forbidden if the caller lacks access to that owner. The exception is `erase`,
+    because its callers get owners from `owners_of`, which checks access.
     """
 
     def __init__(self, client: Redis, root: str, *, fsync: bool = False) -> None:
@@ -182,7 +182,7 @@ class BlockStore:
         return reply
 
     async def attach(self, scope: Scope, owner: BlockOwner, label: str, target: BlockOwner, *, attach: bool) -> BlockReply:
-        """Attach a block to the owner `target`, or detach it. The caller must be allowed to change both owners."""
+        """Attach a block to the owner `target`, or detach it. The caller needs write access to both owners."""
         check_writer(scope, owner)
         check_writer(scope, target)
         keys, target_keys = self._owner_keys(scope, owner), self._owner_keys(scope, target)
@@ -236,7 +236,7 @@ class BlockStore:
         return self.parse_shown(scope, reader, reply)
 
     async def owners_of(self, scope: Scope, member: Owner | AgentOwner) -> list[BlockOwner]:
-        """Return the readable owners that include this user or agent and have at least one block, owned or attached."""
+        """Return the readable owners that include this user or agent and have blocks of their own or attached ones."""
         is_user = isinstance(member, Owner)
         key = self._keys.of_user(scope.tenant, member.user_id) if is_user else self._keys.of_agent(scope.tenant, member.agent_id)
         stored = (await read(self._client, lambda pipe: pipe.hvals(key)))[0]
@@ -250,9 +250,10 @@ class BlockStore:
         return len(erased)
 
     async def _forget_targets(self, scope: Scope, deleted_blocks: Sequence[StoredBlock]) -> None:
-        """Remove the owners that had these blocks attached from their users' and agents' lists, unless they still have blocks.
+        """Update the lists of each user's and agent's owners after these blocks were deleted.
 
-        If the process crashes before this call, a harmless list entry remains.
+        Remove owners that had one of these blocks attached, unless they have other blocks. If the process crashes
+        before this call, a harmless list entry remains.
         """
         for target in dict.fromkeys(target for block in deleted_blocks for target in block.attached_to):
             await self._unnote(self._owner_keys(scope, target))

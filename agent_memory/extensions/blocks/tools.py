@@ -127,7 +127,6 @@ async def blocks_resource(services: Services, caller: Caller, user_id: str, para
 
 
 async def _edit(services: Services, caller: Caller, arguments: _OwnerArguments, values: Mapping[str, object]) -> BlockEdit:
-    """Edit the block that the prompt for these arguments shows under the given label. Raises the same errors as `edit_shown`."""
     permit_agent(caller.scope, arguments.agent_id)
     place = place_of(caller.scope, arguments.namespace or caller.namespace, arguments.user_id or caller.user_id)
     body = read_values(EditBlockRequest, values)

@@ -80,8 +80,8 @@ class BlockTransfer:
     async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
         """Store a block with its history, and attach it to the exported owners. Raises BadInput or Forbidden.
 
-        Return "new" if the block was stored. If the label already exists, return "same" when text and description
-        match, and "other" when they do not.
+        Return "new" if the block was stored. If the label already exists, return "same" if the text and description
+        match, else "other".
         """
         permit_writing(scope)
         read = validated(_BlockLine, line)
@@ -103,11 +103,11 @@ class BlockTransfer:
                 try:
                     await self._store.attach(scope, owner, block.label, whom, attach=True)
                 except Forbidden:
-                    continue  # The importer may not change that owner's prompts. The block itself is stored.
+                    continue  # The caller is not allowed to change that owner's prompts. The block itself is stored.
         return "new"
 
     async def undo_import(self, scope: Scope, owner: Owner | AgentOwner, source: str, *, dry_run: bool) -> Counter[str]:
-        """Delete the owner's blocks that the import stored and that nobody has changed since."""
+        """Delete the blocks that the import stored for the owner, unless someone has changed them since."""
         counts: Counter[str] = Counter()
         for block_owner in await self._store.owners_of(scope, owner):
             for block in await self._store.load_all(scope, block_owner):
@@ -159,7 +159,7 @@ def _block_of(line: _BlockLine, owner: BlockOwner) -> StoredBlock:
 
 
 def _check_settings(change: BlockChange) -> None:
-    """Raise BadInput if a change contains settings that PUT would reject, because an undo would apply them."""
+    """Raise BadInput if a change contains settings that PUT would reject. An undo would apply them."""
     for name, pair in (change.settings or {}).items():
         values = pair if isinstance(pair, list) else []
         if name not in SETTINGS or len(values) != 2:

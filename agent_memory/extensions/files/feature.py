@@ -1,4 +1,4 @@
-"""Register files: documents split into passages, which searches find and prompts include."""
+"""Register the files feature, which splits documents into passages for searches and prompts."""
 
 from __future__ import annotations
 

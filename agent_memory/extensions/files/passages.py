@@ -1,4 +1,4 @@
-"""Split a file's pages into passages. Store each passage, with its place in the file, as a message and as a memory."""
+"""Split a file's pages into passages. Create a message and a memory for each passage, with its place in the file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FILE_ID = "file_id"
 
 
 class Passage(NamedTuple):
-    """A part of a page: the page's number, counted from 1, and the range of characters in the page's text."""
+    """A part of a page, as a range of characters in the page's text. Pages are numbered from 1."""
 
     page: int
     start: int
@@ -51,14 +51,14 @@ def passages_of(pages: Sequence[str]) -> list[Passage]:
 def _spans(page: str) -> Iterator[tuple[int, int]]:
     start = 0
     while start < len(page):
-        # A call returns a limited number of passages, or none for a short text.
+        # One call returns a limited number of passages. For a short text, it returns none.
         spans = split_passages(page[start:]) or [(0, len(page) - start)]
         yield from ((start + first, start + last) for first, last in spans)
         start += spans[-1][1]
 
 
 def message_id(file: StoredFile, number: int) -> str:
-    """Return the id of the message that stores a passage. Each version of a file has its own ids."""
+    """Return the id of the message that stores a passage. Each version of a file has its own message ids."""
     return f"{file.digest[:16]}-{file.updated_at.timestamp():.6f}-{number}"
 
 

@@ -29,7 +29,7 @@ _TRIES = 16
 
 
 class NewFile(NamedTuple):
-    """An upload: its bytes, the media type that the caller declared, its owner, and the file id if the caller chose one."""
+    """An upload: its bytes, the declared media type, the owner, and the file id if the caller chose one."""
 
     name: str
     data: bytes
@@ -49,8 +49,8 @@ class FileService:
     async def upload(self, scope: Scope, upload: NewFile) -> StoredFile:
         """Accept a file, and queue a job to read it.
 
-        If the upload replaces no other file, and the owner already has a file with these bytes, return that file.
-        Raises Forbidden, Conflict, and anything that `media_type_of` raises.
+        If the owner already has a file with these bytes, return that file, unless the upload replaces a file with other
+        bytes. Raises Forbidden, Conflict, and the errors of `media_type_of`.
         """
         self._services[MemoryService].require()
         namespace, user_id = place_of(writing(scope), upload.namespace, upload.user_id)
@@ -70,10 +70,10 @@ class FileService:
         )
         for _ in range(_TRIES):
             row = await self._store.load(scope, ref_of(new))
-            # Other bytes replace this file, even if a file with another name has the same bytes.
+            # If the bytes differ, replace this file, even if a file with another name has the new bytes.
             same = await self._same(scope, new) if row.file is None or row.file.digest == new.digest else None
             if same is not None:
-                if same.state == "queued":  # The operation may have been given up.
+                if same.state == "queued":  # Workers may have given up on the operation.
                     await self._services[OrderStore].place_orders(order_of(scope, same))
                 return same
             await self._check_place(scope, new, row)
@@ -89,7 +89,7 @@ class FileService:
         files = await self._store.list_files(scope, new.user_id)
         identity = (new.digest, new.namespace, new.agent_id)
         same = [file for file in files if (file.digest, file.namespace, file.agent_id) == identity]
-        # A file that lost all its passages to a request to forget is read again.
+        # If a request to forget has deleted all of a file's passages, read the file again.
         return next((file for file in same if file.state == "queued" or (file.state == "ready" and file.passages)), None)
 
     async def _check_place(self, scope: Scope, new: StoredFile, row: FileRow) -> None:
@@ -141,7 +141,7 @@ async def remove_derived(services: Services, scope: Scope, ref: SessionRef) -> N
 
 
 def order_of(scope: Scope, file: StoredFile) -> JobOrder:
-    """Return the order that tells a worker to read an upload. Each version of a file has its own order."""
+    """Return the order that asks a worker to read an upload. Each version of a file has its own order."""
     version = f"{file.digest} {file.updated_at.timestamp()}"
     arguments = {"namespace": file.namespace, "user_id": file.user_id, "file_id": file.id, "version": version}
     return JobOrder(READ_FILE, scope.tenant, arguments, scope.namespaces, scope.users)

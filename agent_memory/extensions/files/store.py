@@ -26,7 +26,7 @@ _MOST_HOLDERS = 100
 
 @dataclass(frozen=True, slots=True)
 class FileRow:
-    """A stored file. `raw` is its record in Redis, or "" if there is none. A write fails if the record has changed since."""
+    """A stored file. `raw` is its record in Redis, or "" if there is none. Writes check that it is unchanged."""
 
     raw: str
     file: StoredFile | None = None
@@ -79,8 +79,8 @@ class FileStore:
     ) -> bool:
         """Store a record, or delete it if `after` is None. Return False if `before` is outdated.
 
-        Without `data`, delete the file's bytes. The same step places `order`, if given. `imported` is the tag of the
-        import that stores the record. Raises ErasureUnderWay.
+        Without `data`, delete the file's bytes. If `order` is given, place it in the same atomic step. `imported` is
+        the tag of the import that stores the record. Raises ErasureUnderWay.
         """
         agent_id = None if after is None else after.agent_id
         done = await self._swap(
@@ -101,9 +101,9 @@ class FileStore:
         return bool(done)
 
     async def find_only(self, scope: Scope, ref: SessionRef) -> StoredFile | None:
-        """Return the file with this id and namespace, whichever user owns it.
+        """Return the file with this id and namespace, for any user.
 
-        Return None unless the caller may read exactly one such file.
+        Return None unless the caller has access to exactly one such file.
         """
         holders = (await read(self._client, lambda pipe: pipe.srandmember(self._holders(scope, ref), _MOST_HOLDERS)))[0]
         rows = [await self.load(scope, replace(ref, user_id=json.loads(raw))) for raw in holders]
@@ -139,7 +139,7 @@ def may_reach(scope: Scope, file: StoredFile) -> bool:
 
 
 def raw_of(file: StoredFile, imported: str | None = None) -> str:
-    """Return a file's record in its stored form, with the tag of the import that stores it, if any."""
+    """Return a file's record as stored in Redis. `imported` is the tag of the import that stores it, if any."""
     raw = file.model_dump_json()
     return raw if imported is None else compact(json.loads(raw) | {_IMPORT_FIELD: imported})
 

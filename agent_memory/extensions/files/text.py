@@ -1,7 +1,7 @@
 """Extract a file's text, page by page.
 
-`python -m agent_memory.extensions.files.text MEDIA_TYPE` runs the reader process. The reader process has hard limits,
-inherits no environment, and is the only one that opens a caller's file.
+`python -m agent_memory.extensions.files.text MEDIA_TYPE` runs the reader process. Only this process opens callers'
+files. It has hard limits and inherits no environment variables.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _BLOCKS = re.compile(
 
 
 class UnreadableFile(Exception):
-    """The file has no text that the server can read. The message says why, and what the caller can do."""
+    """The server found no text that it can read in the file. The message says why, and what the caller can do."""
 
 
 async def read_pages(data: bytes, media_type: str) -> list[str]:

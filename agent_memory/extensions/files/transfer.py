@@ -46,7 +46,7 @@ class FileTransfer:
         return "same" if existing_file is not None and existing_file.digest == file.digest else "other"
 
     async def undo_import(self, scope: Scope, owner: Owner | AgentOwner, source: str, *, dry_run: bool) -> Counter[str]:
-        """Delete the records that the import stored and that nobody has changed since."""
+        """Delete the records that the import stored, unless someone has changed them since."""
         counts: Counter[str] = Counter()
         for file in await self._store.list_of(scope, owner):
             row = await self._store.load(scope, ref_of(file))
@@ -63,7 +63,7 @@ class FileTransfer:
         return Counter(files=await self._erase(scope, session))
 
     async def purge_groups(self, scope: Scope, groups: Collection[Group], *, dry_run: bool) -> Counter[str]:
-        """Correct the counts of files that lost passages, and delete files that lost all of them. A dry run does nothing."""
+        """Correct the passage counts of the groups' files. Delete files without passages. A dry run does nothing."""
         counts: Counter[str] = Counter()
         for ref in () if dry_run else await self._recount(scope, groups):
             row = await self._store.load(scope, ref)
@@ -73,11 +73,11 @@ class FileTransfer:
         return counts
 
     async def follow_forgetting(self, scope: Scope, groups: Collection[Group]) -> None:
-        """Correct the counts of files that lost passages or got them back."""
+        """Correct the passage counts of files that lost passages or got them back."""
         await self._recount(scope, groups)
 
     async def _recount(self, scope: Scope, groups: Collection[Group]) -> list[SessionRef]:
-        """Count the passages of the groups' files, and return the files that have no passages any more."""
+        """Correct the passage counts of the groups' files, and return the files without passages."""
         empty: list[SessionRef] = []
         for namespace, user_id, session_id in {group[:3] for group in groups}:
             ref = SessionRef(session_id or "", namespace, user_id)

@@ -1,4 +1,4 @@
-"""Register items: JSON values stored by namespace path and key, searched by filters, meaning and words."""
+"""Register items: JSON values with a namespace path and a key. Searches use filters, meaning and keywords."""
 
 from __future__ import annotations
 

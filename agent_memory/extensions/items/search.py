@@ -1,4 +1,4 @@
-"""Search items by meaning and words. The search also finds items that have no vector yet."""
+"""Search items by meaning and by keyword. The search also finds items that have no vector yet."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ log = get_logger(__name__)
 
 _LEAST_CANDIDATES = 100
 _MOST_PENDING = 1_000
-# A search itself embeds at most this many new items; a worker embeds the others soon.
+# A search embeds at most this many new items. A worker embeds the others soon.
 _MOST_NEW = 16
 
 Vector = NDArray[np.float32]
@@ -51,7 +51,7 @@ class ItemSearch:
         self._spec = spec
         self._reader = reader
         self._models = models
-        # If embedding the query takes longer than this, the search uses words alone.
+        # If embedding the query takes longer than this, the search uses only keywords.
         self._timeout = settings.models.query_embedding_timeout_seconds
         # Items that are waiting for a vector from the current model. `em` names the model that made an item's vector;
         # "x" means never embed.
@@ -89,7 +89,7 @@ class ItemSearch:
         return [*scored, *unindexed][request.offset : end]
 
     async def list_unembedded(self, limit: int) -> Sequence[str]:
-        """Return the names of items, from all owners, that are waiting for a vector from the current model."""
+        """Return the iids of items that are waiting for a vector from the current model. Covers all owners."""
         replies = await self._reader(lambda pipe: queue_search(pipe, self._index, name_query(self._pending, 0, limit)))
         return parse_hits(replies[0]).names
 
@@ -101,7 +101,7 @@ class ItemSearch:
             return []
 
     async def _with_vectors(self, scope: Scope, items: Sequence[StoredItem]) -> list[StoredItem]:
-        """Embed a few of the items that lack vectors, because programs search for items that they have just stored."""
+        """Embed some of the items that have no vector, because programs search for items that they have just stored."""
         new = [item for item in items if item.vector is None][:_MOST_NEW]
         texts = [item_text(item.item.value, item.index) for item in new]
         vectors = await self._vectors(scope, texts, "document") if new else []

@@ -23,7 +23,7 @@ class ItemKeys:
         self._root = root
 
     def of(self, tenant: str, owner: str) -> dict[str, str]:
-        """Return the script arguments for an owner: the owner's keys, and the name that represents the owner in Redis keys."""
+        """Return the script arguments for an owner, which include the owner's keys. `owner` is the owner's digest."""
         keys = {"items": f"{self._root}its:{owner}", "expiries": self.expiries(owner), "paths": f"{self._root}itn:{owner}"}
         return keys | {"owners": self.owners(tenant), "root": self._root, "owner": owner}
 
@@ -40,6 +40,6 @@ def item_index_name(keys: Keys, spec: VectorSpec) -> str:
 
 
 def index_schemas(keys: Keys, spec: VectorSpec) -> dict[str, IndexSchema]:
-    """Return the index schema: digests of path prefixes (`px`), the vector's model (`em`), terms, and the vector."""
+    """Return the index schema: path digests (`px`), the model of the vector (`em`), terms, and the vector."""
     fields = [*tag_fields("px", "em"), word_field(), vector_field(spec)]
     return {"items": index_schema(item_index_name(keys, spec), ItemKeys(keys.root).prefix, fields)}

@@ -36,7 +36,7 @@ class ItemService:
         return stored.item
 
     async def search_items(self, scope: Scope, owner: ItemOwner, request: SearchItems) -> list[ScoredItem]:
-        """Return the items under a path that match the filter, ranked by the query if there is one. Raises BadInput or Forbidden."""
+        """Return the items that match the path and filter, ranked if there is a query. Raises BadInput or Forbidden."""
         check_filter(request.filter or {})
         query = (request.query or "").strip()
         if request.limit == 0:
@@ -61,7 +61,7 @@ class ItemService:
         return matches[request.offset :]
 
     async def list_paths(self, scope: Scope, owner: ItemOwner, request: ListItemPaths) -> list[list[str]]:
-        """Return a page of the paths that contain items and match the conditions, sorted. Raises Forbidden."""
+        """Return a page of the sorted paths that contain items and match the conditions. Raises Forbidden."""
         stored = await self._store.list_paths(scope, owner)
         work = len(stored) * (1 + len(request.match_conditions)) * _PATH_CHARS
         paths = await run_in_thread(lambda: select_paths(stored, request.match_conditions, request.max_depth), work)

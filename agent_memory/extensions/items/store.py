@@ -87,7 +87,7 @@ class EmbedJob(NamedTuple):
 
 
 def owner_digest(scope: Scope, owner: ItemOwner) -> str:
-    """Return the name that represents an owner in Redis keys. Raises Forbidden if the caller may not access the owner."""
+    """Return an owner's digest for Redis keys. Raises Forbidden if the caller lacks access to the owner."""
     if not scope.reaches(owner.namespace, owner.user_id):
         raise access_denied("these items", denied_field(scope, owner))
     return digest("items", scope.tenant, owner.namespace, owner.user_id)
@@ -138,7 +138,7 @@ class ItemStore:
         """Put and delete items atomically. The last change to each key wins. Only imports pass `times`. Raises Forbidden."""
         name = owner_digest(scope, owner)
         last = {_entry(name, change.path, change.key): change for change in changes}
-        # Always use a thread, because the time that this takes is unknown until the values are encoded.
+        # Always use a thread, because only encoding the values shows how long it takes.
         values = await asyncio.to_thread(lambda: [part for entry, change in last.items() for part in _change(name, entry, change)])
         await self._write(
             **self._item_keys.of(scope.tenant, name),
@@ -160,7 +160,7 @@ class ItemStore:
         return (await self.load_entries(scope, owner, [entry[-32:]]))[0]
 
     async def load_entries(self, scope: Scope, owner: ItemOwner, iids: Sequence[str], *, vectors: bool = False) -> list[StoredItem | None]:
-        """Return the items with the names `iids`, in order. Missing items and other owners' items are None. Raises Forbidden."""
+        """Return the items `iids`, in order. Missing items and other owners' items are None. Raises Forbidden."""
         name, fields = owner_digest(scope, owner), self._fields(vectors=vectors)
 
         def build(pipe: Any) -> None:
@@ -189,7 +189,7 @@ class ItemStore:
             low = f"({page[-1].entry}"
 
     async def load_end(self, scope: Scope, owner: ItemOwner, item: StoredItem) -> datetime | None:
-        """Return the time at which an item expires if it is neither read nor put before then.
+        """Return the time when an item expires, unless it is read or replaced first.
 
         Return None if the item has no TTL. Raises Forbidden.
         """
@@ -225,7 +225,7 @@ class ItemStore:
         return count
 
     async def undo_import(self, scope: Scope, owner: ItemOwner, imported: str, *, dry_run: bool) -> int:
-        """Delete or count the items that an import stored, unless a later request replaced them. Raises Forbidden."""
+        """Delete or count the items that an import stored, except items replaced since then. Raises Forbidden."""
         keys, count = self._item_keys.of(scope.tenant, owner_digest(scope, owner)), 0
         entries = [stored.entry async for stored in self.scan_items(scope, owner, [])]
         for start in range(0, len(entries), PAGE):
@@ -248,7 +248,7 @@ class ItemStore:
     async def store_vectors(self, jobs: Sequence[EmbedJob], vectors: Iterable[NDArray[np.float32] | None]) -> int:
         """Store the vectors of items that have not changed since they were read. Return the number of stored vectors.
 
-        With None, only note that the model was asked.
+        If a vector is None, only record that the model was asked.
         """
         same = {"field": self._spec.field, "model": self._spec.digest}
         blobs = [None if vector is None else self.blob(vector) for vector in vectors]

@@ -1,4 +1,4 @@
-"""Extract the text of an item's value, for embedding and word search."""
+"""Extract the text of an item's value, for embedding and keyword search."""
 
 from __future__ import annotations
 

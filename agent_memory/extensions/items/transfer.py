@@ -50,8 +50,7 @@ class ItemTransfer:
     async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
         """Store an item unless its path and key already exist. Raises BadInput or Forbidden.
 
-        Return "new" if the item was stored. If the path and key already exist, returns "same" for an equal value, and
-        "other" for a different one.
+        Return "new" if the item was stored. Otherwise, return "same" if the existing value is equal, else "other".
         """
         read = validated(_ItemLine, {name: value for name, value in line.items() if name != "op"})
         owner = owner_of(scope, ItemOwner(target.namespace(read.namespace), target.user_id))
@@ -64,7 +63,7 @@ class ItemTransfer:
         return "new"
 
     async def undo_import(self, scope: Scope, owner: Owner | AgentOwner, source: str, *, dry_run: bool) -> Counter[str]:
-        """Delete the user's items that the import stored, unless a later request replaced them. Agents have no items."""
+        """Delete the user's items that the import stored, except items replaced since then. Agents have no items."""
         owners = await self._owners(scope, owner) if isinstance(owner, Owner) else []
         return Counter(items=sum([await self._store.undo_import(scope, other, tag(source), dry_run=dry_run) for other in owners]))
 

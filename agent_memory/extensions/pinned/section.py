@@ -29,7 +29,7 @@ _MOST = 128
 
 @dataclass(frozen=True, slots=True)
 class PinnedReads:
-    """Queues the reads for one prompt's section, and then formats the section's lines."""
+    """Queues the reads for a prompt's section, and then formats its lines."""
 
     index: str
     clause: str
@@ -43,7 +43,7 @@ class PinnedReads:
         return 1
 
     async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> PinnedReads:
-        """Format one line per memory, oldest first, so that a new memory is appended at the end."""
+        """Format one line per memory, oldest first, so that new memories are added at the end."""
         hits = parse_hits(replies[0])
         records = [decode_memory(raw) for hit in hits.hits if (raw := hit.fields.get(b"j")) is not None]
         records.sort(key=lambda record: (record.created_at, record.id))

@@ -21,7 +21,7 @@ def smoothed_rate(helped: int, failed: int) -> float:
 
 
 def highest_rate(helped: int, failed: int) -> float:
-    """Return the upper end of the 95% score interval for the success rate, or 1.0 without feedback.
+    """Return the upper bound of the 95% score interval for the success rate, or 1.0 without feedback.
 
     Source: E. B. Wilson, "Probable inference, the law of succession, and statistical inference", JASA 22 (1927).
     """

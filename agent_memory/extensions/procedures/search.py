@@ -1,4 +1,4 @@
-"""Search procedures by situation, with vectors and words in one round trip."""
+"""Search procedures by situation. A vector search and a keyword search share one round trip."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from agent_memory_client.models.features.procedures import ProcedureMatch, Proce
 
 log = get_logger(__name__)
 
-# Maximum number of candidates from each search, by words and by vectors.
+# Maximum number of candidates from the keyword search, and from the vector search.
 _CANDIDATES = 64
 # The shares of vector similarity and word overlap in the fit.
 _MEANING, _WORDS = 0.7, 0.3
@@ -39,25 +39,25 @@ _FIELDS = [*FIELDS, "k"]
 
 
 def procedures_of(scope: Scope, *, state: str | None = "active", result: ProcedureResult | None = None) -> str:
-    """Return a filter for a scope's procedures with this state and result; None matches any value."""
+    """Return a filter for a scope's procedures with this state and result. None matches any value."""
     parts = [where(scope), is_value("kd", PROCEDURE)]
     parts += [is_value(name, value) for name, value in (("st", state), ("rs", result)) if value is not None]
     return all_of(*parts)
 
 
 def owned_by(clause: str, owner: ProcedureOwner) -> str:
-    """Limit a filter to procedures with the owner's namespace, user and agent; None matches any value."""
+    """Limit a filter to procedures with the owner's namespace, user and agent. None matches any value."""
     names = (("ns", owner.namespace), ("u", owner.user_id), ("ag", owner.agent_id))
     return all_of(clause, *(is_value(field, name) for field, name in names if name is not None))
 
 
 def exactly_owned_by(clause: str, scope: Scope, owner: ProcedureOwner) -> str:
-    """Limit a filter to exactly this owner. Matching procedures must also lack each name that the owner lacks."""
+    """Limit a filter to exactly this owner. A name that the owner leaves unset must also be unset in the procedure."""
     return all_of(clause, tagged("ow", [owner_digest(scope.tenant, owner)]))
 
 
 def shown_to(clause: str, reader: Reader) -> str:
-    """Limit a filter to what a prompt's reader may see: each of a procedure's names must be missing or equal to the reader's."""
+    """Limit a filter to procedures that the reader may see: each name is unset or equal to the reader's."""
     names = (("ns", reader.namespace), ("u", reader.user_id), ("ag", reader.agent_id))
     options = [(Tag(field).is_missing(), None if name is None else is_value(field, name)) for field, name in names]
     return all_of(clause, *(str(missing) if own is None else any_of(str(missing), str(own)) for missing, own in options))
@@ -122,7 +122,7 @@ class ProcedureSearch:
     async def situation_of(self, tenant: str, text: str) -> Situation:
         """Return a caller's situation, truncated to MAX_QUERY_BYTES characters.
 
-        The situation has no vector if the model does not answer in time or the tenant's budget is spent. A notice then
+        If the model does not answer in time, or the tenant's budget is spent, the situation has no vector, and a notice
         gives the reason.
         """
         text = text[: self._settings.limits.query_bytes]
@@ -135,13 +135,13 @@ class ProcedureSearch:
             return Situation(query_terms(text), None, ["searched by words alone: the embedding model does not answer"])
 
     async def embedded_situation(self, tenant: str, text: str, *, timeout: float | None = None) -> Situation:
-        """Return a situation with its vector. Raises ModelUnavailable and ModelAnswerInvalid."""
+        """Return a situation with its vector. Raises ModelUnavailable or ModelAnswerInvalid."""
         # Situations and `when_to_use` are texts of the same kind, so the embedder gets no query role.
         vectors = await self._embedder_of(tenant).embed([text], timeout=timeout)
         return Situation(query_terms(text), vectors[0])
 
     def queue_matches(self, pipe: Pipe, clause: str, situation: Situation) -> int:
-        """Queue the word search and the vector search. Return the number of replies to expect."""
+        """Queue the keyword search and the vector search. Return the number of replies to expect."""
         count = 0
         if situation.terms:
             words = FilterQuery(scoring(clause, situation.terms), return_fields=_FIELDS)

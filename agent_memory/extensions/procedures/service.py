@@ -50,12 +50,12 @@ class ProcedureService:
         content = screened(self._settings, content)
         version = await self._store.write(scope, content, Change("create", scope.actor))
         if version is None:
-            # The id exists: a request repeated with its Idempotency-Key makes the same id.
+            # The id exists, because a request that is repeated with its Idempotency-Key gets the same id.
             return (await self._get(scope, content.id)).procedure
         return wire.Procedure(**content.model_dump(), version=version)
 
     async def get(self, scope: Scope, procedure_id: str) -> wire.Procedure:
-        """Return a procedure. Raises NotFound if it is missing or the caller may not access it."""
+        """Return a procedure. Raises NotFound if it is missing or the caller lacks access to it."""
         return (await self._get(scope, procedure_id)).procedure
 
     async def list(
@@ -69,8 +69,8 @@ class ProcedureService:
     async def update(self, scope: Scope, procedure_id: str, body: wire.UpdateProcedureRequest, *, if_match: str | None) -> wire.Procedure:
         """Change the fields that the body sets. Null clears `steps`, `text`, `tools` and `pitfalls`.
 
-        Raises NotFound, VersionMismatch, Conflict, and BadInput if neither steps nor text would be left. Raises
-        Forbidden for read-only callers, and for non-administrators who try to approve a quarantined procedure.
+        Raises NotFound, VersionMismatch and Conflict. Raises BadInput if the change would leave neither steps nor text.
+        Raises Forbidden for read-only callers, and for non-administrators who try to approve a quarantined procedure.
         """
         updates = _updates_of(body)
 
@@ -175,7 +175,7 @@ def screened(settings: Settings, content: wire.ProcedureContent) -> wire.Procedu
 
 
 def _updates_of(body: wire.UpdateProcedureRequest) -> dict[str, Any]:
-    """Return the body's new field values. Null clears a field that may be empty; other nulls are ignored."""
+    """Return the body's new field values. Null clears a field that can be empty. Ignore other nulls."""
     updates = body.model_dump(exclude_unset=True)
     cleared: dict[str, Any] = {"text": None} if "text" in updates and not updates["text"] else {}
     cleared |= {name: [] for name in _LISTS.intersection(updates) if updates[name] is None}

@@ -47,7 +47,7 @@ MOST_CHANGES = 50
 MOST_FEEDBACK = 100
 MAX_OFFSET = 10_000
 MARKS = ("o", "ss", "sc", "fa")
-"""Hash fields that the wire model lacks: last outcomes, sum and count of scores, time of feedback."""
+"""Hash fields that are not in the wire model: latest outcomes, sum and count of scores, time of feedback."""
 ChangeKind = Literal["create", "edit", "learn", "merge", "retire", "restore", "undo"]
 
 
@@ -80,12 +80,12 @@ class ProcedureStore:
         self._store_vector = Script(client, "procedures/procedure_index")
 
     async def load(self, scope: Scope, procedure_id: str) -> StoredProcedure | None:
-        """Return a procedure, or None if it is missing or the caller may not access it."""
+        """Return a procedure, or None if it is missing or the caller lacks access to it."""
         pid = pid_of(scope.tenant, procedure_id)
         return (await self.load_pids(scope, [pid]))[0]
 
     async def load_pids(self, scope: Scope, pids: Sequence[str]) -> list[StoredProcedure | None]:
-        """Return the procedures whose names in Redis keys are `pids`. Missing or inaccessible procedures are None."""
+        """Return the procedures with the given pids. Missing or inaccessible procedures are None."""
 
         def build(pipe: Pipe) -> None:
             for pid in pids:
@@ -108,7 +108,7 @@ class ProcedureStore:
         return hits.total, [decode_procedure(hit.fields) for hit in hits.hits if b"d" in hit.fields and b"v" in hit.fields]
 
     def walk_pids(self, clause: str) -> AsyncIterator[list[str]]:
-        """Yield the matching documents' names in Redis keys, page by page, oldest first."""
+        """Yield the pids of the matching documents, page by page, oldest first."""
         return walk(self._client, self._index, clause, "c")
 
     async def load_history(self, pid: str) -> ProcedureHistory:
@@ -125,7 +125,7 @@ class ProcedureStore:
     def write_arguments(
         self, scope: Scope, content: ProcedureContent, former: ProcedureContent | None, vector: NDArray[np.float32] | None = None
     ) -> dict[str, Any]:
-        """Return all of the script's arguments except the change and the expected version.
+        """Return the script's arguments, except the change and the expected version.
 
         If the situation changed and `vector` is None, the script requests an embedding.
         """
@@ -134,7 +134,7 @@ class ProcedureStore:
         changed = former is None or former.when_to_use != content.when_to_use
         unset = ["em", self._spec.field] if changed and vector is None else []
         if former is not None and former.state != "active" and content.state == "active":
-            unset.append("o")  # the outcomes that retired the procedure must not retire it again
+            unset.append("o")  # Outcomes that have retired the procedure must not retire it again.
         fields = procedure_fields(scope.tenant, content)
         return {
             "record": self._procedure_keys.procedure(pid),
@@ -186,7 +186,7 @@ class ProcedureStore:
         return bool(counted)
 
     async def drop(self, pids: Sequence[str]) -> int:
-        """Delete procedures with their changes and feedback, or tool statistics. Return how many existed."""
+        """Delete procedures, with their changes and feedback, or tool statistics. Return how many existed."""
         if not pids:
             return 0
         with redis_errors():
@@ -198,7 +198,7 @@ class ProcedureStore:
                 return sum((await pipe.execute())[:-1:2])
 
     async def undo_import(self, pids: Sequence[str], imported: str, *, dry_run: bool) -> int:
-        """Delete or count the procedures or tool statistics that an import stored and that nobody has changed since."""
+        """Delete or count the procedures or tool statistics that an import stored, except any changed since then."""
         keys = self._procedure_keys
         return sum(
             [
@@ -275,7 +275,7 @@ class ProcedureStore:
     async def store_vector(self, pid: str, job: IndexJob, vector: NDArray[np.float32] | None) -> bool:
         """Store a vector. Return False if the procedure is missing or its situation changed.
 
-        With None, only note that the model was asked.
+        If `vector` is None, only record that the model was asked.
         """
         return bool(
             await self._store_vector(
@@ -288,7 +288,7 @@ class ProcedureStore:
         )
 
     async def failing(self, limit: int) -> list[tuple[str, str, str]]:
-        """Return procedures with unchecked failures, as (tenant, name in Redis keys, last outcomes).
+        """Return procedures with unchecked failures, as (tenant, pid, latest outcomes).
 
         The tenant is "" if the procedure was deleted.
         """
@@ -308,7 +308,7 @@ class ProcedureStore:
         await self._looked(record=self._procedure_keys.procedure(pid), failing=self._procedure_keys.failing, pid=pid, outcomes=outcomes)
 
     async def unembedded(self, limit: int) -> list[tuple[str, str]]:
-        """Return procedures without a vector from the current model, as (tenant, name in Redis keys)."""
+        """Return procedures without a vector from the current model, as (tenant, pid)."""
         clause = all_of(tagged("kd", [tag("procedure")]), negated(tagged("em", [self._spec.digest])))
         query = FilterQuery(clause, return_fields=["t"])
         query.paging(0, limit)

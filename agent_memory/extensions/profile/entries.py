@@ -27,7 +27,7 @@ _FACTS = (MemoryTypeEnum.SEMANTIC, MemoryTypeEnum.EPISODIC)
 
 @dataclass(frozen=True, slots=True)
 class FollowedMemory:
-    """A current memory with its evidence, its number of mentions, and the time of the last one (seconds since 1970)."""
+    """A current memory with its evidence, number of mentions, and time of the last mention (seconds since 1970)."""
 
     mid: str
     tenant: str

@@ -23,7 +23,7 @@ _TRIES = 5
 
 
 class OwnerFollower(ABC):
-    """Updates, rebuilds and erases what a store derives from each owner's memories."""
+    """Updates, rebuilds and erases the data that a store derives from each owner's memories."""
 
     noun: ClassVar[str]
     batch: ClassVar[int]
@@ -38,12 +38,12 @@ class OwnerFollower(ABC):
 
     @abstractmethod
     def _derived(self, read: ReadMemory, zone: tzinfo) -> Mapping[str, Any] | None:
-        """Return what the script stores for a memory that has an owner, or None to remove the memory."""
+        """Return the values to store for a memory that has an owner, or None to remove the memory."""
 
     async def follow_memories(self, mids: Sequence[str]) -> None:
-        """Update the data for the owners to which these memories belong or belonged.
+        """Update the data of every owner that has or had one of these memories.
 
-        Raises RedisUnavailable if the memories change repeatedly during the update.
+        Raises RedisUnavailable if the memories keep changing during the update.
         """
         for start in range(0, len(mids), self.batch):
             await self._follow(mids[start : start + self.batch])

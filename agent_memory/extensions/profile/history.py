@@ -41,7 +41,7 @@ SECONDS_OF_DAY = 86_400
 
 
 def stable_until(days: Sequence[int]) -> int | None:
-    """Return the time until which a statement is stable (seconds since 1970), or None if it does not recur.
+    """Return when a statement stops being stable (seconds since 1970), or None if it does not recur.
 
     `days` are the days on which the statement was made, in days since 1970.
     """
@@ -139,7 +139,7 @@ def _followed(owner: ProfileOwner, memory: StoredMemory, evidence: Sequence[byte
 
 
 def _ending_later(memory: FollowedMemory, at: datetime) -> FollowedMemory:
-    """Return the memory, without its end if it ends after `at`."""
+    """Return the memory. Omit its end if it ends after `at`."""
     record = memory.record
     ends_later = record.valid_to is not None and record.valid_to > at
     return replace(memory, record=record.model_copy(update={"valid_to": None})) if ends_later else memory

@@ -68,7 +68,7 @@ async def rebuild_profile(services: ServicesDep, scope: WriteScopeDep, names: Ow
 
 
 async def order_rebuild(services: Services, scope: Scope, noun: str, names: OwnerParameters) -> Response:
-    """Request a rebuild of a profile or timeline (`noun`). The response's header identifies the job.
+    """Request a rebuild. `noun` is "profile" or "timeline". The response's header identifies the job.
 
     Raises Forbidden, and BadInput without a user.
     """

@@ -1,4 +1,4 @@
-"""Assign a profile's slots to topics, using the namespace's or tenant's schema, or the default schema."""
+"""Assign the slots of a profile to topics. Use the schema of the namespace or tenant, or the default schema."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from agent_memory_client.models.features.profile import ProfileSchema, ProfileTopic
 
 _WORD = re.compile(r"[^\W_]+")
-# A slot may begin with one of these words: "user.home_city".
+# A slot can begin with one of these words, as in "user.home_city".
 _OWNERS = frozenset({"user", "self", "me"})
 
 _TOPICS: Mapping[str, tuple[str, Mapping[str, str]]] = {

@@ -25,7 +25,7 @@ _STATIC, _DYNAMIC = "Lasting:", "Lately:"
 
 @dataclass(frozen=True, slots=True)
 class ProfileReads:
-    """Queues the reads for one prompt's section, and then formats the section's lines."""
+    """Queues the reads for a prompt's section, and then formats its lines."""
 
     ask: PromptAsk
     store: ProfileStore
@@ -56,7 +56,7 @@ class ProfileReads:
 
 
 def _line(entry: Mapping[str, Any], zone: tzinfo) -> str:
-    """Format an entry with the day of its event, or with the day of its last mention if it has no event day."""
+    """Format an entry with the day of its event. Without an event day, use the day of its last mention."""
     moment = datetime.fromisoformat(entry.get("event_date") or entry["last_said"])
     return f"- {calendar_day(moment, zone).isoformat()}: {' '.join(entry['text'].split())}"
 
@@ -64,7 +64,7 @@ def _line(entry: Mapping[str, Any], zone: tzinfo) -> str:
 def owner_of_prompt(ask: PromptAsk) -> ProfileOwner | None:
     """Return the owner of the profile to show in a prompt: the reader's user and namespace.
 
-    Return None if the reader has no user, the caller may not access this user, or the caller is restricted to certain
+    Return None if the reader has no user, the caller lacks access to this user, or the caller is restricted to certain
     agents.
     """
     scope, reader = ask.scope, ask.reader

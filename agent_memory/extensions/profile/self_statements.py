@@ -1,7 +1,7 @@
 """Classify statements by their words, without a model.
 
-The functions determine whether a statement is about its speaker, and whether it is about something lasting. The
-functions also return the terms to compare with other statements. Data files support fifteen languages.
+The functions determine whether a statement is about its speaker, and whether it is about something lasting. They also
+return the terms to compare with other statements. Data files support fifteen languages.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ def tells_of_speaker(text: str) -> bool:
     """True if a statement is about its speaker.
 
     Such a statement contains a word such as "I" or "my". Without one, it must contain a number or a relative time ("Ran
-    5 km", "trained at home today"), and must not begin with a command. "On 28 November" is only a time.
+    5 km", "trained at home today"), and must not begin with a command. A text such as "On 28 November", which is only a
+    time, does not count.
     """
     text_tokens = tokens(text[:MOST_READ])
     if _holds(text_tokens, _PERSON):
@@ -61,7 +62,7 @@ def term_pairs(terms: Iterable[str]) -> list[str]:
 
 @lru_cache(maxsize=8)
 def _phrases(section: str) -> Sequence[tuple[Language, frozenset[str], int]]:
-    """Return, for each language, a section's phrases and the number of words in the longest phrase."""
+    """Return each language with a section's phrases and the number of words in the longest phrase."""
     phrases = [(language, list(language.phrases(section))) for language in languages().values()]
     return [(language, language.words(section), max(map(len, each))) for language, each in phrases if each]
 

@@ -57,7 +57,7 @@ def _is_true(entry: Mapping[str, Any], moment: float) -> bool:
 class ProfileService:
     """Reads profiles, requests rebuilds, and stores schemas.
 
-    Callers restricted to certain agents may not read profiles, because profiles contain memories from all agents.
+    Callers restricted to certain agents cannot read profiles, because profiles contain memories from all agents.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class ProfileService:
         return profile
 
     async def read_moves(self, scope: Scope, user_id: str | None, namespace: str | None, limit: int) -> ProfileMoves:
-        """Return the entries' latest moves into, within and out of a profile, newest first.
+        """Return the latest moves of entries into, within and out of a profile, newest first.
 
         Raises Forbidden, and BadInput without a user.
         """
@@ -137,9 +137,9 @@ class ProfileService:
         return AckResponse(status="ok")
 
     def _place(self, scope: Scope, namespace: str | None) -> str | None:
-        """Return the namespace for a schema. Raises Forbidden if the caller may not access the namespace.
+        """Return the namespace for a schema. Raises Forbidden if the caller lacks access to the namespace.
 
-        Callers restricted to part of the tenant may not access the tenant's schema.
+        Callers restricted to part of the tenant have no access to the tenant's schema.
         """
         if scope.users is not None or scope.agents is not None or (scope.namespaces is not None and namespace not in scope.namespaces):
             raise access_denied("the schema of this namespace", "namespace")
@@ -153,7 +153,7 @@ class ProfileService:
 
 
 def requested_owner(scope: Scope, noun: str, user_id: str | None, namespace: str | None) -> ProfileOwner:
-    """Return the owner of the requested profile or timeline (`noun`). Raises Forbidden, and BadInput without a user."""
+    """Return the requested owner. `noun` is "profile" or "timeline". Raises Forbidden, and BadInput without a user."""
     namespace, user_id = shared_place_of(scope, f"{noun}s", namespace, user_id)
     if not scope.reaches(namespace, user_id):
         raise access_denied(f"this {noun}", "namespace")
@@ -163,7 +163,7 @@ def requested_owner(scope: Scope, noun: str, user_id: str | None, namespace: str
 
 
 async def place_rebuild(orders: OrderStore, scope: Scope, noun: str, user_id: str | None, namespace: str | None) -> Mark:
-    """Request a rebuild of a profile or timeline (`noun`), and return the job's mark. Raises Forbidden, and BadInput without a user."""
+    """Request a rebuild, and return its job's mark. See `requested_owner` for `noun` and the errors."""
     owner = requested_owner(scope, noun, user_id, namespace)
     order = JobOrder.of(scope, f"rebuild-{noun}", user_id=owner.user_id, namespace=owner.namespace)
     await orders.place_orders(order)

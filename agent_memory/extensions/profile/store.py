@@ -46,7 +46,7 @@ class ProfileOwner(NamedTuple):
 
 
 class ReadMemory(NamedTuple):
-    """A memory read from Redis; `memory` is None if there is none. The script skips memories whose `state` has changed."""
+    """A memory read from Redis (None if missing). The script skips memories whose `state` has changed."""
 
     mid: str
     state: Sequence[str]
@@ -83,10 +83,10 @@ class ProfileKeys:
 
 
 class OwnerStore(ABC):
-    """Stores what is derived from each owner's memories. One script updates this data; another deletes it."""
+    """Stores data derived from each owner's memories. One script updates the data; another deletes it."""
 
     def __init__(self, client: Redis, keys: Keys, follow: Script, clear: Script, users: str) -> None:
-        """Create a store. `users` is the prefix of the keys that store each user's owners."""
+        """Create a store. `users` is the prefix of the keys that list each user's owners."""
         self._client = client
         self._keys = keys
         self._users = users
@@ -113,7 +113,7 @@ class OwnerStore(ABC):
         """Finish a rebuild."""
 
     async def owners_of(self, tenant: str, user_id: str) -> list[ProfileOwner]:
-        """Return the owners that belong to a user, one for each namespace with data."""
+        """Return a user's owners, one for each namespace with data."""
         key = f"{self._keys.root}{self._users}:{digest('profiles', tenant, user_id)}"
         (rows,) = await read(self._client, lambda pipe: pipe.hvals(key))
         return [ProfileOwner(tenant, untag(namespace.decode()) or None, user_id) for namespace in rows]
@@ -138,11 +138,11 @@ class ProfileStore(OwnerStore):
         return [decode_followed(mid, *replies[2 * index : 2 * index + 2]) for index, mid in enumerate(mids)]
 
     async def end_rebuild(self, owner: ProfileOwner) -> None:
-        """Finish a rebuild, and record which entries it moved within the profile."""
+        """Finish a rebuild, and record which entries the rebuild moved within the profile."""
         await self._rebuilt(self._keys, owner=owner.name)
 
     async def note_lapses(self, most: int) -> int:
-        """Record the moves of lapsed entries within their profiles, for at most `most` profiles. Return the number of profiles."""
+        """Record that lapsed entries moved, in at most `most` profiles. Return the number of profiles."""
         return int(await self._lapse(self._keys, most=most))
 
     def queue_pages(self, pipe: Pipe, owner: ProfileOwner, limit: int, *, slots: bool = True) -> None:
@@ -171,7 +171,7 @@ class ProfileStore(OwnerStore):
         return _narrowest(rows)
 
     async def save_schema(self, tenant: str, namespace: str | None, schema: ProfileSchema | None) -> None:
-        """Store a namespace's schema, or the tenant's if `namespace` is None. If `schema` is None, delete the stored schema."""
+        """Store or (if None) delete the schema of a namespace, or of the tenant if `namespace` is None."""
         key, name = self._profile_keys.schemas(tenant), _schema_field(namespace)
         with redis_errors():
             if schema is None:

@@ -23,7 +23,7 @@ from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
 
 # A timeline shows at most this many events from one message.
 _MOST_OF_MESSAGE = 8
-# More repetitions than this give a statement no more weight in a summary.
+# Repeating a statement more often than this does not increase its weight in a summary.
 MOST_WEIGHED = 3
 
 
@@ -74,8 +74,8 @@ def events_of(memory: FollowedMemory, zone: tzinfo = UTC, *, statements: bool = 
     """Return a memory's events, in the order of its text.
 
     The list is empty for procedural memories, quarantined memories, memories without a user, and agents' memories. If
-    `statements` is False, it is also empty for messages and semantic facts that have no `event_date`. `over` means that
-    the memory has ended. Its events still count unless the memory was superseded or has reached its `expires_at`.
+    `statements` is False, it is also empty for messages and semantic facts that have no `event_date`. Set `over` if the
+    memory has ended. Its events still count unless the memory was superseded or has reached its `expires_at`.
     """
     record = memory.record
     if not memory.is_personal or (over and not _ended_by_itself(record)):
@@ -88,7 +88,7 @@ def events_of(memory: FollowedMemory, zone: tzinfo = UTC, *, statements: bool = 
     if episodic or (record.event_date is not None and record.memory_type is not MemoryTypeEnum.PROCEDURAL):
         time = event_time(record, stated_at, zone, uses_stated_at=episodic)
     elif statements and record.memory_type is not MemoryTypeEnum.PROCEDURAL:
-        # No model decided that this memory is an event, so its text must name the time.
+        # No model decided that this memory is an event, so its text must mention the time.
         time = time_of_text(record.text, stated_at, zone)
     return [] if time is None else [_entry(memory, 0, record.text, time)]
 

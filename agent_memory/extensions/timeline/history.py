@@ -23,7 +23,7 @@ from agent_memory_client.models import MemoryRecord
 
 
 class TimelineHistory:
-    """Reads the memories that made up a timeline at a past time, and the owner's ended memories."""
+    """Reads the memories that belonged to a timeline at a past time, and the owner's ended memories."""
 
     def __init__(self, client: Redis, profiles: ProfileHistory, store: MemoryStore) -> None:
         self._client = client
@@ -48,7 +48,7 @@ class TimelineHistory:
         return [entry for memory in valid_memories for entry in events_of(memory, zone, statements=statements)]
 
     async def walk_over(self, scope: Scope, owner: TimelineOwner) -> AsyncIterator[list[str]]:
-        """Yield the mids of an owner's ended memories, page by page, without former versions."""
+        """Yield the mids of an owner's ended memories, page by page. Omit former versions."""
         clause = all_of(filters.where(scope, Selection.of(owner.namespace, owner.user_id)), negated(has_number("rt")))
         async for names in walk(self._client, self._profiles.indexes[1], clause, "c"):
             mids = [name.removeprefix(PAST) for name in names if "." not in name]

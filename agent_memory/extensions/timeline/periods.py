@@ -23,7 +23,7 @@ class Period(NamedTuple):
 
 
 class SummaryState(NamedTuple):
-    """The state of a period's summary, and the summary itself, as responses show them."""
+    """The state of a period's summary, and the summary, in the form that responses use."""
 
     state: PeriodState | None = None
     summary: PeriodSummary | None = None
@@ -55,12 +55,12 @@ def day_of(number: int) -> date:
 
 
 def period_key(period: Period, unit: str) -> str:
-    """Return a period's name in Redis keys: the unit's letter and the first day as days since 1970, such as "w19783"."""
+    """Return a period's key: the unit's letter and the first day in days since 1970, such as "w19783"."""
     return f"{unit[0]}{day_number(period.start)}"
 
 
 def period_of_key(key: str) -> tuple[Period, Granularity]:
-    """Return the period and unit of a name created by `period_key`. Raises ValueError for any other name."""
+    """Return the period and unit of a key from `period_key`. Raises ValueError for any other key."""
     for unit in UNITS:
         if key[:1] == unit[0]:
             return period_of(day_of(int(key[1:])), unit), unit
@@ -70,13 +70,13 @@ def period_of_key(key: str) -> tuple[Period, Granularity]:
 def closing_time(period: Period, zone: tzinfo) -> int:
     """Return the end of a period in seconds since 1970: midnight in `zone` after the period's last day."""
     if not 1900 <= period.end.year < 9999:
-        zone = UTC  # the time zones of such years are unknown
+        zone = UTC  # Time zones are unknown for such years.
     offset = datetime.combine(period.end, time(12), zone).utcoffset() or timedelta()
     return (day_number(period.end) + 1) * 86_400 - int(offset.total_seconds())
 
 
 def periods_of_event(first: date, precision: Precision, zone: tzinfo) -> list[tuple[str, int]]:
-    """Return the day, week and month in which an event begins, as (name in Redis keys, end in seconds since 1970).
+    """Return the day, week and month in which an event begins, as (period key, end in seconds since 1970).
 
     Omit units finer than the event's precision.
     """
@@ -87,8 +87,8 @@ def periods_of_event(first: date, precision: Precision, zone: tzinfo) -> list[tu
 def group_events(events: Sequence[TimelineEvent], granularity: Granularity, summaries: Mapping[str, SummaryState]) -> list[TimelinePeriod]:
     """Group events by the period in which they begin.
 
-    An event whose precision is coarser than `granularity` gets a period that matches its precision. `summaries` maps
-    the periods' names in Redis keys to their summaries.
+    An event whose precision is coarser than `granularity` gets a period that matches its precision. The keys of
+    `summaries` are period keys.
     """
     periods: dict[Period, TimelinePeriod] = {}
     for event in events:

@@ -14,9 +14,9 @@ from agent_memory.foundation.core.clock import local_time
 from agent_memory.foundation.text.dates.question_time import Span
 from agent_memory_client.models.features.timeline import Granularity
 
-# Each event is shown for a range of at most this many days; a longer range shows summaries of periods.
+# For at most this many days, show each event. For a longer range, show summaries of periods.
 _FEW_DAYS = 7
-# Only the latest periods in a range are read, at most this many.
+# Read only the latest periods in a range, at most this many.
 _MOST_PERIODS = 24
 _LATEST = {"day": 7, "week": 4, "month": 6}
 _WEEK = re.compile(r"\d{4}-W(0[1-9]|[1-4]\d|5[0-3])", re.ASCII)
@@ -43,7 +43,7 @@ class NamedDays(NamedTuple):
     def tell(self, event: dict[str, Any]) -> bool:
         """True if an event overlaps these days.
 
-        False if the event's date is only known to fall in a period longer than these days.
+        Return False if the event's date is known only as a period longer than these days.
         """
         start = date.fromisoformat(event["start"])
         first, last = day_number(start), None if event["end"] is None else day_number(date.fromisoformat(event["end"]))
@@ -73,7 +73,7 @@ def days_of_span(span: Span, zone: tzinfo) -> NamedDays:
 
 
 def periods_within(days: NamedDays, *, margin: int) -> list[str]:
-    """Return the latest periods to show, as names in Redis keys, with `margin` extra days on both sides."""
+    """Return the keys of the latest periods to show, latest first. Add `margin` days at both ends of the range."""
     if days.first is None or days.last is None or days.unit is None:
         return []
     wider = NamedDays(days.first - margin, days.last + margin)
@@ -115,7 +115,7 @@ def lines_of_days(days: NamedDays, events: Sequence[dict[str, Any]], summaries: 
 
 
 def lines_of_latest(summaries: Mapping[str, dict[str, Any]]) -> list[Line]:
-    """Return the summaries of the latest days, weeks and months as lines. `_LATEST` sets the number of each.
+    """Return the summaries of the latest days, weeks and months as lines. `_LATEST` limits the number of each.
 
     Omit a week or month in which a listed day or week starts.
     """

@@ -1,6 +1,7 @@
-"""Add the user's timeline to the prompt: the events from the time that the query mentions, or else the latest periods.
+"""Add the user's timeline to the prompt.
 
-The text stays byte-identical until the timeline changes.
+Show the events from the time that the query mentions, or else the latest periods. The text stays byte-identical until
+the timeline changes.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from agent_memory.foundation.text.prompt_marks import DATA_NOTE, part_heading
 from agent_memory_client.models import SearchRequest
 
 TIMELINE_HEADING = part_heading("what happened to the user, by days")
-# Only this many characters of a query are searched for a time.
+# Search at most this many characters of a query for a time.
 _MOST_READ = 8_192
 
 
@@ -47,7 +48,7 @@ class _Question(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TimelineReads:
-    """Queues the reads for one prompt's section, and then formats the section's lines."""
+    """Queues the reads for a prompt's section, and then formats its lines."""
 
     ask: PromptAsk
     store: TimelineStore
@@ -56,7 +57,7 @@ class TimelineReads:
     count: Callable[[str], int]
     question: _Question
     lines: Sequence[tuple[str, str]] = ()
-    """The lines to show, each with its day, most important first."""
+    """The lines to show, most important first, each with its day."""
 
     def queue_section(self, pipe: Pipe) -> int:
         """Queue one read. Its range has an extra day at both ends, because only the replies reveal the prompt's time zone."""
@@ -100,6 +101,6 @@ class TimelineSection:
 
 
 def _question(ask: PromptAsk) -> _Question:
-    """Return the query and its time. Both are the same as in the search for this prompt."""
+    """Return the query and its time, which are the same as in the prompt's search."""
     search, text, now = ask.body.long_term_search, ask.body.query[:_MOST_READ], datetime.now(UTC)
     return _Question(text, (search.reference_time if isinstance(search, SearchRequest) else None) or now)

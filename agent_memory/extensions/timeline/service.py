@@ -18,13 +18,13 @@ from agent_memory.foundation.core.scope import Scope
 from agent_memory_client.models.features.timeline import Timeline, TimelineEvent, TimelineQuery
 
 SUMMARIZE = "summarize-periods"
-"""Job: write the due summaries for the timeline `timeline` (its owner's name in Redis keys)."""
+"""Job: write the due summaries for a timeline. `timeline` is the owner's `name`."""
 
 
 class TimelineService:
     """Reads timelines and requests rebuilds.
 
-    Callers restricted to certain agents may not read timelines, because timelines contain memories from all agents.
+    Callers restricted to certain agents cannot read timelines, because timelines contain memories from all agents.
     """
 
     def __init__(self, store: TimelineStore, follower: TimelineFollower, history: TimelineHistory, *, statements: bool) -> None:

@@ -51,7 +51,7 @@ class TimelineKeys:
 
     @property
     def waiting(self) -> str:
-        """The key of the sorted set of timelines with periods that are waiting for a summary."""
+        """The key of the sorted set of timelines in which periods are waiting for a summary."""
         return f"{self._root}tlp"
 
 
@@ -76,7 +76,7 @@ class TimelineStore(OwnerStore):
         return {"stamp": made_id()}
 
     async def read_events(self, owner: TimelineOwner, event_range: EventRange) -> tuple[int, list[dict[str, Any]], dict[str, SummaryState]]:
-        """Return the number of matching events, a page of these events sorted by first day, and the page's period summaries."""
+        """Return how many events match, a page of them sorted by first day, and the summaries of its periods."""
         series, other = [*event_range.facets, "", ""][:2]
         total, rows, periods = await self._read(
             self._keys,
@@ -96,7 +96,7 @@ class TimelineStore(OwnerStore):
     def queue_prompt(self, pipe: Pipe, owner: TimelineOwner, low: int | None, high: int | None, periods: Sequence[str] | None) -> None:
         """Queue a read for a prompt. `parse_prompt_reply` parses its single reply.
 
-        The range is in days since 1970 (None: no limit). Read no events if `periods` is None.
+        The range is in days since 1970, where None means no limit. Read no events if `periods` is None.
         """
         call = _PROMPT.read_only(
             self._keys,
@@ -126,10 +126,9 @@ def summary_state(stored: bytes, mark: bytes, now: float) -> SummaryState:
 
 
 def parse_prompt_reply(reply: Any, now: float) -> tuple[list[dict[str, Any]], dict[str, dict[str, Any]]]:
-    """Return the events and summaries from the reply to `queue_prompt`.
+    """Return the events, and the summaries by period key, from the reply to `queue_prompt`.
 
-    The summaries' keys are the periods' names in Redis keys. Omit events and summaries that have expired by `now`
-    (seconds since 1970).
+    Omit events and summaries that have expired by `now` (seconds since 1970).
     """
     events, stored = reply
     active_events = [event for row in events if (event := json.loads(row)).get("until", float("inf")) > now]

@@ -39,11 +39,10 @@ class ViewService:
         self._erasures = erasures
 
     async def create_view(self, scope: Scope, body: models.CreateSummaryViewRequest) -> models.SummaryView:
-        """Store a view under a new id.
+        """Store a view under a new id. Raises UnsupportedRequest and BadInput for an invalid view.
 
-        Raises UnsupportedRequest and BadInput for an invalid view, and Conflict if MAX_VIEWS views exist already.
-        Raises ErasureUnderWay during the erasure of a user in the view's filters, and Forbidden for callers restricted
-        to part of the tenant.
+        Raises Conflict if MAX_VIEWS views exist already, and ErasureUnderWay while a user in the view's filters is
+        being erased. Raises Forbidden for callers restricted to part of the tenant.
         """
         _whole_tenant(writing(scope))
         check_view(body)
@@ -59,7 +58,7 @@ class ViewService:
         return [view for view in await self._store.load_views(scope) if _reaches_view(scope, view)]
 
     async def get_view(self, scope: Scope, view_id: str) -> models.SummaryView:
-        """Return a view. Raises NotFound if it is missing or the caller may not see it."""
+        """Return a view. Raises NotFound if it is missing or the caller is not allowed to see it."""
         view = await self._store.load_view(scope, view_id)
         if view is None or not _reaches_view(scope, view):
             raise NotFound(f"Summary view {view_id} not found", field="view_id", hint="GET /v1/summary-views lists all")
@@ -97,7 +96,7 @@ class ViewService:
     ) -> Sequence[models.SummaryViewPartitionResult]:
         """Return a view's stored partitions that the caller may see, sorted by group. Raises NotFound.
 
-        Each value in `group_values` must equal the value in the partition's group; None matches any value.
+        Each value in `group_values` must equal the value in the partition's group. None matches any value.
         """
         await self.get_view(scope, view_id)
         stored = await self._store.load_partitions(scope, view_id)
@@ -143,7 +142,7 @@ def _whole_tenant(scope: Scope) -> None:
 
 
 def _reaches_view(scope: Scope, view: models.SummaryView) -> bool:
-    """True if the view groups by every field that restricts the caller, and does not filter by any of these fields."""
+    """True if the view groups by all fields that restrict the caller, and filters by none of them."""
     limits = {"namespace": scope.namespaces, "user_id": scope.users}
     needed = {name for name, limit in limits.items() if limit is not None}
     return scope.agents is None and needed <= set(view.group_by) and not needed & set(view.filters)

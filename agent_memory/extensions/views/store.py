@@ -97,8 +97,7 @@ class ViewStore:
     async def store_partitions(self, scope: Scope, view_id: str, partitions: Iterable[Partition]) -> bool | None:
         """Store partitions. Return False if their view is missing, and None if a memory was deleted after it was read.
 
-        Raises ErasureUnderWay, and stores nothing, during the erasure of a user whose memories may be in the
-        partitions.
+        If a user whose memories may be in the partitions is being erased, store nothing and raise ErasureUnderWay.
         """
         items: list[str] = []
         guards: list[Guard] = []
@@ -119,7 +118,7 @@ class ViewStore:
         return guard_of(self._keys.root, scope.tenant, group.get("namespace"), group["user_id"], group.get("session_id"))
 
     async def load_partitions(self, scope: Scope, view_id: str) -> Mapping[str, Partition]:
-        """Return a view's stored partitions in a dict. `group_key` creates the dict's keys."""
+        """Return a view's stored partitions, keyed by `group_key`."""
         (raw,) = await read(self._client, lambda pipe: pipe.hgetall(self._view_keys.partitions(scope.tenant, view_id)))
         return {name.decode(): _decode(value) for name, value in raw.items()}
 

@@ -25,7 +25,7 @@ from agent_memory_client.models import MemoryTypeEnum, SummaryView, SummaryViewP
 log = get_logger(__name__)
 
 NO_MODEL = "no language model is configured: the summary lists the most informative memories"
-# A summary covers only the newest memories, at most this many; `memory_count` counts all.
+# A summary covers only the newest memories, at most this many. `memory_count` includes all memories.
 _MOST_MEMORIES = 500
 _PROMPT_TOKENS = 16_000
 _MEMORY_TOKENS = 1_000
@@ -52,8 +52,8 @@ class ViewSummarizer:
     ) -> Partition:
         """Compute a group's partition. The model may take at most `seconds`.
 
-        A refresh passes the `stored` partition. Return this partition if its inputs are unchanged, or if a model wrote
-        it but is failing now. Otherwise, without a usable model answer, the summary consists of the most informative
+        A refresh passes the `stored` partition. Return it if its inputs are unchanged, or if a model wrote it but is
+        failing now. Otherwise, if there is no usable model answer, the summary consists of the most informative
         memories, and `degraded` contains the reason.
         """
         selection = within(selection_of(view, datetime.now(UTC)), group)

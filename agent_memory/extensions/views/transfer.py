@@ -22,7 +22,7 @@ _NO_VIEW = "its summary view does not exist here"
 
 
 class _SummaryLine(BaseModel):
-    """A partition in an export. If the export is another server's whole store, a line can also be a view alone.
+    """A partition in an export, or a view alone in the export of another server's whole store.
 
     Unless the line is part of a whole store, the partition's group must specify one user.
     """
@@ -83,7 +83,7 @@ class ViewTransfer:
         return exported
 
     async def _add_view(self, scope: Scope, view: SummaryView | None) -> bool:
-        """Store a view. Return False if it exists. Raises BadInput or UnsupportedRequest."""
+        """Store a view. Return False if it already exists. Raises BadInput or UnsupportedRequest."""
         if view is None or scope.limited:
             raise BadInput(_NO_VIEW, field="view")
         check_view(view)
@@ -108,9 +108,9 @@ class ViewTransfer:
         return counts
 
     async def purge_groups(self, scope: Scope, groups: Collection[Group], *, dry_run: bool) -> Counter[str]:
-        """Delete partitions that may summarize memories from these groups. Continuous views recompute the partitions.
+        """Delete partitions that may summarize memories from these groups. Return the number of partitions.
 
-        Return the number of partitions. A dry run only counts them.
+        Continuous views recompute them. A dry run only counts them.
         """
         counts: Counter[str] = Counter()
         for view in await self._store.load_views(scope) if groups else ():

@@ -1,9 +1,10 @@
-"""Find the messages that support a fact. If the cited messages do not support it, choose the most similar ones that do.
+"""Find the messages that support a fact. Pure functions, no I/O.
 
-Pure functions, no I/O. A message *holds* a fact if it contains all the fact's numbers and half of its content words,
-and if the fact's names occur in it or in earlier messages. For the fact "she is a jazz musician", the message must also
-contain "jazz" or "musician". A short answer counts together with the two messages before it. If only the assistant's
-messages contain the words, the person's answer must reply to a question or agree.
+If the cited messages do not support the fact, choose the most similar messages that do. A message *holds* a fact if it
+contains all the fact's numbers and half of its content words, and if the fact's names occur in it or in earlier
+messages. For the fact "she is a jazz musician", the message must also contain "jazz" or "musician". A short answer
+counts together with the two messages before it. If only the assistant's messages contain the words, the person must
+answer a question or agree.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _SHARE = 0.5
 _OWN_SHARE = 1 / 3
 _MOST_TOGETHER = 3
 _MOST_TRIED = 8
-# Part of a message counts as a quotation if it has at least this many words; a whole message always counts.
+# Part of a message counts as a quotation if it has at least this many words. A whole message always counts.
 _QUOTED_WORDS = 4
 
 _NO = "no nope nah nein non nee nej nie нет не não nao hayır hayir"
@@ -49,10 +50,10 @@ _ASSISTANT = re.compile(r"assist|asist|助手|アシスタント|помощни�
 
 @dataclass(frozen=True, slots=True)
 class ExtractionMessage:
-    """A message from which to extract facts. `text` is what its author wrote, without secrets.
+    """A message from which to extract facts.
 
-    `pictures` contains a model's descriptions of the message's pictures. `is_document` is True for a passage of a
-    document.
+    `text` is what its author wrote, without secrets. `pictures` contains a model's descriptions of the message's
+    pictures. `is_document` is True for a passage of a document.
     """
 
     stored: StoredMessage
@@ -74,7 +75,7 @@ class ExtractionMessage:
 
     @property
     def states(self) -> bool:
-        """True if the message is a passage of a document, or is not from a program or a tool."""
+        """True if the message is a passage of a document, or does not come from a program or a tool."""
         return self.is_document or (self.role not in PROGRAM_ROLES and self.role not in TOOL_ROLES)
 
     @property
@@ -228,7 +229,7 @@ class Grounds:
         return sum(map(wording.holds_word, claim.words | claim.names)) + sum(map(wording.holds_number, claim.numbers))
 
     def _witnesses(self, claim: Claim, chosen: Sequence[int]) -> list[int]:
-        """Return the chosen messages, or only the assistant's messages if no person's message contains or confirms the claim."""
+        """Return the chosen messages, or only the assistant's if no person's message contains or confirms the claim."""
         people = [index for index in chosen if self._is_witness(index)]
         if len(people) in (0, len(chosen)):
             return list(chosen)
@@ -237,7 +238,7 @@ class Grounds:
         return [index for index in chosen if not self._is_witness(index)]
 
     def _quotes_assistant(self, text: str, chosen: Sequence[int]) -> bool:
-        """True if a fact only repeats the assistant's words and does not mention that the assistant said them."""
+        """True if a fact only repeats the assistant's words without mentioning that the assistant said them."""
         if any(map(self._is_witness, chosen)) or _ASSISTANT.search(text):
             return False
         quoted, long = normal_text(text), len(words(text)) >= _QUOTED_WORDS
@@ -256,5 +257,5 @@ class Grounds:
 
 
 def _same_script(claim: Claim, near: Wording) -> bool:
-    """True if both texts use Latin letters, or neither does. Words in different scripts cannot be compared."""
+    """True if both texts, or neither, use Latin letters. Words in different scripts cannot be compared."""
     return any(map(str.isascii, claim.words | claim.names)) == any(map(str.isascii, near.content))

@@ -13,7 +13,7 @@ from agent_memory.foundation.text.terms import STOP_WORDS, fold, stems, words
 
 _SCRIPT_WITHOUT_BLANKS = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u0e00-\u0e7f]")
 _PARTICLES = frozenset("のはがをにでとたてるいすまだ的了是在个個我你他她们們有和不就也都很一")
-# Words that facts use for the speaker. Messages lack them, because speakers do not call themselves by these words.
+# Facts use these words for the speaker. Speakers do not use them for themselves, so messages do not contain them.
 _SPEAKER_WORDS = """
 user users assistant assistants nutzer nutzers nutzerin benutzer benutzerin anwender usuario usuaria utilisateur utilisatrice utente
 gebruiker utilizador utilizadora uzytkownik uzytkownika uzytkowniczka uzytkowniczki kullanici kullanıcı kullanıcının kullanıcıya kullanıcıyı
@@ -147,7 +147,7 @@ class Wording:
         return beginnings
 
     def holds_word(self, word: str) -> bool:
-        """True if the messages contain `word` (a stem or a name), or a word with almost the same beginning."""
+        """True if the messages contain `word` (a stem or a name), or a word with a long common prefix."""
         if word in self.stems or word in self.words:
             return True
         if _ARABIC.match(word) and _ARABIC_AHEAD.sub("", word) in self._arabic:
@@ -174,7 +174,7 @@ class Wording:
         return False
 
     def _holds_time(self, part: int, *, exact: bool) -> bool:
-        """True if the messages imply these hours or minutes: "three" implies "15"; "half past three" implies "30"."""
+        """True if the messages imply this hour or minute. "Three" implies 15; "half past three" implies 30."""
         values = {int(value) % 12 for value in self._values if value.isdigit() and len(value) <= 2}
         if part % 12 in values or part == 0:
             return True
@@ -192,7 +192,7 @@ def says_same(text: str, other: str) -> bool:
     """True if two facts for the same slot have the same value. Compares only the first 16,384 characters of each.
 
     The values are the same if the names, numbers and content words are the same. If there is at least one name or
-    number, a partial match is enough: after the common beginning, the facts must share half of the longer fact's words.
+    number, a partial match is enough: after their common prefix, the facts must share half of the longer fact's words.
     Facts never have the same value if only one of them denies something, if only one says that something has ended, or
     if their days or months differ.
     """

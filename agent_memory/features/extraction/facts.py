@@ -32,7 +32,7 @@ _NO_SLOT = re.compile(r"[^\w.]+")
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A fact that may become a memory. `witnessed` is True if a person said it, and False if only the assistant did."""
+    """A fact that can become a memory. `witnessed` is True if a person said it, and False if only the assistant did."""
 
     record: MemoryRecord
     evidence: Evidence
@@ -49,11 +49,10 @@ def candidates(
     model: str,
     clean: Callable[[str], str],
 ) -> list[Candidate]:
-    """Return the storable facts from an answer, without repeats, oldest first. `clean` removes secrets.
+    """Return the storable facts from an answer, without duplicates, oldest first. `clean` removes secrets.
 
-    Messages in the batch must support each fact (see `Grounds`). The messages in `before` only provide context. The
-    function drops unsupported facts, facts that come only from programs, and facts that repeat the prompt's
-    instructions.
+    Messages in the batch must support each fact (see `Grounds`). The messages in `before` only provide context. Drop
+    unsupported facts, facts that come only from programs, and facts that repeat the prompt's instructions.
     """
     by_words: dict[object, Candidate] = {}
     grounds = Grounds(messages, before, translated=rules.language is not None)
@@ -76,7 +75,7 @@ def candidates(
 
 
 def _picture_candidate(candidate: Candidate) -> Candidate:
-    """Return a fact that is based on a picture, with its trust limited to that of the model's description of the picture."""
+    """Limit the trust in a fact from a picture to the trust in a model's inferences."""
     record, least = candidate.record, TRUST["inference"]
     record.trust = least if record.trust is None else min(record.trust, least)
     return candidate
@@ -109,7 +108,7 @@ def _candidate(
         if kind == "episodic":
             event = event_day(event, [message.text for message in cited], stated_at, zone, now=datetime.now(UTC))
     except OverflowError:
-        pass  # The message is dated at the end of the calendar, so there is no next or previous day.
+        pass  # The message's date is the first or last in the calendar, so there is no previous or next day.
     begins, ends, over = (instant(value, zone) for value in (fact.valid_from, fact.valid_to, fact.expires))
     if ends is not None and ends <= (begins or stated_at):
         begins, ends = (begins, None) if begins is None or ends <= begins else (begins, ends)

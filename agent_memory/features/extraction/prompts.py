@@ -71,7 +71,7 @@ INSTRUCTIONS = (_TASK, *_TO_KEEP.values())
 class ExtractionTask:
     """A strategy ("discrete", "preferences" or "custom") and its rules.
 
-    `custom` is a template. Each "{name}" listed in `names` is replaced; other braces are plain text.
+    `custom` is a template. Names listed in `names` are placeholders such as "{name}". All other braces are plain text.
     """
 
     strategy: str = "discrete"
@@ -120,7 +120,7 @@ class ExtractedFact(BaseModel):
     @field_validator("messages", mode="before")
     @classmethod
     def _numbers(cls, value: object) -> list[int]:
-        """Return the numbers in any form that models write: 1, "1", "[1, 2]", "message 3", {"n": 1}."""
+        """Return message numbers from any form that models write: 1, "1", "[1, 2]", "message 3" or {"n": 1}."""
         items = cast("list[object]", value) if isinstance(value, list) else [value]
         cited: list[int] = []
         for item in items[:_MOST_CITED]:
@@ -136,8 +136,8 @@ class ExtractedFact(BaseModel):
     def _short_tags(cls, value: object) -> list[str]:
         """Return up to ten distinct tags without commas, each truncated to 128 characters. Drop tags such as "...".
 
-        Split a string at commas, semicolons and line breaks. Never raise an error, because no tag is worth losing a
-        fact.
+        Split a string at commas, semicolons and line breaks. Never raise an error, because a bad tag is no reason to
+        lose a fact.
         """
         if isinstance(value, str):
             value = [part.strip(" \t[]\"'*•-") for part in _BETWEEN_TAGS.split(value)]
@@ -226,7 +226,7 @@ def extract_messages(
 ) -> list[ChatMessage]:
     """Return the messages for a model call that extracts facts from `new`.
 
-    `context` contains the messages before `new`, which only help the model to understand the new messages.
+    `context` contains the messages before `new`. They only help the model to understand the new messages.
     """
     task = task or ExtractionTask()
     parts: list[str] = []

@@ -37,7 +37,7 @@ INSTRUCTIONS = (_TASK,)
 
 @dataclass(frozen=True, slots=True)
 class ExistingNote:
-    """An existing note. `when` is the time when the note became true, or when its event happened."""
+    """An existing note. `when` is the time when the note became true, or the time of its event."""
 
     text: str
     type: str

@@ -45,7 +45,7 @@ class RuleStore:
         self._delete = Script(client, "extraction/rules_delete")
 
     async def load(self, scope: Scope, owners: Sequence[RuleOwner]) -> list[ExtractionRules | None]:
-        """Return each owner's rules in one round trip, with None for an owner without rules."""
+        """Return the rules of each owner, or None for an owner without rules, in one round trip."""
         fields = [_field(*owner) for owner in owners]
         stored = (await read(self._client, lambda pipe: pipe.hmget(self._keys.rules(scope.tenant), fields)))[0]
         return [None if raw is None else ExtractionRules.model_validate_json(raw) for raw in stored]
@@ -57,7 +57,7 @@ class RuleStore:
         return 1
 
     async def load_zone(self, scope: Scope, namespace: str | None, user_id: str | None) -> tzinfo:
-        """Return a user's time zone: the zone in the narrowest rules that specify one, or UTC if no rules do."""
+        """Return the user's time zone from the narrowest rules that specify one, or UTC if no rules do."""
         return parse_zone((await read(self._client, lambda pipe: self.queue_zone(pipe, scope, namespace, user_id)))[0])
 
     async def save(
@@ -91,7 +91,7 @@ class RuleStore:
     async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
         """Store the rules and return "new". If the owner already has rules, store nothing and return "same" or "other".
 
-        Raises BadInput and Forbidden.
+        Raises BadInput or Forbidden.
         """
         restored = validated(_RulesLine, line)
         namespace, user = shared_place_of(scope, "extraction rules", target.namespace(restored.namespace), target.user_id)
@@ -102,7 +102,7 @@ class RuleStore:
         return "same" if existing_rules == restored.rules else "other"
 
     async def undo_import(self, scope: Scope, owner: Owner | AgentOwner, source: str, *, dry_run: bool) -> Counter[str]:
-        """Delete the user's rules that the import stored and that nobody has changed since."""
+        """Delete the user's rules that the import stored, unless someone has changed them since."""
         counts: Counter[str] = Counter()
         key = self._keys.rules(scope.tenant)
         stored = (await read(self._client, lambda pipe: pipe.hgetall(key)))[0] if isinstance(owner, Owner) else {}

@@ -35,8 +35,8 @@ class Rules:
 def together(strategy: MemoryStrategyConfig, wider: Sequence[ExtractionRules] = ()) -> Rules:
     """Combine a session's strategy options with the `wider` rules. Expects the widest rules first.
 
-    The narrowest rules' time zone and language win. If several categories have the same name, the one in the narrowest
-    rules wins. Raises BadInput if the stored strategy is invalid.
+    The time zone and language come from the narrowest rules that set them. If several categories have the same name,
+    the one in the narrowest rules wins. Raises BadInput if the stored strategy is invalid.
     """
     check_strategy(strategy)
     options = options_of(strategy.config)

@@ -99,8 +99,8 @@ class RecallService:
         each other, and anything that the sections raise.
         """
         ask = _ask_of(scope, body, optimize_query=optimize_query, explain=explain)
-        session, contents = await self._load_sections(ask)
         budget = TokenBudget(await self._token_budget(ask.body), shared=ask.body.session is not None)
+        session, contents = await self._load_sections(ask, budget)
         share = budget.memory_share(session.window_tokens())
 
         def fit_all() -> tuple[list[FittedSection], list[FittedSection], list[FittedSection], list[FittedSection]]:
@@ -159,12 +159,12 @@ class RecallService:
         # The search finds the memory, but a message that is not promoted yet took its place in the prompt.
         return explained.model_copy(update={"returned": False, "reason": "beyond_limit"}) if explained.returned else explained
 
-    async def _load_sections(self, ask: PromptAsk) -> tuple[SessionContent, _Kinds[SectionContent]]:
+    async def _load_sections(self, ask: PromptAsk, budget: TokenBudget) -> tuple[SessionContent, _Kinds[SectionContent]]:
         """Read all sections in one round trip, or in two if the session was found by its id alone."""
         opened = await self._open_sections(ask)
         of_session, *replies = await self._read_sections(ask, opened, with_session=True)
         session = await self._session.load_session(ask, of_session)
-        messages = session.messages
+        messages = session.fit_window(budget.window_tokens()).shown_messages
         if messages is None:
             messages = ask.shown_messages
         elif messages.ref != ask.session:

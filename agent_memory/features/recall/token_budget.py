@@ -40,6 +40,11 @@ class TokenBudget:
         spare = 1 - ALWAYS_SHARE - SUMMARY_SHARE - RECALLED_SHARE - window_tokens / max(self._total or 0, 1)
         return max(SECTION_SHARE, spare)
 
+    def window_tokens(self) -> int | None:
+        """Return how many tokens always remain for the session's messages. None means no limit."""
+        others = ALWAYS_SHARE + SUMMARY_SHARE + SECTION_SHARE + RECALLED_SHARE
+        return None if self._total is None else int(self._total * (1 - others))
+
     def take(self, count_tokens: Callable[[], int]) -> None:
         """Deduct a part's tokens. Call `count_tokens` only if there is a limit."""
         if self.left is not None:

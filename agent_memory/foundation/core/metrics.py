@@ -25,7 +25,7 @@ REQUEST_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0,
 REQUESTS = Counter("agent_memory_http_requests", "Answered requests.", ("method", "route", "status"), registry=REGISTRY)
 REQUEST_SECONDS = Histogram(
     "agent_memory_http_request_seconds",
-    "Time from the request's head to the answer's end.",
+    "Time from a request's headers to the end of its response.",
     ("method", "route"),
     buckets=REQUEST_BUCKETS,
     registry=REGISTRY,
@@ -38,7 +38,7 @@ LIMITED = Counter(
     ("limit",),
     registry=REGISTRY,
 )
-OUTBOX_PENDING = Gauge("agent_memory_outbox_pending", "Background work that waits.", ("kind",), registry=REGISTRY)
+OUTBOX_PENDING = Gauge("agent_memory_outbox_pending", "Background work that is waiting.", ("kind",), registry=REGISTRY)
 OUTBOX_DEAD = Gauge("agent_memory_outbox_dead", "Background work that failed too often: dead letters.", ("kind",), registry=REGISTRY)
 OUTBOX_OLDEST_SECONDS = Gauge("agent_memory_outbox_oldest_seconds", "Age of the oldest work that is due.", ("kind",), registry=REGISTRY)
 

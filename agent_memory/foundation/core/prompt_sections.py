@@ -159,8 +159,8 @@ class SectionReads(Protocol):
     async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> SectionContent:
         """Build the section's content from the replies.
 
-        `replies` contains the replies to the queued commands, in order. `session` contains the messages in the prompt's
-        session, or the messages that the caller shows, or is None.
+        `replies` contains the replies to the queued commands, in order. `session` contains the session's newest messages
+        that fit into the prompt for certain, or the messages that the caller shows, or is None.
         """
         ...
 

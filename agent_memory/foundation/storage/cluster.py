@@ -1,6 +1,6 @@
-"""Find each bucket's node in one Redis or a Redis Cluster, and follow buckets that move to another node.
+"""Find the Redis node of each bucket, and follow buckets that move to another node of a Redis Cluster.
 
-All of a bucket's keys share a slot, so a plain connection to the slot's node can run all commands. A node refuses
+All of a bucket's keys share a slot, so a plain connection to the slot's node can run all commands. A node rejects
 commands and searches for slots that it no longer owns (MOVED) and for keys in transit (ASK). A caller may have to
 repeat a request, but never gets incomplete data.
 """
@@ -31,7 +31,7 @@ _LOOK_SECONDS = 2.0
 
 
 class BucketRedis:
-    """The Redis that contains one bucket: its current URL and the clients connected to it."""
+    """The Redis server that stores one bucket: its current URL and the clients connected to it."""
 
     def __init__(self, url: str, *, clustered: bool) -> None:
         self.url = url
@@ -41,11 +41,11 @@ class BucketRedis:
         self._clients: list[aioredis.Redis] = []
 
     def remark(self, buckets: int) -> str:
-        """Return a human-readable remark: whether this is a cluster, and how many buckets there are."""
+        """Return a phrase that says whether this is a cluster and how many buckets there are."""
         return (" of a Redis Cluster" if self.clustered else "") + (f", {buckets} buckets" if buckets > 1 else "")
 
     def connect(self, *, pool_size: int, command_timeout: float, protocol: int = 3, gate: StoreGate | None = None) -> aioredis.Redis:
-        """Return a client from `connection.connect`. The client follows the bucket when the bucket moves."""
+        """Return a client (see `connection.connect`) that follows the bucket if it moves."""
         client = connect(self.url, pool_size=pool_size, command_timeout=command_timeout, protocol=protocol, gate=gate)
         self._clients.append(client)
         return client
@@ -66,7 +66,7 @@ class BucketRedis:
 
 @dataclass(frozen=True, slots=True)
 class ClusterNodes:
-    """A cluster's nodes. Each entry of `slots` has the first and the last slot of a range, and its node's URL."""
+    """A cluster's nodes. `slots` lists ranges of slots as (first slot, last slot, URL of the node)."""
 
     slots: tuple[tuple[int, int, str], ...]
 
@@ -91,7 +91,7 @@ def _at(url: str, host: Any, port: Any) -> str:
 
 
 async def locate_buckets(url: str, buckets: Sequence[Keys], *, display_url: str, command_timeout: float) -> list[BucketRedis]:
-    """Return each bucket's Redis. `url` points to a Redis or to any node of a Redis Cluster.
+    """Return the Redis server of each bucket. `url` points to a single server or to any node of a Redis Cluster.
 
     Raises StartupError if Redis does not answer, or if no node owns a bucket's slot.
     """
@@ -121,7 +121,7 @@ async def locate_buckets(url: str, buckets: Sequence[Keys], *, display_url: str,
 
 @asynccontextmanager
 async def bucket_clients(url: str, buckets: Sequence[Keys], *, command_timeout: float) -> AsyncGenerator[list[tuple[Keys, aioredis.Redis]]]:
-    """Yield each bucket's keys together with a client for the bucket. Raises StartupError, as `locate_buckets` does."""
+    """Yield the keys of each bucket with a client for the bucket. Raises StartupError like `locate_buckets`."""
     servers = await locate_buckets(url, buckets, display_url=shown_url(url), command_timeout=command_timeout)
     async with AsyncExitStack() as stack:
         clients = [server.connect(pool_size=1, command_timeout=command_timeout) for server in servers]
@@ -131,7 +131,7 @@ async def bucket_clients(url: str, buckets: Sequence[Keys], *, command_timeout: 
 
 
 async def is_begun(url: str, home: Keys, *, command_timeout: float) -> bool:
-    """True if a store already exists under these keys. Change nothing. Raises StartupError."""
+    """True if a store already exists under these keys. Raises StartupError."""
     async with bucket_clients(url, [home], command_timeout=command_timeout) as ((_, client),):
         with redis_errors():
             return bool(await client.exists(home.config))
@@ -140,8 +140,8 @@ async def is_begun(url: str, home: Keys, *, command_timeout: float) -> bool:
 async def ensure_buckets(client: aioredis.Redis, home: Keys, bucket_count: int) -> None:
     """Record the number of buckets in a new store. Raise StartupError if an existing store has a different number.
 
-    The number never changes, because it determines each tenant's bucket. Call this before you create indexes. If
-    several processes start a new store with different numbers, one process sets the number and the others raise.
+    The number never changes, because it determines each tenant's bucket. Call this before creating indexes. If several
+    processes start a new store with different numbers, one process sets the number and the others fail.
     """
     with redis_errors():
         await client.hsetnx(home.config, _BUCKETS, str(bucket_count))
@@ -165,14 +165,14 @@ class Bucket:
 async def end_task(task: asyncio.Task[None]) -> None:
     """Cancel a task that uses Redis, and wait until it ends."""
     while not task.done():
-        # A cancellation during a connect is lost, because it becomes a connection error. Cancel again.
+        # While connecting, a cancellation can become a connection error and get lost. Cancel again.
         task.cancel()
         await asyncio.wait([task], timeout=0.1)
 
 
 @asynccontextmanager
 async def following(buckets: Sequence[Bucket], *, command_timeout: float) -> AsyncGenerator[None]:
-    """Follow buckets that move, until this `with` block ends. Clients switch to the new node once it has the indexes."""
+    """Follow moving buckets while the `async with` block runs. Clients switch once the new node has the indexes."""
     task = asyncio.create_task(_follow(buckets, command_timeout), name="following-buckets")
     try:
         yield

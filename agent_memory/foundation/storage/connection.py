@@ -37,7 +37,7 @@ from agent_memory.foundation.storage.round_trip import BoundedPool, StoreGate, e
 
 log = get_logger(__name__)
 
-# Without it, redis-py looks its own version up for every new connection, which takes a millisecond.
+# Without this, redis-py looks up its own version for every new connection, which takes a millisecond.
 _DRIVER = DriverInfo()
 # These errors mean that Redis cannot serve a command now, not that the command is wrong.
 _AWAY = ("LOADING", "MISCONF", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "UNKILLABLE", "BUSY ", "NOREPLICAS", "OOM", "READONLY")
@@ -46,7 +46,7 @@ _NO_INDEX = re.compile(r"(?<![^\s'\"(])([^\s'\"(]+): no such index", re.IGNORECA
 
 
 def connect(url: str, *, pool_size: int, command_timeout: float, protocol: int = 3, gate: StoreGate | None = None) -> aioredis.Redis:
-    """Return a client with a bounded pool. A command waits until a connection is free. Use RESP3 by default.
+    """Return a client with a bounded connection pool. A command waits for a free connection. Uses RESP3 by default.
 
     The client never retries a command: if the first reply were lost, a script could run twice. The client checks `gate`
     whenever it opens or uses a connection.
@@ -96,7 +96,7 @@ def translate_error(error: Exception) -> AgentMemoryError | None:
 
 @contextmanager
 def redis_errors() -> Generator[None]:
-    """Translate errors in this `with` block with `translate_error`. Errors about wrong commands remain redis-py errors."""
+    """Translate errors raised in this `with` block. Errors about wrong commands remain redis-py errors."""
     try:
         yield
     except (RedisError, OSError) as error:
@@ -113,7 +113,6 @@ def shown_url(url: str) -> str:
 
 
 async def _set_search_options(client: aioredis.Redis, display_url: str) -> None:
-    """Set the query engine's options. If Redis rejects an option, only log a warning."""
     for name, value in engine.REQUIRED:
         try:
             await client.execute_command("FT.CONFIG", "SET", name, value)
@@ -122,7 +121,7 @@ async def _set_search_options(client: aioredis.Redis, display_url: str) -> None:
 
 
 async def fsync_always(client: aioredis.Redis, display_url: str) -> None:
-    """Make Redis write each change to disk immediately. Otherwise, `WAITAOF` could wait up to a second for the next write to disk."""
+    """Make Redis write each change to disk immediately. Otherwise, `WAITAOF` could take up to a second."""
     try:
         await client.config_set("appendfsync", "always")
     except RedisError as error:
@@ -164,7 +163,7 @@ Pipe = Pipeline
 
 
 class PipelineReader:
-    """A callable that runs several stores' reads in one round trip."""
+    """Runs read commands from several stores in one round trip."""
 
     def __init__(self, client: aioredis.Redis) -> None:
         self._client = client
@@ -178,16 +177,16 @@ async def read(client: aioredis.Redis, build: Callable[[Pipe], object]) -> list[
 
     Raises the first error reply.
     """
-    # Only redis-py's pipeline knows how to spell the commands.
+    # Only redis-py's pipeline knows the syntax of the commands.
     pipe = client.pipeline(transaction=False)
     build(pipe)
     return await send_reads(client, pipe.command_stack)
 
 
 async def write(client: aioredis.Redis, build: Callable[[Pipe], object], *, atomic: bool = False) -> list[Any]:
-    """Run commands in one round trip, with `atomic` as a transaction, and return the replies. Never repeats a command.
+    """Run commands in one round trip and return the replies. Never repeats a command.
 
-    Raises the first error reply.
+    With `atomic`, the commands are a transaction. Raises the first error reply.
     """
     with redis_errors():
         async with client.pipeline(transaction=atomic) as pipe:
@@ -196,7 +195,7 @@ async def write(client: aioredis.Redis, build: Callable[[Pipe], object], *, atom
 
 
 async def send_reads(client: aioredis.Redis, commands: Sequence[tuple[tuple[Any, ...], Mapping[str, Any]]]) -> list[Any]:
-    """Run a redis-py pipeline's command stack as `read` does."""
+    """Run the command stack of a redis-py pipeline, as `read` does."""
     if not commands:
         return []
     sent = [parts for parts, _ in commands]

@@ -30,7 +30,7 @@ class CarrierGuard:
         self._keep = Script(client, "storage/dead_message_keep")
 
     async def move_unread(self, carrier: Carrier, deliveries: int, free_key: Callable[[str], Awaitable[None]]) -> int:
-        """Move messages with at least `deliveries` deliveries to the list of dead messages. Return how many were moved.
+        """Move messages delivered at least `deliveries` times to the list of dead messages. Return their number.
 
         No work is lost: the tasks refer to marks in the outbox, and the relay passes these marks to docket again.
         First, `free_key` frees the message's docket key. If the worker dies after that, another worker can still move

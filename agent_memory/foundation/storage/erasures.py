@@ -1,8 +1,8 @@
-"""Reject writes to a user's, session's, or agent's data while an erasure of this data is requested or running.
+"""Reject writes to the data of a user, session or agent while an erasure of it is pending or running.
 
-The write's own script checks for erasures (`lua/parts/erasures.lua`). A rejected request waits until the erasure ends
-(`storage/scripts.py`). Work that uses older data specifies its start time (`Work.since`), so that the script can also
-reject a write if an erasure ended after that time.
+The script that writes the data also checks for erasures (`lua/parts/erasures.lua`). A rejected request waits until the
+erasure ends (`storage/scripts.py`). Work that uses older data specifies its start time (`Work.since`), so that the
+script can also reject a write if an erasure ended after that time.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ def guard_of(
 
 
 def whole_tenant_guard(root: str, tenant: str) -> Guard:
-    """Return the `guard` for a write that may contain any owner's data within a tenant."""
+    """Return the `guard` for a write that may contain the data of any owner in the tenant."""
     return guard_of(root, tenant) | {"whole": True}
 
 
 def erasure_place(tenant: str, namespace: str | None, user_id: str | None, session_id: str | None, agent_id: str | None) -> str:
-    """Return the name under which the sets of erasures list an owner. `lua/parts/erasures.lua` builds the same name."""
+    """Return the name that identifies an owner in sets of erasures. `lua/parts/erasures.lua` builds the same name."""
     space, anywhere = tag(namespace or ""), tag(namespace) if namespace is not None else "*"
     if agent_id is not None:
         parts = ("agent", anywhere, tag(agent_id))
@@ -59,7 +59,7 @@ def erasure_place(tenant: str, namespace: str | None, user_id: str | None, sessi
 
 
 class ErasureGuard:
-    """A guard that checks for erasures before a write that does not use a script, and reads the time from Redis."""
+    """Checks for erasures before writes that do not use a script, and reads the time from Redis."""
 
     def __init__(self, client: Redis, keys: Keys) -> None:
         self._client = client

@@ -1,4 +1,4 @@
-"""Store periodic jobs' progress and count their starts. Docket only schedules the jobs."""
+"""Store the progress of periodic jobs, and count their starts. Docket only schedules the jobs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class JobTimes:
         return (await write(self._client, lambda pipe: pipe.hincrby(self._job_times, f"begun:{name}", 1)))[0]
 
     async def forget_begins(self, name: str) -> None:
-        """Reset the number of starts. Call this when a job ends, even if it fails."""
+        """Reset the count of starts to zero. Call this when a job ends, even if it fails."""
         await write(self._client, lambda pipe: pipe.hdel(self._job_times, f"begun:{name}"))
 
     async def looked_until(self, name: str) -> int:

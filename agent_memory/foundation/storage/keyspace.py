@@ -82,7 +82,7 @@ def bucket_of(tenant: str, buckets: int) -> int:
 
 
 def new_mid(tenant: str, memory_id: str) -> str:
-    """Return the result of `Keys.mid`, but without a cache."""
+    """Return the same result as `Keys.mid`, but do not cache it."""
     return digest("memory", tenant, memory_id)
 
 
@@ -96,7 +96,7 @@ def _sid(tenant: str, namespace: str | None, user_id: str | None, session_id: st
 
 
 def tag(value: str) -> str:
-    """Return a string's index tag: its UTF-8 in hexadecimal, which cannot contain query syntax."""
+    """Return a string's index tag: its UTF-8 bytes in hexadecimal, which cannot contain query syntax."""
     return value.encode("utf-8").hex()
 
 
@@ -151,7 +151,6 @@ class _Key:
 
 
 def _named(prefix: str) -> Callable[[Keys, str], str]:
-    """Return a method that builds a key from this prefix and a name."""
     return lambda keys, name: f"{keys.root}{prefix}{name}"
 
 
@@ -206,18 +205,18 @@ class Keys:
         object.__setattr__(self, "root", f"{self.prefix}:{{{self.bucket}}}:")
 
     def sid(self, tenant: str, ref: SessionRef) -> str:
-        """Return a session's name in keys, which is a digest of the tenant, namespace, user, and session id."""
+        """Return the name that identifies a session in keys: a digest of its tenant, namespace, user, and id."""
         return _sid(tenant, ref.namespace, ref.user_id, ref.session_id)
 
     def session(self, sid: str) -> SessionKeys:
         return _session(self.root, sid)
 
     def waiting(self, tenant: str, user_id: str) -> str:
-        """Return the key of the set of a user's sessions that are waiting for background work."""
+        """Return the key of the set that lists a user's sessions with pending background work."""
         return f"{self.root}wt:{digest('waiting', tenant, user_id)}"
 
     def mid(self, tenant: str, memory_id: str) -> str:
-        """Return a memory's name in keys, which is a digest of the tenant and memory id."""
+        """Return the name that identifies a memory in keys: a digest of its tenant and id."""
         return _mid(tenant, memory_id)
 
     def order(self, sid: str) -> str:
@@ -228,7 +227,7 @@ class Keys:
         return f"{self.root}h:{name}"
 
     def forgettings(self, user: str) -> str:
-        """Return the key of the set of a user's forgetting receipts. `user` is the owner's digest."""
+        """Return the key of the set that lists the receipts of requests to forget. `user` is the owner's digest."""
         return f"{self.root}fgu:{user}"
 
     def idempotency(self, tenant: str, key: str, *limits: str | None) -> str:
@@ -238,14 +237,14 @@ class Keys:
         return f"{self.root}rate:{digest('rate', tenant)}"
 
     def uncompared(self, tenant: str) -> str:
-        """Return the key of the set of imported facts that were not yet compared for contradictions."""
+        """Return the key of the set that lists imported facts not yet compared for contradictions."""
         return f"{self.root}uncompared:{digest('uncompared', tenant)}"
 
     def spent(self, tenant: str) -> str:
         return f"{self.root}spent:{digest('spent', tenant)}"
 
     def load(self, step: int, begin: int) -> str:
-        """Return the key of the recorded load for the `step` seconds that start at `begin` (seconds since 1970)."""
+        """Return the key that stores the load during `step` seconds from `begin` (in seconds since 1970)."""
         return f"{self.root}load:{step}:{begin}"
 
     def context_limit(self, where: str, model: str, *, is_request_limit: bool = False) -> str:
@@ -261,6 +260,6 @@ class Keys:
         return f"{self.root}tk:{digest('task', tenant, task_id)}"
 
     def running(self, kind: DueKind, tenant: str) -> str:
-        """Return the key of the set of a tenant's claims. `tenant_share.lua` builds the same name."""
+        """Return the key of the set that lists a tenant's claims. `tenant_share.lua` builds the same key."""
         owner = tag(tenant) if kind in (DueKind.MEMORY, DueKind.FOLLOW, DueKind.ITEM) else tenant
         return f"{self.root}run:{kind}:{sha1(owner.encode(), usedforsecurity=False).hexdigest()}"

@@ -1,13 +1,13 @@
-"""Load Lua scripts, which have named arguments and share parts.
+"""Load Lua scripts with named arguments and shared parts.
 
-The script "<folder>/<name>" is the file `agent_memory/<level>/<folder>/lua/<name>.lua`, or a file in a folder inside
+The script "<folder>/<name>" is the file `agent_memory/<level>/<folder>/lua/<name>.lua`, or a file in a subfolder of
 `lua`. A script starts with `#!lua` and declares its arguments, which become local variables:
 
-    -- KEYS: due, tries, waiting?, documents...
+    -- KEYS: due, tries, documents...
     -- ARGV: root, limit: number, exclusive: flag, header: json, member, batch?, messages...
 
-An argument with `?` may be nil, but among the keys, only the last ones may be nil. An argument with `...` takes any
-number of values. In the example, `ARGV[messages_at]` is the first message.
+An argument with `?` may be nil. Optional keys must come last. An argument with `...` takes any number of values. In the
+example, `ARGV[messages_at]` is the first message.
 `local outbox = require("storage/outbox")` inserts a part, which is a file without `#!lua` that returns a table. A part
 declares the script arguments that it uses: `-- NEEDS: root, due`.
 """
@@ -32,7 +32,7 @@ _ARGUMENT = re.compile(r"(\w+)(?:: (number|flag|json))?(\?|\.\.\.)?")
 _REQUIRE = re.compile(r'local (\w+) = require\("(\w+/(\w+))"\)')
 # Redis gets this string for None, because an empty string is an ordinary value.
 _NONE = "\0"
-# By kind of argument: the encoder in Python, and the Lua expression that decodes it.
+# By kind of argument: the Python encoder, and the Lua expression that decodes the value.
 _ENCODERS: Mapping[str, Callable[[Any], Any]] = {"flag": int, "json": partial(to_json, inf_nan_mode="null")}
 _DECODED = {"": "{0}", "number": "tonumber({0})", "flag": "{0} == '1'", "json": "cjson.decode({0})"}
 
@@ -69,9 +69,9 @@ class LuaScript:
     args: tuple[Argument, ...]
     names: Mapping[str, None]
     encoders: tuple[tuple[int, Callable[[Any], Any]], ...]
-    """Positions in `args` of the values to encode, each with its encoder."""
+    """The position in `args` of each value to encode, and its encoder."""
     optional: tuple[int, ...]
-    """Positions in `args` that may be None."""
+    """The positions in `args` of the values that may be None."""
 
     def command(self, verb: str, script: str, holder: object, named: Mapping[str, Any]) -> list[Any]:
         """Return the command that runs the script. `named` arguments take precedence over attributes of `holder`.
@@ -136,7 +136,7 @@ def _lines(name: str) -> list[str]:
 
 @cache
 def _folders(owner: str) -> list[Traversable]:
-    """Return the folders that contain a feature's or a foundation folder's `.lua` files."""
+    """Return the `lua` folders of `owner`, such as "storage", and their subfolders."""
     tops = [folder for level in LEVELS if (folder := files("agent_memory") / level / owner / "lua").is_dir()]
     return [folder for top in tops for folder in (top, *(entry for entry in top.iterdir() if entry.is_dir()))]
 
@@ -155,7 +155,7 @@ def _declared(lines: list[str], kind: str) -> tuple[Argument, ...]:
 
 
 def _expand(name: str, lines: list[str], parts: dict[str, list[str]], arguments: set[str]) -> list[str]:
-    """Return a file's lines without comments. Add the parts that these lines require to `parts`."""
+    """Return a file's lines without comments and `require` lines. Add the required parts to `parts`."""
     body: list[str] = []
     for line in lines:
         if match := _REQUIRE.fullmatch(line):

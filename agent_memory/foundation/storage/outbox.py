@@ -1,7 +1,7 @@
-"""Implement the outbox: each write records the work that it causes as marks, and workers claim these marks.
+"""Implement the outbox: each write adds marks for the work that it causes, and workers claim these marks.
 
-A write's script adds the marks. After too many tries, `lua/retry_limit.lua` turns a mark into a dead letter.
-`lua/tenant_share.lua` limits a tenant's claims.
+The script that writes the data adds the marks. After too many attempts, `lua/retry_limit.lua` turns a mark into a dead
+letter. `lua/tenant_share.lua` limits a tenant's claims.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from agent_memory.foundation.storage.scripts import NEVER_ENDED, Script, outbox_
 class Claim:
     """A mark that a worker has claimed until `lease` (ms since 1970). `attempt` counts from 1.
 
-    `overdue`: an earlier claim on the mark never ended, so docket may still have a task for the mark.
+    `overdue` is True if an earlier claim on the mark never ended, so that docket may still have a task for the mark.
     """
 
     member: str
@@ -34,7 +34,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """New claims and the number of marks given up. `wait_ms`: ms until the next mark is due, or -1 if there are no marks."""
+    """New claims, the number of marks given up, and the ms until the next mark is due (-1 if there are none)."""
 
     claims: list[Claim]
     given_up: int
@@ -45,7 +45,7 @@ class Claims:
 class Backlog:
     """The number of pending marks and dead letters of one kind.
 
-    `oldest_seconds`: the age of the oldest due mark, or 0.0 if no mark is due.
+    `oldest_seconds` is the age of the oldest due mark, or 0.0 if no mark is due.
     """
 
     pending: int
@@ -54,7 +54,7 @@ class Backlog:
 
 
 def sum_backlogs(buckets: Sequence[dict[DueKind, Backlog]]) -> dict[DueKind, Backlog]:
-    """Combine several buckets' backlogs: add their counts, and keep the greatest age."""
+    """Combine the backlogs of several buckets: add the counts, and take the greatest age."""
     return {
         kind: Backlog(
             sum(backlogs[kind].pending for backlogs in buckets),
@@ -84,10 +84,10 @@ class Outbox:
     ) -> dict[DueKind, Claims | Exception]:
         """Claim up to `limits` due marks of each kind for `lease_seconds`, in one round trip.
 
-        If claiming one kind fails, return its error; the other claims stay valid. A mark with `max_attempts` tries becomes
-        a dead letter. If `share` is below 1, a tenant's claims cannot exceed this fraction of the limit, except for
-        deletions. Extraction gets one more try, which sets the batch aside, so that it does not block the session's later
-        messages.
+        If claiming one kind fails, return the error for this kind. The other claims stay valid. A mark with
+        `max_attempts` attempts becomes a dead letter. If `share` is below 1, a tenant's claims cannot exceed this
+        fraction of the limit, except for deletions. Extraction gets one more attempt, which sets the batch aside, so
+        that it does not block later messages in the session.
         """
         replies = await self._claim.each(
             [
@@ -109,7 +109,7 @@ class Outbox:
         return dict(zip(limits, claims, strict=True))
 
     async def end_claim(self, kind: DueKind, claim: Claim) -> bool:
-        """End a claim after its work has succeeded. Return False if a write has set the mark again, so that it stays due."""
+        """End a claim after its work has succeeded. Return False if the mark stays due because of a newer write."""
         return bool(await self._done(**self._script_keys(kind), member=claim.member, token=claim.lease))
 
     async def end_claims(self, kind: DueKind, claims: Sequence[Claim]) -> None:
@@ -122,10 +122,10 @@ class Outbox:
                 raise reply
 
     async def begin_claims(self, kind: DueKind, members: Sequence[str], *, lease_seconds: float, max_attempts: int) -> list[Claim]:
-        """Return claims for the members that still have a mark. Call this before work on the members starts.
+        """Return claims for the members that still have a mark. Call this before starting work on the members.
 
-        The outbox gives up a member after `max_attempts` failed tries, including tries that began but never ended. To
-        end a claim, use the claim's `lease` as the token. Extraction gets one more try, as in `claim_each`.
+        The outbox gives up a member after `max_attempts` failed attempts, including attempts that began but never
+        ended. Extraction gets one more attempt, as in `claim_each`.
         """
         if not members:
             return []
@@ -141,7 +141,7 @@ class Outbox:
         ]
 
     async def put_back(self, kind: DueKind, claim: Claim, *, delay_seconds: float) -> None:
-        """Give back a claim whose work did not begin. The mark becomes due again after a delay, and the attempt does not count."""
+        """Give back a claim whose work did not begin. The mark is due after a delay. The attempt does not count."""
         await self.fail_claim(kind, claim, "", delay_seconds=delay_seconds, forgive=True)
 
     async def fail_claim(self, kind: DueKind, claim: Claim, reason: str, *, delay_seconds: float, forgive: bool = False) -> None:
@@ -187,7 +187,7 @@ class Outbox:
         return backlogs
 
     async def reasons(self, kind: DueKind, limit: int = 100) -> dict[str, str]:
-        """Return a dict that maps each mark's member to the reason for its last failure. The dict has about `limit` entries."""
+        """Return the reason for each mark's last failure, keyed by member. The dict has about `limit` entries."""
         ((_, reasons),) = await read(self._client, lambda pipe: pipe.hscan(self._keys.why(kind), 0, count=limit))
         return {member.decode(): reason.decode("utf-8", "replace") for member, reason in reasons.items()}
 

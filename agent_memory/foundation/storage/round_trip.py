@@ -23,14 +23,14 @@ Command = Sequence[Any]
 
 
 class StoreGate(Protocol):
-    """An interface for deciding whether clients may currently use a Redis."""
+    """Decides whether clients may currently use a Redis server."""
 
     def check(self) -> None:
-        """Raise an AgentMemoryError if clients may not currently use this Redis."""
+        """Raise an AgentMemoryError unless clients may currently use this Redis server."""
         ...
 
     async def check_connection(self, connection: AbstractConnection) -> None:
-        """Check a new connection before its first use. Raises the same errors as `check`, and redis-py errors."""
+        """Check a new connection before its first use. Raises the same errors as `check`, or a redis-py error."""
         ...
 
 
@@ -51,7 +51,7 @@ class BoundedPool(ConnectionPool):
         self.busy: set[AbstractConnection] = set()
 
     async def get_connection(self, command_name: str | None = None, *keys: Any, **options: Any) -> Any:
-        """Return a ready connection. Raises MaxConnectionsError after the timeout, and anything that the gate raises."""
+        """Return a ready connection. Raises MaxConnectionsError after the timeout, and any error from the gate."""
         if self._gate is not None:
             self._gate.check()
         if self._free.locked():
@@ -83,14 +83,14 @@ class BoundedPool(ConnectionPool):
             self._free.release()
 
     async def disconnect(self, inuse_connections: bool = True) -> None:
-        """Close all connections, or only the idle ones. Raises the first error."""
+        """Close all connections, or only the idle ones if `inuse_connections` is false. Raises the first error."""
         connections = [*self._idle, *(self.busy if inuse_connections else ())]
         results = await asyncio.gather(*(connection.disconnect() for connection in connections), return_exceptions=True)
         if error := next((result for result in results if result is not None), None):
             raise error
 
     async def move_to(self, host: str, port: int) -> None:
-        """Use a different address for new connections. Busy connections close after their replies."""
+        """Open new connections to a different address. Busy connections close after their replies."""
         self.connection_kwargs.update(host=host, port=port)
         idle, self._idle = self._idle, []
         for connection in self.busy:
@@ -104,8 +104,8 @@ class BoundedPool(ConnectionPool):
 async def exchange(client: aioredis.Redis, commands: Sequence[Command]) -> list[Any]:
     """Send commands in one round trip and return the replies. Error replies are returned, not raised.
 
-    Send the commands only once. A failure closes the connection, because the next commands would otherwise get the
-    unread replies. Raises redis-py errors.
+    Never sends a command twice. A failure closes the connection; otherwise, the next commands would receive the unread
+    replies. Raises redis-py errors.
     """
     packed = b"".join([_packed(command) for command in commands])
     pool = cast("BoundedPool", client.connection_pool)
@@ -141,7 +141,7 @@ def _packed(command: Command) -> bytes:
 
 
 async def _replies(connection: Any, count: int, deadline: asyncio.Timeout, seconds: float) -> list[Any]:
-    """Read the replies. Each reply may take up to `seconds`, and at least half of that."""
+    """Read the replies. Each reply has at least half of `seconds` to arrive, and at most `seconds`."""
     replies, loop = list[Any](), asyncio.get_running_loop()
     while len(replies) < count:
         try:

@@ -27,12 +27,12 @@ _ERASURE_SECONDS = 3.0
 _ERASURE_LOOK_SECONDS = 0.02
 _LOOKS_GROW = 1.25
 _MOST_LOOK_SECONDS = 0.25
-# The reason for a dead letter whose tries began but never ended.
+# The reason recorded for a dead letter whose attempts began but never ended.
 NEVER_ENDED = "no attempt ended, not even with an error: it may have crashed the workers"
 
 
 class Script:
-    """A Lua script. Calls send only the script's digest, or its source if Redis does not have the script."""
+    """A Lua script. Calls send only its digest, or its source if Redis does not have the script yet."""
 
     def __init__(self, client: Redis, name: str, *, fsync: bool = False) -> None:
         """Load the script `name` ("<feature>/<file>").
@@ -45,10 +45,10 @@ class Script:
         self._fsync = fsync
 
     async def __call__(self, holder: object = None, /, **named: Any) -> Any:
-        """Run the script and return its reply. The arguments are `named` arguments or attributes of `holder`.
+        """Run the script and return its reply. The arguments come from `named` or from attributes of `holder`.
 
         While a recent erasure of the owner's data is running, the call waits. For an older erasure, the call raises
-        ErasureUnderWay. Raises TypeError for wrong arguments, and anything that `redis_errors` raises.
+        ErasureUnderWay. Raises TypeError for wrong arguments, and the errors of `redis_errors`.
         """
         call = self._lua.command("EVALSHA", self._sha, holder, named)
         pause = _ERASURE_LOOK_SECONDS
@@ -114,10 +114,10 @@ class Script:
 
 
 def compact(value: Any) -> str:
-    """Return the value as compact JSON, without spaces. Raises ValueError for NaN."""
+    """Return the value as JSON without spaces. Raises ValueError for NaN."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def outbox_keys(keys: Keys, kind: DueKind) -> dict[str, str]:
-    """Return the outbox keys for one kind of work, keyed by the argument names that scripts use."""
+    """Return the script arguments that contain the outbox keys for one kind of work."""
     return {"due": keys.due(kind), "tries": keys.tries(kind), "reasons": keys.why(kind), "dead": keys.dead(kind)}

@@ -1,6 +1,6 @@
 """Identify a store by a marker in each bucket's configuration, and in a file in the embedded Redis's data directory.
 
-A Redis without the marker has lost its volume, has run FLUSHALL, or is a different Redis.
+A Redis without the marker has lost its volume, has run FLUSHALL, or is not the expected Redis.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PROBE = load("storage/marker_probe")
 
 @dataclass(frozen=True, slots=True)
 class StoreState:
-    """The state of a store at one moment. Times are in ms of the Redis clock."""
+    """The state of a store at one moment. Times are in ms, from the Redis clock."""
 
     id: str | None
     made_ms: int
@@ -63,7 +63,7 @@ class StoreFile:
                 json.dump({**ids, keys.root: store_id}, file)
             fresh.replace(self.path)
         except OSError as error:
-            # Redis also has the marker. The next look tries to write the file again.
+            # Redis also has the marker. The next check tries to write the file again.
             log.warning("cannot write the file with the ids of stores", file=self.path, error=error.strerror or error)
 
     def _read(self) -> dict[str, str]:
@@ -79,7 +79,7 @@ class StoreFile:
 async def see(client: Redis, keys: Keys, *, touch: str = "") -> StoreState:
     """Return the state of the store. Raises RedisUnavailable.
 
-    If `touch` is the id of the store in Redis, also write a few bytes, to check that Redis can write to its append-only
+    If `touch` is the id of the store in Redis, also write a few bytes to check that Redis can write to its append-only
     file.
     """
     with redis_errors():

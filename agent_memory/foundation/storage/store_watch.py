@@ -1,8 +1,8 @@
-"""Watch one bucket's Redis.
+"""Watch the Redis server of one bucket.
 
 The watch checks that Redis answers and accepts writes, that Redis contains the known store, and that all indexes exist.
 The watch also rebuilds missing indexes. If the store is lost, the watch blocks all of the process's Redis commands.
-Otherwise, requests would read from and write to an empty Redis, and nobody would notice.
+Otherwise, requests would silently read from and write to an empty Redis.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Problem:
 
 
 class StoreWatch:
-    """A watch over one bucket that acts as the `StoreGate` of the bucket's clients. The watch's own client has no gate."""
+    """Watches one bucket, and serves as the `StoreGate` of the bucket's clients. Its own client has no gate."""
 
     def __init__(
         self, client: Redis, keys: Keys, file: StoreFile | None, *, schemas: Sequence[IndexSchema] = (), makes: bool = True
@@ -61,7 +61,7 @@ class StoreWatch:
         self._expected: str | None = None
         self._refusal: RedisUnavailable | None = None
         self._problems: tuple[Problem, ...] = ()
-        self._seen_at = 0  # ms of Redis' clock: when Redis last held the known store
+        self._seen_at = 0  # when Redis last contained the known store (ms, from the Redis clock)
         self._looked = -_LOOK_SECONDS
         self._touched = monotonic()
         self._logged: tuple[frozenset[str], float] = (frozenset(), 0.0)
@@ -102,7 +102,7 @@ class StoreWatch:
         self._schemas = schemas
 
     def on_renewal(self, call: Callable[[], Awaitable[None] | None]) -> None:
-        """Register a function to call before blocked clients may use Redis again. By then, Redis may contain a different store."""
+        """Register a function to call before clients are unblocked. By then, Redis may contain a different store."""
         self._on_renewal.append(call)
 
     async def open(self) -> None:
@@ -168,7 +168,7 @@ class StoreWatch:
             return await see(self._client, self._keys, touch=touch)
         except RedisUnavailable as error:
             if isinstance(error.__cause__, ConnectionError):
-                # A connection from before a restart of Redis fails; a new one shows whether Redis answers.
+                # A connection from before a restart of Redis fails. A new connection shows whether Redis answers.
                 return await see(self._client, self._keys, touch=touch)
             raise
 
@@ -290,7 +290,7 @@ def _utc_text(milliseconds: int) -> str:
 
 @asynccontextmanager
 async def watching(url: str, buckets: Sequence[Keys], file: StoreFile, *, command_timeout: float) -> AsyncGenerator[list[StoreWatch]]:
-    """Watch the stores in a Redis, for a process whose only job is to run this Redis.
+    """Watch the stores in a Redis server, for a process whose only job is to run this server.
 
     Never mark an empty Redis as a new store. Write the stores' ids to `file`.
     """
@@ -305,7 +305,7 @@ async def watching(url: str, buckets: Sequence[Keys], file: StoreFile, *, comman
 
 
 async def inspect_stores(url: str, buckets: Sequence[Keys], file: StoreFile | None, *, command_timeout: float) -> list[Problem]:
-    """Return the problems with the stores in a Redis, without changing anything. Raises StartupError."""
+    """Return the problems with the stores in a Redis server, without changing Redis. Raises StartupError."""
     async with bucket_clients(url, buckets, command_timeout=command_timeout) as clients:
         return [problem for keys, client in clients for problem in await StoreWatch(client, keys, file, makes=False).inspect()]
 
@@ -313,7 +313,7 @@ async def inspect_stores(url: str, buckets: Sequence[Keys], file: StoreFile | No
 async def accept_store(
     url: str, buckets: Sequence[Keys], file: StoreFile | None, *, command_timeout: float
 ) -> list[tuple[StoreState, StoreState]]:
-    """Accept a Redis's content as the store. Return each bucket's state before and after. Raises StartupError."""
+    """Accept the content of Redis as the store. Return each bucket's state before and after. Raises StartupError."""
     states: list[tuple[StoreState, StoreState]] = []
     async with bucket_clients(url, buckets, command_timeout=command_timeout) as clients:
         for keys, client in clients:

@@ -10,8 +10,8 @@ from agent_memory.foundation.text.terms import fold, stems, words
 class Blocklist:
     """A list of blocked phrases to match against texts.
 
-    A phrase matches if the text contains its words in order and next to each other, in any inflection. Stop words are
-    ignored.
+    A phrase matches if the text contains its words next to each other, in order, and in any inflection. Stop words do
+    not count.
     """
 
     def __init__(self, phrases: Iterable[str]) -> None:
@@ -32,7 +32,7 @@ class Blocklist:
     def holds(self, *texts: str) -> bool:
         """True if any of the texts contains a blocked phrase.
 
-        Takes time proportional to the number of texts multiplied by the number of phrases.
+        Takes time proportional to the number of texts times the number of phrases.
         """
         for text in texts if self else ():
             row = _row(stems(text))

@@ -28,7 +28,7 @@ class ToolCallLinks(NamedTuple):
 class OrderedMessage(Protocol):
     @property
     def links(self) -> ToolCallLinks | None:
-        """The message's tool calls and answers, or None if it is plain text."""
+        """The tool calls and answers in the message, or None if it is plain text."""
         ...
 
 
@@ -112,7 +112,7 @@ def _parted(messages: Sequence[OrderedMessage]) -> list[bool]:
             continue
         called.update(dict.fromkeys(links.calls, place))
         if links.answers:
-            # A cut after the first of these calls, up to this answer, separates them.
+            # A cut between the first of these calls and this answer would separate them.
             steps[min(called.get(answer, place - 1) for answer in links.answers) + 1] += 1
             steps[place + 1] -= 1
     depth, parted = 0, list[bool]()
@@ -123,7 +123,7 @@ def _parted(messages: Sequence[OrderedMessage]) -> list[bool]:
 
 
 def counted(message: MemoryMessage) -> tuple[str, int]:
-    """Return a message's text for a model, and the estimated number of tokens for its media."""
+    """Return the text of a message for a model, and the estimated number of tokens for its media."""
     parts, fields = message.content_parts, message.own_fields
     if not (parts or fields):
         return message.content, 0

@@ -26,7 +26,7 @@ class PromptMessage:
     content: str
     created_at: datetime
     pictures: tuple[str, ...] = ()
-    """How a model describes the pictures in the message."""
+    """A model's descriptions of the pictures in the message."""
 
 
 def fence(text: str, label: str) -> str:
@@ -40,7 +40,7 @@ def fence(text: str, label: str) -> str:
 
 
 def message_lines(messages: Sequence[PromptMessage], zone: tzinfo = UTC) -> str:
-    """Return one line of JSON for each message, with `n`, `at`, `role` and `text`, and `pictures` if there are any.
+    """Return one line of JSON for each message, with `n`, `at`, `role`, `text` and, if there are any, `pictures`.
 
     Because of the JSON encoding, a message's content cannot imitate another message.
     """

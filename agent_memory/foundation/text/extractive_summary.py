@@ -1,10 +1,10 @@
 """Summarize without a language model: choose the most informative statements and list them by day and speaker.
 
-The method is weighted maximum coverage under a budget, greedy by gain per token. Source: Lin and Bilmes, "A Class of
-Submodular Functions for Document Summarization", ACL 2011. A statement's gain is the total weight of its words that
-no statement chosen so far contains. Rarer words weigh less; names and numbers weigh more. A second pass checks whether
-the summary improves if any one of the chosen statements is dropped. The last line lists frequent words that no chosen
-statement contains.
+The method is weighted maximum coverage under a budget, and chooses greedily by gain per token. Source: Lin and Bilmes,
+"A Class of Submodular Functions for Document Summarization", ACL 2011. A statement's gain is the total weight of its
+words that no statement chosen so far contains. Rarer words weigh less; names and numbers weigh more. A second pass
+checks whether the summary improves if any one of the chosen statements is dropped. The last line lists frequent words
+that no chosen statement contains.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from agent_memory.foundation.text.retrieval_units import day
 from agent_memory.foundation.text.summary_subjects import HEAD, Subjects, small_words
 from agent_memory.foundation.text.terms import content_of, stems, terms, words
 
-# Weights of names and numbers, and the exponent for the number of statements that have a word.
+# Weights of names and numbers, and the exponent for the number of statements that contain a word.
 _NAMED = 3.0
 _NUMBERED = 4.0
 _FEWNESS = 0.5
@@ -82,7 +82,7 @@ def statements_of(messages: Sequence[SpokenMessage], split: Callable[[str], Sequ
 
 
 def statements_of_summary(summary: str, split: Callable[[str], Sequence[str]], at: datetime) -> list[Statement]:
-    """Return an earlier summary's statements.
+    """Return the statements in an earlier summary.
 
     A line without a day, such as a line that a model wrote, gets the time `at`.
     """
@@ -230,15 +230,15 @@ class _Choice:
             others, gained = self._filled([other for other in chosen if other != index], without=index)
             if gained > weight:
                 chosen, weight = others, gained
-        # Sizes are estimates. The least dense statements come last, because the caller drops from the end if the whole
-        # is too long.
+        # Sizes are estimates. The least dense statements come last, because the caller drops statements from the end
+        # if the summary is too long.
         return sorted(chosen, key=self._density, reverse=True)
 
     def _density(self, index: int) -> float:
         return sum(self._weights[term] for term in self._terms[index]) * self._factors[index] / self._sizes[index]
 
     def _filled(self, fixed: Collection[int], without: int = -1) -> tuple[list[int], float]:
-        """Return `fixed` plus the indices of the best other statements, and the total gain. The statement `without` is excluded."""
+        """Return `fixed` plus the indices of the best other statements except `without`, and the total gain."""
         covered: set[str] = set()
         opened: set[str | tuple[str, str]] = set()
         chosen: list[int] = []
@@ -270,8 +270,8 @@ class _Choice:
             if needed > left or gain <= 0:
                 continue
             value = -gain / needed
-            # A value grows only when its day's or speaker's heading has been paid for. If it still beats the next
-            # entry, it is the best.
+            # A value grows only once the summary has its day's or speaker's heading. If it still beats the next entry,
+            # it is the best.
             if heap and value > heap[0][0]:
                 heapq.heappush(heap, (value, index))
                 continue

@@ -1,8 +1,9 @@
 """Detect text that reads like an instruction to a model.
 
 The rules are patterns for common attacks in a few languages. A match does not prove that a text is an attack, so
-findings await review and are never dropped. An attack that no rule detects still appears in prompts only as quoted
-data. Users may want lasting instructions ("from now on, always …") remembered, so weak rules skip text from users.
+matching texts await review and are never dropped. An attack that no rule detects still appears in prompts only as
+quoted data. Users may want lasting instructions ("from now on, always …") remembered, so weak rules skip text from
+users.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ Kin = tuple[str, str | None, str | None, str | None, str, datetime | None]
 
 
 def normal_text(text: str) -> str:
-    """Return the text case-folded, without extra spaces and without surrounding quotation marks, periods or exclamation marks."""
+    """Case-fold a text. Remove extra spaces, and quotation marks, periods and exclamation marks around the text."""
     words = " ".join(chunks(text) if text.isascii() else normalized("NFC", text).casefold().split())
     return words.strip(_EDGES) or words
 
@@ -63,7 +63,7 @@ def _spelled_out(word: str) -> str:
 
 
 def kin(record: MemoryRecord, words: str | None = None) -> Kin:
-    """Return a key that two memories share when one repeats the other: its words, owner, type and event date.
+    """Return a key that is equal for memories that repeat each other: words, owner, type and event date.
 
     `words` is the normalized text, if the caller already has it.
     """
@@ -95,11 +95,11 @@ def is_plain(turn: MemoryRecord) -> bool:
 
 
 def ends_at(record: MemoryRecord) -> datetime | None:
-    """Return the time when a memory is no longer shown: the earlier of `valid_to` and `expires_at`, or None if neither is set."""
+    """Return the time when a memory ends: the earlier of `valid_to` and `expires_at`, or None if neither is set."""
     valid, expires = record.valid_to, record.expires_at
     return valid if expires is None else expires if valid is None else min(valid, expires)
 
 
 def begins_at(record: MemoryRecord) -> datetime:
-    """Return the time when a memory became true: `valid_from`, or else its creation time."""
+    """Return the time when a memory became true: `valid_from`, or its creation time by default."""
     return record.valid_from or record.created_at

@@ -1,4 +1,4 @@
-"""Find the numbers in a text, in digits or words, and their kind: day, year, time of day or plain."""
+"""Find the numbers in a text, in digits or words. The kind of a number is day, year, time of day or plain."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _YEARS = range(1900, 2101)
 
 _SOURCE = read_table("text/data/numbers/words.toml")
 _WORD_NUMBERS = {word: row.split()[0] for row in _SOURCE["numbers"].strip().splitlines() for word in row.split()[1:]}
-# Number words with another meaning: "sei" also means "you are" in Italian, "once" is also an English word.
+# Number words with another meaning: "sei" also means "you are" in Italian, and "once" is also an English word.
 _DOUBTFUL = frozenset({"sei", "once", "elf", "due", "sept", "tre", "dix"})
 _MONTH_NUMBERS = {fold(word): row.split()[0] for row in _SOURCE["months"].strip().splitlines() for word in row.split()[1:]}
 MONTHS = frozenset(_MONTH_NUMBERS)
@@ -43,14 +43,14 @@ def is_number_word(word: str) -> bool:
 
 
 def month_numbers(text: str) -> list[str]:
-    """Return the number of each month whose name occurs in a text: "10" for "on 8 October"."""
+    """Return the numbers of the months named in a text, such as "10" for "on 8 October"."""
     return [number for m in _TOKEN.finditer(text) if (number := _MONTH_NUMBERS.get(fold(m[0]))) is not None]
 
 
 def numbers(text: str) -> list[Number]:
     """Return the numbers in a text, in order.
 
-    A time of day gives two numbers, its hours and minutes. "One" counts as an article, not as a number.
+    A time of day yields two numbers: hours and minutes. "One" counts as an article, not as a number.
     """
     tokens = [(m[0], fold(m[0])) for m in _TOKEN.finditer(text)]
     iso = {part for date in _ISO.findall(text) for part in date.split("-")}

@@ -1,4 +1,4 @@
-"""Find the pictures and the named files in a message's parts, in any chat API's format. Pure functions, no I/O."""
+"""Find pictures and named files in the parts of a message, in any chat API's format. Pure functions, no I/O."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _MOST_WORDS = 500
 
 
 def pictures_of(parts: Sequence[Any] | None) -> list[str]:
-    """Return each picture's address: an http address, or a `data:` URL that contains the picture itself."""
+    """Return the address of each picture: a web address, or a `data:` URL that contains the picture itself."""
     return [address for part in _parts(parts) if "image" in _kind(part) and (address := _address(part)) is not None]
 
 
 def is_data_url(address: str) -> bool:
-    """True if the address contains the picture, in a format that browsers may show safely."""
+    """True if the address is a `data:` URL with a picture in a format that browsers may show safely."""
     return _DATA_URL.fullmatch(address) is not None
 
 
@@ -57,6 +57,6 @@ def _address(value: Any) -> str | None:
 
 
 def _words(part: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the names and captions of a part and of objects nested in it, as in {"type": "file", "file": {"filename": "…"}}."""
+    """Yield the names and captions in a part and in its nested objects, as in {"file": {"filename": "…"}}."""
     for fields in (part, *_parts(list(part.values()))):
         yield from (" ".join(value.split()) for name in _WORDS if isinstance(value := fields.get(name), str) and value.strip())

@@ -33,7 +33,7 @@ UNSEEN = (
 )
 HASHES = r"#\uff03\ufe5f"
 """The number sign and its lookalikes."""
-# Line breaks as in `str.splitlines`. Runs of invisible characters end there, so a match takes time linear in its line.
+# Line breaks as in `str.splitlines`. Runs of invisible characters end there, so matching takes linear time.
 _BREAKS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
 _HEADING = re.compile(rf"(?:\A|[{_BREAKS}])(?:(?![{_BREAKS}])[{UNSEEN}])*+(?=[{HASHES}])")
 
@@ -52,12 +52,12 @@ def part_heading(title: str) -> str:
 
 
 def escape_headings(text: str) -> str:
-    r"""Remove control characters from a text, then escape its headings as `\## …`, even after invisible characters."""
+    r"""Remove control characters, then escape headings as `\## …`, including headings after invisible characters."""
     return _HEADING.sub(lambda match: match[0] + "\\", plain_text(text))
 
 
 def own_words(text: str, role: str = "user") -> str:
-    """Return a message's text without memory lines and sections from a prompt, even if they are quoted ("> ")."""
+    """Return a message's text without memory lines and sections from a prompt, even quoted ones ("> ")."""
     if role in TOOL_ROLES and '"memory_type"' in text and '"text"' in text:
         return ""  # The text is an answer from one of our search tools.
     if "##" not in text and "]" not in text and "(ID: " not in text and NO_MEMORIES not in text:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-# Each mark closes on the same line. A single quote next to a letter is an apostrophe.
+# A quotation ends on the same line. A single quote next to a letter is an apostrophe.
 _QUOTATION = re.compile(
     r'"[^"\n]*+"|“[^”“\n]*+[”“]|„[^„“”"\n]*+[“”"]|«[^«»\n]*+»|»[^«»\n]*+«|「[^「」\n]*+」|『[^『』\n]*+』|(?<!\w)‘[^‘’\n]*+’(?!\w)'
     r"|(?<!\w)'[^'\n]*+'(?!\w)"

@@ -35,7 +35,7 @@ _NAMED = re.compile(
 _CARD = re.compile(r"\d(?<![\d.+-]\d)(?:[ -]?\d){12,18}(?![\d-])")
 # Quick checks before the slow patterns. A token has at least this length and no spaces; the shortest is `xoxb-` with
 # ten characters. A secret's name contains one of `_NAME_SIGNS`. These have no "i", because "ı" matches "i" if case is
-# ignored. A card has at least 13 digits.
+# ignored. A card number has at least 13 digits.
 _SHORTEST_TOKEN = 15
 _TOKEN_SIGNS = tuple(sign for sign, _ in _TOKENS)
 # Texts before a token or in its address, in lower case. "bas" is "basic" without its "i".
@@ -126,7 +126,7 @@ def _secret_looking(value: str, *, assigned: bool, quoted: bool) -> bool:
 
 
 def _is_card(digits: str) -> bool:
-    """True if the prefix and the check digit (Luhn, ISO/IEC 7812-1) of 13 to 19 digits are valid for a card number."""
+    """True if 13 to 19 digits have a valid prefix and check digit for a card number (Luhn, ISO/IEC 7812-1)."""
     if len(set(digits)) < 2 or not (digits[0] in "3456" or "2221" <= digits[:4] <= "2720"):
         return False
     total = 0

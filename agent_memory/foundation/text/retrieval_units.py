@@ -17,21 +17,21 @@ from agent_memory.foundation.text.passages.splitting import beginning
 from agent_memory.foundation.text.terms import terms
 from agent_memory_client.models import MemoryRecord
 
-# Messages before and after a message that count as its context.
+# The number of messages before a message, and after it, that count as its context.
 REACH = 2
-# Weight of a message's own terms, against 1 for its neighbors'.
+# The weight of a message's own terms. Terms from its neighbors have the weight 1.
 OWN_WEIGHT = 2
 # A message with more distinct terms than this gets no terms from its neighbors.
 MOST_TERMS_WITH_CONTEXT = 36
 _MANY = 1000
-# With more distinct terms, the neighbors' vectors count less, in inverse proportion.
+# If a message has more distinct terms, its neighbors' vectors count less, in inverse proportion.
 _SAYS_ENOUGH = 9
-# Weights of the nearest neighbors' vectors, and of the next ones.
+# Weights for the vectors of the nearest neighbors, and of the next ones.
 NEIGHBOUR_WEIGHTS = (0.3, 0.1)
 
 
 def day(moment: date) -> str:
-    """Return a day as a question would contain it: "7 May 2023"."""
+    """Return a day as a question would name it, such as "7 May 2023"."""
     return _day_in_words(moment.year, moment.month, moment.day)
 
 
@@ -41,7 +41,7 @@ def _day_in_words(year: int, month: int, day: int) -> str:
 
 
 def unit_terms(record: MemoryRecord, before: Sequence[MemoryRecord] = (), after: Sequence[MemoryRecord] = ()) -> str:
-    """Return a memory's index terms: its speaker, day, own words, neighbors' words, topics and entities.
+    """Return the index terms for a memory: speaker, day, own words, neighbors' words, topics and entities.
 
     Own words count twice, unless the text is long. Neighbors' words count once, and only if the text is short.
     """
@@ -62,7 +62,7 @@ def unit_terms(record: MemoryRecord, before: Sequence[MemoryRecord] = (), after:
 
 
 def passage_terms(record: MemoryRecord, passage: str) -> str:
-    """Return a passage's index terms: the memory's day once, and the passage's own words twice."""
+    """Return the index terms for a passage: the memory's day once, and the passage's own words twice."""
     own = terms(passage)
     return " ".join([_terms_of_day((record.event_date or record.created_at).date()), *own, *own])
 
@@ -86,9 +86,9 @@ def unit_vector(
     after: Sequence[NDArray[np.float32]] = (),
     context: float = 1.0,
 ) -> NDArray[np.float32]:
-    """Return the memory's vector plus its neighbors' weighted vectors, normalized to length 1.
+    """Return the vector of a memory plus weighted vectors of its neighbors, normalized to length 1.
 
-    `context` (0 to 1) scales the neighbors' part. `before` and `after` are in time order.
+    `context` (0 to 1) scales the neighbors' weights. `before` and `after` are in time order.
     """
     total = own.astype(np.float32, copy=True)
     for weight, near in zip(NEIGHBOUR_WEIGHTS, reversed(before), strict=False):

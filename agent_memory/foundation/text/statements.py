@@ -1,6 +1,6 @@
 """Select the parts of a message that are worth remembering.
 
-Leave out text copied from this server's prompts, secrets, blocked phrases and small talk.
+Leave out secrets, blocked phrases, small talk, and text copied from this server's prompts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from agent_memory.foundation.text.redaction import redact
 from agent_memory.foundation.text.terms import content_of, words
 from agent_memory_client.models import MemoryMessage
 
-# A clause with fewer words is an item in a list.
+# A clause with fewer words is a list item.
 _CLAUSE_WORDS = 4
 _CLAUSES = re.compile(r"[,;:，；：、]")
 _SMALL_TALK = frozenset(read_table("text/data/words/common.toml")["assent"].split())
@@ -57,7 +57,7 @@ class StatementFilter:
 
 
 def memorable(content: str, role: str) -> str | None:
-    """Return the text to remember from a message's content, or None.
+    """Return the text to remember from the content of a message, or None.
 
     Return None for messages from programs and tools, for filler, and for requests to forget. Leave out text copied from
     this server's prompts.
@@ -74,7 +74,7 @@ def memorable(content: str, role: str) -> str | None:
 
 
 def _asks_to_forget(text: str, role: str) -> bool:
-    """True if a text does nothing but ask to forget something.
+    """True if a text only asks to forget something.
 
     "Forget the marathon, I want to swim instead" also states a fact.
     """
@@ -85,5 +85,5 @@ def _asks_to_forget(text: str, role: str) -> bool:
 
 
 def worth_asking(text: str) -> bool:
-    """True if a message could contain a fact: it says more than assent, thanks, a greeting or laughter."""
+    """True if a message could contain a fact: it says more than agreement, thanks, a greeting or laughter."""
     return not is_filler(text) and any(word not in _SMALL_TALK for word in content_of(text))

@@ -1,7 +1,7 @@
-"""Write the last line of an extractive summary: the most frequent words that the rest of the summary lacks.
+"""Write the last line of an extractive summary: the most frequent words that the rest does not contain.
 
-In the evaluation, whole sentences within 300 tokens contain at most 59% of the words searched for. The last line's
-single words tell a model what to search for.
+In the evaluation, whole sentences within 300 tokens contain at most 59% of the words searched for. The words in the
+last line tell a model what else to search for.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _LEAST_WORDS = 2
 
 
 class Subjects:
-    """Counts of the statements that contain each content word."""
+    """Counts how many statements contain each content word."""
 
     def __init__(self, texts: Iterable[str], former: Sequence[str] = ()) -> None:
-        """Count the words of `texts`. `former` are the words in an earlier summary's last line."""
+        """Count the words of `texts`. `former` contains the words in the last line of an earlier summary."""
         self._counts = Counter[str]()
         self._forms: dict[str, Counter[str]] = {}
         texts = list(texts)
@@ -50,12 +50,12 @@ class Subjects:
             self._forms.setdefault(term, Counter())[spelling] += number
 
     def room(self, budget: int, count: Callable[[str], int]) -> int:
-        """Return the number of tokens to reserve for the summary's last line."""
+        """Return the number of tokens to reserve for the last line of the summary."""
         most = int(_SHARE * budget)
         return min(most, count(self.line("", most, count)))
 
     def line(self, summary: str, budget: int, count: Callable[[str], int]) -> str:
-        """Return the summary's last line with at most `budget` tokens, counted by `count`, or "" if fewer than two words fit."""
+        """Return the last line within `budget` tokens, counted by `count`, or "" if fewer than two words fit."""
         summary_terms = frozenset(terms(summary))
         left = budget - count(f"{HEAD}: ")
         often = [(term, number) for term, number in self._counts.most_common() if number >= _FEWEST and term not in summary_terms]
@@ -70,6 +70,6 @@ class Subjects:
 
 
 def small_words(texts: Iterable[str]) -> frozenset[str]:
-    """Return the function words of the texts' language, plus the Russian ones, which no other language shares."""
+    """Return the function words in the language of the texts, plus Russian ones, which no other language shares."""
     spoken = language_of(" ".join(texts))
     return function_words("ru") | function_words(next((code for code, name in LANGUAGE_CODES.items() if name == spoken), ""))

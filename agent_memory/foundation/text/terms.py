@@ -62,7 +62,7 @@ def fold(text: str) -> str:
 
 
 def chunks(text: str) -> Sequence[str]:
-    """Return the chunks of a folded text, split at spaces. The result is cached, because storing a memory needs it repeatedly."""
+    """Fold a text and split it at spaces. Cache the result, because storing a memory needs it repeatedly."""
     return _cached_chunks(text) if len(text) <= _LONGEST_CACHED_TEXT else fold(text).split()
 
 
@@ -72,7 +72,7 @@ def _cached_chunks(text: str) -> Sequence[str]:
 
 
 def _term(word: str) -> str:
-    """Return the index term for a folded word. A word of more than 48 characters becomes an uncached digest."""
+    """Return the index term for a folded word. A word longer than 48 characters becomes a digest."""
     if len(word) <= _MAX_TERM:
         return _short_term(word)
     return ("xl" if word.isascii() else "ul") + blake2b(word.encode(), digest_size=10).hexdigest()
@@ -108,18 +108,18 @@ def is_blankless(word: str) -> bool:
 
 
 def words(text: str) -> list[str]:
-    """Return a text's folded words in order, including stop words."""
+    """Return the folded words of a text in order, including stop words."""
     return _WORD.findall(fold(text))
 
 
 def _chunk_terms(chunk: str) -> tuple[tuple[str, ...], str | None]:
-    """Return the terms for a chunk's words and one for the whole chunk, or None if the chunk contains only words."""
+    """Return a term for each word of a chunk, and a term for the whole chunk (None if it has only words)."""
     bare = chunk.strip(EDGES)
     if chunk.isascii():
         # Letters and digits alone are one word.
         if bare.isalnum():
             return () if bare in STOP_WORDS else (_stemmed(bare),), None
-        # Finds the same words as `_WORD`, but faster. Chunks with numbers rarely repeat.
+        # This finds the same words as `_WORD`, but faster. Chunks with numbers rarely repeat.
         words = [word for word in chunk.translate(_APART).split() if word.strip("_")]
         chunk_terms = tuple([_stemmed(word) for word in words if word not in STOP_WORDS])
         inner = not _WITHIN_WORDS.issuperset(bare)
@@ -175,10 +175,10 @@ def query_terms(text: str, limit: int = 256) -> list[str]:
 
 @lru_cache(maxsize=512)
 def beginnings(text: str, limit: int = 32) -> Sequence[Sequence[bytes]]:
-    """Return the byte strings (lower-case UTF-8) that each query word may begin with, in any inflection.
+    """Return the prefixes (lower-case UTF-8) that each query word may have, in any inflection.
 
-    Each word has one beginning as spelled and one without accents. A quick search for these bytes rules out most
-    unindexed texts that do not contain the words.
+    Each word has a prefix as spelled and one without accents. A quick search for these bytes rules out most unindexed
+    texts that do not contain the words.
     """
     by_stem: dict[str, Sequence[bytes]] = {}
     for word in _WORD.finditer(text.lower()):
@@ -202,7 +202,7 @@ _MOST_CACHED_QUERIES = 512
 
 @lru_cache(maxsize=_MOST_CACHED_QUERIES)
 def _query_terms(text: str) -> Sequence[str]:
-    """Return a query's distinct terms. If its language is not English, omit that language's frequent words.
+    """Return the distinct terms in a query. If its language is not English, omit that language's frequent words.
 
     The index terms of stored texts include these words, because the guessed language may be wrong.
     """
@@ -222,9 +222,8 @@ def _frequent_terms(language: str) -> frozenset[str]:
 def phrases(text: str, limit: int = 8) -> list[str]:
     """Return a RediSearch clause for each quoted phrase in a query.
 
-    A clause matches the phrase's words next to each other, ignoring stop words.
-
-    In scripts written without spaces, every character and every pair of adjacent characters must occur, in any order.
+    A clause matches if the words of the phrase are next to each other, ignoring stop words. In scripts written without
+    spaces, every character and every pair of adjacent characters must occur, in any order.
     """
     clauses: list[str] = []
     for quoted in _QUOTED.findall(fold(text)):
@@ -236,7 +235,7 @@ def phrases(text: str, limit: int = 8) -> list[str]:
 
 
 def loose_terms(text: str, limit: int = 64) -> list[str]:
-    """Return a query's distinct index terms outside its quotations."""
+    """Return the distinct index terms in a query, without its quotations."""
     return query_terms(_QUOTED.sub(" ", text), limit)
 
 
@@ -252,11 +251,11 @@ def index_terms_of_name(name: str) -> list[str]:
 
 
 def content_of(text: str) -> list[str]:
-    """Return a text's words in order, without stop words or words of greeting, thanks, agreement or laughter."""
+    """Return the words of a text in order, without stop words or words of greeting, thanks, agreement or laughter."""
     return [word for word in words(text) if word not in STOP_WORDS and word not in _FILLERS]
 
 
 def stems(text: str) -> list[str]:
-    """Return a text's stems in order, without stop words. In scripts without spaces, each character is a stem."""
+    """Return the stems of a text in order, without stop words. In scripts without spaces, each character is a stem."""
     content_words = (word for word in words(text) if word not in STOP_WORDS)
     return [_term(piece) for word in content_words for piece in _pieces(word, pairs=False)]

@@ -1,4 +1,4 @@
-"""Connect commands to memories, through a server's REST API or by running that API in this process on the configured Redis."""
+"""Connect commands to the REST API of a server, or run that API in this process on the configured Redis."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SECONDS = 60.0
 
 
 class Api:
-    """A server's or a store's REST API. The client's resource classes use `transport` and `config`."""
+    """The REST API of a server or a store. The client's resource classes use `transport` and `config`."""
 
     progress = staticmethod(progress)
 

@@ -1,6 +1,6 @@
 """Define the command line: the command groups in its help, and the commands that run a server.
 
-Other commands are in `commands/`. This module avoids slow imports, because `agent-memory --help` must not wait for the
+Other commands are in `commands/`. This module avoids slow imports, so that `agent-memory --help` does not wait for the
 server's libraries.
 """
 
@@ -52,7 +52,7 @@ app = typer.Typer(
 
 
 def _option(variable: str, names: str, text: str) -> Any:
-    """Return an option that sets an environment variable. The settings check the value and report one-line errors."""
+    """Return an option that sets an environment variable. The settings check its value and report errors."""
     *flags, metavar = names.split()
     return typer.Option(*flags, metavar=metavar, help=f"{text} [env: {variable}]", show_default=False)
 
@@ -90,7 +90,7 @@ _PROCESS = ("SHUTDOWN_GRACE_SECONDS", "LOG_LEVEL", "LOG_FORMAT")
 
 
 def _with_settings(*variables: str) -> Callable[[Callable[..., Any]], Callable[..., None]]:
-    """Return a decorator that adds these settings as options to a command. It passes the given options to the command in a dict."""
+    """Return a decorator that adds these settings as options. The command gets the given options in a dict."""
 
     def decorate(command: Callable[..., Any]) -> Callable[..., None]:
         def call(settings: dict[str, Any], own: dict[str, Any]) -> Any:
@@ -102,7 +102,7 @@ def _with_settings(*variables: str) -> Callable[[Callable[..., Any]], Callable[.
 
 
 def _run() -> Any:
-    """Import the module that runs a server, and disable garbage collection until the server has started."""
+    """Import the module that runs a server. Disable garbage collection until the server has started."""
     garbage_collection.starting()
     from agent_memory.interfaces.cli import run
 

@@ -24,7 +24,7 @@ _Json = Annotated[bool | None, typer.Option("--json", help="the same as --format
 
 
 def parameters(**annotations: Any) -> list[Parameter]:
-    """Return a command's keyword parameters, given their names and annotated types. Each defaults to None."""
+    """Return a command's keyword parameters from their names and annotated types. Each defaults to None."""
     return [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind) for name, kind in annotations.items()]
 
 
@@ -34,7 +34,7 @@ _TARGET = parameters(url=Url, api_key=_ApiKey, data_dir=DataDir)
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A command's output: `data` as JSON, or lines of `text` for people. A single string is printed unchanged, None describes `data`."""
+    """A command's output: `data` for JSON, `text` for people. Without `text`, people see a description of `data`."""
 
     data: Any
     text: Sequence[str] | str | None = None
@@ -67,14 +67,14 @@ def prints(command: Callable[..., Any]) -> Callable[..., None]:
 
 
 def asking(opened: Callable[..., AbstractAsyncContextManager[Any]]) -> Callable[[Callable[..., Awaitable[Any]]], Callable[..., None]]:
-    """Return a decorator that passes the opened server or store to a command as the first argument, and prints the command's result.
+    """Return a decorator for commands that print their result. A command gets the opened server or store first.
 
     `opened` opens the server at `url`, else the store in `data_dir`, else the store in the settings.
     """
 
     def decorate(command: Callable[..., Awaitable[Any]]) -> Callable[..., None]:
         def call(added: dict[str, Any], own: dict[str, Any]) -> None:
-            import asyncio  # takes a tenth of a second, which --help need not wait for
+            import asyncio  # takes a tenth of a second, so --help does not import it
 
             async def run() -> Any:
                 url, data_dir = added["url"], added["data_dir"]

@@ -1,4 +1,4 @@
-"""Define the options that commands share, and their target."""
+"""Define the options that commands share, and read the server's URL from the environment."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Run servers, workers and Redis.
 
-Each of these functions is a composition root: it starts its parts in order and stops them in reverse order.
+Each of these functions is a composition root: it starts its parts in order, and stops them in reverse order.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ Face = Literal["api", "stdio", "sse", "streamable-http"]
 
 
 def serve(overrides: dict[str, str], face: Face | None, *, with_worker: bool, shares_redis: str | None = None) -> None:
-    """Run a service, a worker or both, and the embedded Redis if REDIS_URL is not set. Return after a shutdown.
+    """Run a service, a worker or both. Run the embedded Redis if REDIS_URL is not set. Return after a shutdown.
 
-    With stdio, also stop when the client closes stdin. `shares_redis` works as in `_settings`.
+    With stdio, also stop when the client closes stdin. `shares_redis` is the name of a command that needs REDIS_URL.
     """
     settings = _settings(overrides, shares_redis)
     if face is None:
-        # Processes that answer requests have priority. This adds to the niceness that we were started with.
+        # Give priority to processes that answer requests. This adds to the process's initial niceness.
         os.nice(settings.worker.niceness)
     run_until_stopped(lambda shutdown: _run(settings, shutdown, face, with_worker=with_worker))
 
@@ -79,7 +79,7 @@ def redis(overrides: dict[str, str], *, as_json: bool = False) -> None:
 
 
 def _settings(overrides: dict[str, str], shares_redis: str | None = None) -> Settings:
-    """Return the settings. Raises StartupError if a command that shares Redis (`shares_redis`) has no REDIS_URL."""
+    """Return the settings. Raises StartupError if a command that needs REDIS_URL (`shares_redis`) does not have it."""
     settings = load_settings(**overrides)
     configure_logging(settings.server, access_log=settings.server.access_log)
     for variable in unread_variables(Path(".env")):
@@ -94,7 +94,7 @@ def _settings(overrides: dict[str, str], shares_redis: str | None = None) -> Set
 
 
 async def _run(settings: Settings, shutdown: Shutdown, face: Face | None, *, with_worker: bool) -> None:
-    """Open a port, Redis and the runtime, run the server and the worker until they end, and close everything in reverse order."""
+    """Open a port, Redis and the runtime. Run the server and the worker until they end, then close everything."""
     place = settings.server if face == "api" else settings.mcp
     async with AsyncExitStack() as stack:
         listeners: list[socket] = []
@@ -213,7 +213,7 @@ async def _run_parts(
 
 
 async def _end(part: asyncio.Task[None] | None, seconds: float) -> None:
-    """Wait for a part that has been asked to end. Cancel the part after `seconds`."""
+    """Wait for a part to end after it has been asked to. Cancel the part after `seconds`."""
     if part is None:
         return
     _, unfinished = await asyncio.wait({part}, timeout=seconds)

@@ -1,4 +1,4 @@
-"""Define what the services of compatible APIs share: their namespace, searches in that namespace, and request checks."""
+"""Code that the compatible APIs share: their namespace, searches in it, and request checks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MOST_OBJECTS = 1_000
 
 
 class CompatService:
-    """A product's API for one caller, in one namespace. Raises Forbidden if the caller may not access the namespace."""
+    """A product's API for one caller, in one namespace. Raises Forbidden if the caller cannot access the namespace."""
 
     product: ClassVar[str]
 
@@ -38,7 +38,7 @@ class CompatService:
         return await self._services[SearchService].search(self._scope, body)
 
     async def _pages(self, most: int, **values: Any) -> AsyncGenerator[Sequence[MemoryRecordResult]]:
-        """Yield pages of hits, with at most `most` hits in total."""
+        """Yield pages of hits, at most `most` hits in total."""
         for offset in range(0, most, MAX_PAGE):
             page = await self._search(**{**values, "limit": MAX_PAGE, "offset": offset})
             yield page.memories
@@ -46,7 +46,7 @@ class CompatService:
                 break
 
     async def _delete_matching(self, **values: Any) -> int:
-        """Delete matching memories, including superseded ones, and return how many were deleted."""
+        """Delete all matching memories, including superseded ones. Return how many were deleted."""
         deleted = 0
         for _ in range(_MOST_PAGES):
             ids = [hit.id for hit in (await self._search(**values, history=True, limit=MAX_PAGE)).memories]
@@ -64,7 +64,7 @@ def similarity_of(hit: MemoryRecordResult) -> float:
 
 
 def bad_input(error: ValidationError, field: str | None = None) -> BadInput:
-    """Return a BadInput that describes the first validation error in a request body and names the field."""
+    """Return a BadInput that describes the first validation error in a request body, and names the field."""
     problem = plain_problems(error)[0]
     # For a union, pydantic adds the alternative's type, such as `list[str]`.
     names = [name for name in map(str, problem["loc"]) if "[" not in name]
@@ -72,13 +72,13 @@ def bad_input(error: ValidationError, field: str | None = None) -> BadInput:
 
 
 def refuse_unknown(names: Iterable[object], allowed_names: Iterable[object], prefix: str) -> None:
-    """Raise NotSupported if a name is not in `allowed_names`. The error contains `prefix` and the name."""
+    """Raise NotSupported for a name that is not in `allowed_names`. The error contains `prefix` and the name."""
     if unknown := set(names).difference(allowed_names):
         raise NotSupported(prefix + min(map(str, unknown)))
 
 
 def check_filter_size(filters: object) -> None:
-    """Raise BadInput if filters contain more objects than one condition may contain."""
+    """Raise BadInput if the filters contain more objects than a condition is allowed to contain."""
     if isinstance(filters, str):
         check_values(filters.encode(), field="filters")
         return

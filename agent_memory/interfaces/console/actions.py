@@ -1,4 +1,4 @@
-"""Actions: changes that console users make. Each has a name and is carried out by REST operations."""
+"""Define the actions, which are changes that console users make. REST operations carry them out."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ACTIONS: dict[str, Action] = {}
 # After these, the page shows the memory with its change.
 _SHOWN_AGAIN = ("add-memory", "edit-memory", "undo-edit", "restore-memory")
 _MEMORY = "/v1/long-term-memory/{memory_id}"
-# Actions that send one request about the id in the form, each with its operation and body.
+# Actions that send one request about the id in the form, and the operation and body of each request.
 _REQUESTS: dict[str, tuple[str, Any]] = {
     "pin": (f"PATCH {_MEMORY}", {"pinned": True}),
     "unpin": (f"PATCH {_MEMORY}", {"pinned": False}),
@@ -134,7 +134,7 @@ async def _restore_memory(page: Page, form: Fields) -> Response | str | None:
 
 
 def _restores(change: dict[str, Any], end: str) -> bool:
-    """True if a change deleted the time at which a memory ended."""
+    """True if a change deleted a memory's end time."""
     return any((each.get("diff") or {}).get(end, (None, end))[1] is None for each in change["memories"])
 
 
@@ -146,7 +146,6 @@ async def _pin_chosen(page: Page, form: Fields) -> None:
 
 @_action("export-chosen", f"GET {_MEMORY}")
 async def _export_chosen(page: Page, form: Fields) -> Response:
-    """Send the chosen memories as JSON Lines."""
     paths = [f"/v1/long-term-memory/{name}" for name in chosen_ids(page, form)]
     lines = [json.dumps(each, ensure_ascii=False) for each in await asyncio.gather(*(page.rest("GET", path) for path in paths))]
     headers = {"content-disposition": 'attachment; filename="memories.jsonl"'}
@@ -174,7 +173,7 @@ async def _approve_change(page: Page, form: Fields) -> str:
 
 @_action("undo-forget", "POST /v1/memory/forget/{receipt_id}/undo", "GET /v1/memory/forget/{receipt_id}")
 async def _undo_forget(page: Page, form: Fields) -> Response:
-    """Undo a request to forget, and redirect to the page that shows what came back."""
+    """Undo a request to forget, and redirect to the page that shows what was restored."""
     await page.rest("POST", f"/v1/memory/forget/{form['id']}/undo")
     return _came_back(page, form["id"], form.get("back"))
 
@@ -194,7 +193,7 @@ def _came_back(page: Page, receipt_id: str, back: str | None) -> Response:
 
 @_action("erase", "DELETE /v1/users/{user_id}")
 async def _erase(page: Page, form: Fields) -> Response:
-    """Erase a person's data if the user typed the person's id again as confirmation, and redirect to the receipt."""
+    """Erase a person's data and redirect to the receipt, but only if the user retyped the person's id."""
     user = form["user"]
     if form["typed"].strip() != user:
         raise BadInput(page.words["typed_wrong"], field="typed")
@@ -245,7 +244,7 @@ async def _revoke_key(page: Page, form: Fields) -> None:
 
 @_action("save-rules", "PUT /v1/extraction-rules")
 async def _save_rules(page: Page, form: Fields) -> None:
-    """Save a namespace's extraction rules. In the form, each category is a line `name: description`."""
+    """Save a namespace's extraction rules. The form has one line `name: description` for each category."""
     pairs = [line.partition(":") for line in _split(form.get("categories", "").splitlines())]
     body: dict[str, Any] = {
         **{name: form.get(name, "").strip() or None for name in ("instructions", "timezone", "language")},

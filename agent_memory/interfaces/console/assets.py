@@ -1,6 +1,6 @@
 """Serve scripts, styles and the font.
 
-The server reads these files once, and compresses all but the font. Browsers cache each file until it changes.
+The server reads these files once, and compresses all except the font. Browsers cache each file until it changes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A small demo conversation, and what a model would remember from it."""
+"""A small demo conversation, and the memories that a model would extract from it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _FACTS: tuple[tuple[str, int, dict[str, Any]], ...] = (
 def demo_messages() -> list[dict[str, str]]:
     """Return the conversation with new message ids.
 
-    If a removed demo's ids were reused, the server would not create memories from the messages again.
+    If the ids of a removed demo were reused, the server would not create memories from the messages again.
     """
     return [{"role": role, "content": text, "id": new_id()} for role, text in _MESSAGES]
 

@@ -1,4 +1,4 @@
-"""Everything that pages share: the caller, REST calls, the form token, UI strings and templates."""
+"""Code that all pages share, for the caller, REST calls, the form token, UI strings and templates."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def moment(text: str) -> str:
 
 
 def _origin(memory: Any) -> str | None:
-    """Return the id of the first message that a memory is based on."""
+    """Return the id of the first message that a memory came from."""
     cited = [name for each in memory.get("evidence") or () for name in each["message_ids"]]
     return next(iter(memory.get("extracted_from") or cited), None)
 
@@ -73,7 +73,7 @@ _TEMPLATES.filters |= {"moment": moment, "day": _day, "month": _month, "origin":
 
 
 class Fields(dict[str, str]):
-    """A form's or a query's fields. Raises BadInput for a missing field."""
+    """The fields of a form or query. Raises BadInput for a missing field."""
 
     def __missing__(self, name: str) -> str:
         raise BadInput("is required: add it", field=name)
@@ -137,7 +137,7 @@ class Page:
     async def read_if_allowed(self, path: str, **query: Any) -> Any:
         """Return the answer to a read request, or None if REST answers 403 or 404.
 
-        403 means that the caller may not access the resource, or must choose one of several namespaces.
+        REST answers 403 if the caller has no access to the resource or must choose one of several namespaces.
         """
         try:
             return await self.rest("GET", path, **query)
@@ -147,7 +147,7 @@ class Page:
             return None
 
     async def count_decisions(self) -> None:
-        """Count the changes and memories that await review, for the navigation. Omit a count that REST refuses."""
+        """Count the changes and memories that await review, for the navigation. Omit counts that REST refuses."""
         for path in ("/v1/changes", "/v1/quarantine"):
             with suppress(RestError):
                 self.decisions += (await self.rest("GET", path, limit=1, state="proposed" if path == "/v1/changes" else None))["total"]
@@ -159,7 +159,7 @@ class Page:
             self.key_names = {f"token:{key['id']}": key["description"] for key in token_list["tokens"] if key["description"]}
 
     def writer_name(self, name: str) -> str:
-        """Return a writer's name for display. If the caller may not know a key's name, show only the end of its id."""
+        """Return a writer's display name. If the caller is not allowed to see a key's name, show the end of its id."""
         if name in self.key_names or not name.startswith("token:"):
             return self.key_names.get(name, name)
         is_own = self.principal is not None and self.principal.subject == name
@@ -176,7 +176,7 @@ class Page:
         return hmac.digest(self._cookie.encode(), b"csrf", "sha256").hex()
 
     async def form(self) -> Fields:
-        """Return the fields of a console form. Raises Forbidden for a form from another site, and TooLarge or BadInput."""
+        """Return the fields of a form. Raises Forbidden if another site sent the form, and TooLarge or BadInput."""
         body = bytearray()
         async for part in self.request.stream():
             body += part
@@ -198,11 +198,11 @@ class Page:
         return f"{self._root}{BASE}{quote(path)}" + (f"?{urlencode(parameters)}" if parameters else "")
 
     def page_url(self, **query: Any) -> str:
-        """Return this page's URL with changes to its query."""
+        """Return this page's URL with a changed query."""
         return self.url(self.path.removeprefix(BASE), **{**self.query, "done": None, "undo": None, "changed": None, **query})
 
     def local(self, address: str | None) -> str:
-        """Return `address` if it belongs to the console, else the URL of the overview."""
+        """Return `address` if it belongs to the console. Otherwise, return the URL of the overview."""
         begin = self._root + BASE
         return address if address and (address == begin or address.startswith((f"{begin}/", f"{begin}?"))) else begin
 
@@ -249,7 +249,7 @@ class Page:
         request.scope[CONTENT_POLICY] = _POLICY
         headers = {"Cache-Control": "no-store", "Vary": "Accept-Encoding, Accept-Language, Cookie"}
         body = content.encode()
-        # The compressed size does not reveal the form token: other sites open pages without our strict cookie.
+        # The compressed size cannot reveal the form token: other sites open pages without our strict cookie.
         if "gzip" in request.headers.get("accept-encoding", ""):
             body, headers["Content-Encoding"] = gzip.compress(body, 5, mtime=0), "gzip"
         return self._with_cookie(HTMLResponse(body, status, headers=headers))
@@ -275,7 +275,7 @@ def page_endpoint(
 ) -> Callable[[Request], Awaitable[Response]]:
     """Return the endpoint for a route.
 
-    The endpoint requires a login unless `public` is set, and shows errors as pages.
+    The endpoint requires a login unless `public` is set, and displays errors as pages.
     """
 
     async def endpoint(request: Request) -> Response:

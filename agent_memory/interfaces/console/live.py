@@ -21,7 +21,7 @@ from agent_memory.interfaces.console.rest import RestError
 MOST_STREAMS = 64
 _MOST_OF_A_CALLER = 16
 _SECONDS = 2.0
-# Reading totals counts as the caller's requests: read them less often, and rarely while no work is being done.
+# Reading totals counts toward the caller's requests: read them less often, and rarely while no work is being done.
 _BUSY_SECONDS, _IDLE_SECONDS = 10.0, 60.0
 # Proxies close streams on which nothing is sent.
 _SILENCE_SECONDS = 15.0
@@ -33,7 +33,7 @@ _HEADERS = [
 
 
 class LiveStreams:
-    """The open streams of a process. All of them share one readiness query."""
+    """All open streams of a process. They share one readiness query."""
 
     def __init__(self) -> None:
         self._open = Counter[str]()
@@ -69,7 +69,7 @@ class LiveStreams:
 
 
 def work_counters(readiness: Any) -> dict[str, str]:
-    """Return the strings that pages show for waiting work, by counter name. Names for one kind of work begin with the kind."""
+    """Return the displayed counts of waiting work, by counter name. Names for a kind of work begin with the kind."""
     work: dict[str, Any] = readiness["checks"].get("work", {})
     counters = {name: _number(sum(kind[name] for kind in work.values())) for name in ("pending", "dead")}
     longest = max((kind["pending"] for kind in work.values()), default=0) or 1

@@ -7,5 +7,5 @@ _MCP = "/console/mcp"
 
 
 def is_console(path: str) -> bool:
-    """Return whether a path belongs to the console. `/console/mcp` does not, because it serves MCP in the namespace `console`."""
+    """True for the console's paths, except `/console/mcp`, which serves MCP for the namespace `console`."""
     return (path == BASE or path.startswith(BASE + "/")) and path.rstrip("/") != _MCP

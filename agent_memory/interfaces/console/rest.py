@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from agent_memory.foundation.api.principals import PRINCIPAL
 from agent_memory.foundation.core.scope import Principal
 
-# Keys that a call's ASGI scope takes from the page's request. Other data, such as credentials, is not passed on.
+# A call's ASGI scope takes these keys from the page's request. Other data, such as credentials, is not passed on.
 _SHARED = ("app", "asgi", "client", "http_version", "scheme", "server")
 
 
@@ -90,7 +90,7 @@ class Rest:
         rewrite: Rewrite | None = None,
         **query: str | float | None,
     ) -> Response:
-        """Return a response that streams an operation's answer with different headers. `rewrite` replaces each line of the answer."""
+        """Return a response that streams an operation's answer with other headers. `rewrite` replaces each line."""
         return _Forwarded(self._app, self._scope(method, path, b"", None, query), headers, rewrite)
 
     def _scope(

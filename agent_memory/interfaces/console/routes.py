@@ -1,4 +1,4 @@
-"""Define the console's routes: pages to read, and one path for each action."""
+"""Define the console's routes: the pages, and one path for each action."""
 
 from __future__ import annotations
 
@@ -80,21 +80,20 @@ async def _log_in(page: Page) -> Response:
 
 
 async def _start_login(page: Page) -> Response:
-    """Send the browser to the login provider."""
     url, cookie = await page.runtime[BrowserSessions].provider.start(page.local(page.query.get("next")))
     response = page.redirect(url)
     path, is_secure = page.url("/login"), (page.settings.server.public_url or "").startswith("https:")
-    # Lax, because the provider sends the browser back: browsers omit strict cookies when they come from another site.
+    # Lax, because the provider sends the browser back, and browsers that come from another site omit strict cookies.
     response.set_cookie(_LOGIN_COOKIE, cookie, LOGIN_SECONDS, path=path, secure=is_secure, httponly=True, samesite="lax")
     return response
 
 
 async def _finish_login(page: Page) -> Response:
-    """Log in the browser that the login provider sent back."""
+    """Log in the browser after the login provider has sent it back."""
     cookie = page.request.cookies.get(_LOGIN_COOKIE, "")
     session, next_page = await page.runtime[BrowserSessions].finish_login(cookie, page.query)
     page.log_in(session)
-    # After a redirect, the browser would still come from the provider's site, and omit the strict cookie of its session.
+    # After a redirect, the browser would still come from the provider's site, and omit the session's strict cookie.
     response = page.render("logged_in.html", next=page.local(next_page))
     response.delete_cookie(_LOGIN_COOKIE, page.url("/login"))
     return response

@@ -60,9 +60,9 @@ _MOST_WAITING_FOR_LIMIT = 32
 
 class _App(FastAPI):
     def build_middleware_stack(self) -> ASGIApp:
-        """Build the middleware without FastAPI's own layers, which saves 10 µs per request.
+        """Build the middleware stack without FastAPI's own layers, which would add 10 µs to each request.
 
-        These layers handle telemetry, temporary files and body limits.
+        FastAPI's layers handle telemetry, temporary files and body limits.
         """
         app: ASGIApp = ExceptionMiddleware(OperationRouter(self.router), handlers=self.exception_handlers)
         for layer, arguments, options in reversed(self.user_middleware):
@@ -84,7 +84,7 @@ class _App(FastAPI):
 
 
 def create_app(settings: Settings, runtime: Runtime | None = None) -> FastAPI:
-    """Return the application. If no `runtime` is given, the application's lifespan opens one. Startup may raise StartupError."""
+    """Return the application. Without `runtime`, its lifespan opens one. Startup can raise StartupError."""
     mcp = McpDoor(settings, host=settings.server.host) if settings.mcp.on_api else None
     # Do not use include_router: it matches every path twice.
     proxy = ModelProxy(settings)
@@ -169,7 +169,7 @@ def _oauth_server(settings: Settings, rest_app: ASGIApp) -> tuple[Sequence[BaseR
 
 
 def _rest_app(app: FastAPI, settings: Settings) -> ASGIApp:
-    """Return the REST operations for the console, with the same rate limiting and auditing as for all other calls.
+    """Return the REST operations for the console, with the usual rate limits and auditing.
 
     The console puts the caller into the ASGI scope.
     """
@@ -187,8 +187,6 @@ def _limit_of(app: FastAPI) -> RequestLimit | None:
 def _add_middleware(
     app: FastAPI, settings: Settings, host: str, token_prefixes: tuple[str, ...], open_paths: frozenset[str], login: Mapping[str, object]
 ) -> None:
-    """Add the middleware layers, from the innermost to the outermost."""
-
     def gate() -> CredentialGate | None:
         return None if app.state.runtime is None else app.state.runtime[Authenticator].gate
 

@@ -1,4 +1,4 @@
-"""Answer the last requests to a stopping process, and make clients connect to another process."""
+"""Answer the last requests when a process stops, and make clients reconnect to another process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agent_memory.foundation.core.errors import Unavailable
 
 
 class Draining:
-    """The outermost middleware. After `begin`, each response contains the header `Connection: close`."""
+    """Middleware around the whole application. After `begin`, each response has the header `Connection: close`."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -47,7 +47,7 @@ class Stopping(Unavailable):
 def last_answer() -> bytes:
     """Return a 503 response that ends a connection.
 
-    Closing the connection without a response would reset requests in transit.
+    Without a response, requests that are still on their way would fail with a connection reset.
     """
     answer = render(Stopping("the process is stopping: send the request again"))
     head = b"".join(b"%s: %s\r\n" % header for header in (*answer.raw_headers, (b"connection", b"close")))

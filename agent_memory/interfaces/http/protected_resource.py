@@ -27,12 +27,12 @@ def resource_of(settings: Settings, scope: Scope) -> str | None:
 
 
 def provider_metadata(settings: Settings) -> Mapping[str, object]:
-    """Return what the metadata says about the login provider, or nothing if the server takes no JWTs."""
+    """Return metadata about the login provider, or an empty mapping if the server accepts no JWTs."""
     return {"authorization_servers": [settings.auth.oauth2_issuer_url]} if settings.auth.takes_jwts else {}
 
 
 def challenge_of(settings: Settings, login: Mapping[str, object], scope: Scope) -> str:
-    """Return the WWW-Authenticate header. If clients can log in with OAuth, the header contains the address of the OAuth metadata."""
+    """Return the WWW-Authenticate header. If OAuth logins are possible, include the address of the OAuth metadata."""
     resource = resource_of(settings, scope) if login else None
     if resource is None:
         return "Bearer"
@@ -41,7 +41,7 @@ def challenge_of(settings: Settings, login: Mapping[str, object], scope: Scope) 
 
 
 def metadata_routes(settings: Settings, login: Mapping[str, object]) -> list[BaseRoute]:
-    """Return the metadata's routes. Return an empty list if `login`, its part about OAuth, is empty."""
+    """Return the metadata's routes, or an empty list if `login`, the metadata's OAuth part, is empty."""
 
     async def metadata(request: Request) -> Response:
         resource = resource_of(settings, request.scope)

@@ -1,7 +1,7 @@
-"""Limits on the duration and size of request heads in uvicorn's HTTP protocol.
+"""Limit the size and duration of request headers in uvicorn's HTTP protocol.
 
-The server closes a connection that stays silent, or that does not complete a head, a trailer or a rejected body. See
-docs/adr/0002-bounds-on-heads.md. `middleware/body_deadline.py` limits bodies.
+The server closes a connection that stays silent. It also closes a connection whose headers, trailers or rejected body
+are never completed. See docs/adr/0002-bounds-on-heads.md. `middleware/body_deadline.py` limits bodies.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LOOK_SECONDS = 0.05
 
 
 class HeadTooLarge(TooLarge):
-    """A head or trailer is larger than MAX_HEAD_BYTES."""
+    """The headers or trailers are larger than MAX_HEAD_BYTES."""
 
     status = 431
 
@@ -42,9 +42,9 @@ def http_protocol(settings: Settings) -> type[Connection]:
 
 
 class JoinedWrites:
-    """A transport that sends a response's head together with its body, which saves a system call (20 µs).
+    """A transport that sends a response's headers together with its body, which saves a system call (20 µs).
 
-    Heads of streams, which have no content length, are sent immediately.
+    The headers of streams, which have no content length, are sent immediately.
     """
 
     def __init__(self, transport: asyncio.Transport) -> None:
@@ -62,7 +62,7 @@ class JoinedWrites:
             self._head = b""
 
     def flush(self) -> None:
-        """Send a head that has no body."""
+        """Send headers that have no body."""
         if self._head:
             self.write(b"")
 
@@ -76,9 +76,9 @@ class JoinedWrites:
 
 
 class Connection(HttpToolsProtocol):
-    """A connection that limits the time for a request's head to `head_seconds` from its first byte.
+    """A connection that limits the time for a request's headers to `head_seconds`, counted from the first byte.
 
-    A head that arrives in one piece needs no timer.
+    Headers that arrive in one piece need no timer.
     """
 
     head_seconds: float
@@ -92,7 +92,7 @@ class Connection(HttpToolsProtocol):
         self._has_ended = False  # the last answer was written; ignore further data
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Start the keep-alive timer, so that a new connection without data times out like an idle one."""
+        """Start the keep-alive timer, so that a new connection that sends nothing times out like an idle one."""
         self._joined = JoinedWrites(transport)
         super().connection_made(cast("asyncio.Transport", self._joined))
         self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
@@ -137,11 +137,11 @@ class Connection(HttpToolsProtocol):
             self._watch()
 
     def shutdown(self) -> None:
-        """Answer the requests in transit, announce the close in the final answer, and close the connection."""
+        """Answer the requests that have arrived, announce the close in the last answer, and close the connection."""
         self._close_when_idle(_LOOKS)
 
     def _close_when_idle(self, turns: int) -> None:
-        """Close an idle connection after `turns` turns of the event loop, during which a request may still arrive."""
+        """Close an idle connection after `turns` turns of the event loop, during which a request can still arrive."""
         if self.transport.is_closing() or self._has_ended:
             return
         if self._is_working():
@@ -158,7 +158,7 @@ class Connection(HttpToolsProtocol):
         return bool(self.cycle) and not self.cycle.response_complete
 
     def _watch(self) -> None:
-        """Refuse a head that is too large, or else start the timer.
+        """Refuse headers that are too large. Otherwise, start the timer.
 
         Call this after reading a part of a request, or after answering a request that is incomplete.
         """

@@ -1,4 +1,4 @@
-"""Collect the routes of all features, and the routes for operators."""
+"""Collect the routes of all features and the routes for operators."""
 
 from __future__ import annotations
 

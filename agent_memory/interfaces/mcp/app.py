@@ -1,4 +1,4 @@
-"""A page that shows a user's profile inside an MCP host: it displays the answers of `get_profile` (MCP Apps extension)."""
+"""An MCP Apps page that displays a user's profile, as returned by `get_profile`, inside an MCP host."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ _THIS_MACHINE = ("127.0.0.1", "localhost", "[::1]")
 
 
 class McpHttp:
-    """Provide MCP's routes for an application whose lifespan enters `running`."""
+    """Provide the MCP routes for an application whose lifespan enters `running`."""
 
     def __init__(self, settings: Settings, transport: Transport, *, host: str) -> None:
         self._settings = settings
@@ -115,7 +115,7 @@ class McpHttp:
             await outgoing.aclose()
 
     def _name_owner(self, scope: AsgiScope) -> None:
-        """Put the caller's identity into the ASGI scope, so that the SDK does not let other callers use the stream."""
+        """Put the caller's identity into the ASGI scope, so that the SDK lets no other caller use the stream."""
         caller_scope = scope_of(Request(scope))
         scope["user"] = AuthenticatedUser(AccessToken(token="", client_id=caller_scope.tenant, subject=caller_scope.actor, scopes=[]))
 
@@ -124,7 +124,7 @@ class McpHttp:
         await self._sse.handle_post_message(scope, self._repairing(scope, receive), send)
 
     def _repairing(self, scope: AsgiScope, receive: Receive) -> Receive:
-        """Return a `receive` that returns the whole body in one message and repairs Unicode that the SDK would refuse.
+        """Return a `receive` that returns the whole body as one message, and repairs Unicode that the SDK would refuse.
 
         The returned function can raise BadInput.
         """
@@ -150,7 +150,7 @@ class McpHttp:
 
 
 def _without_echo(send: Send) -> Send:
-    """Return a `send` that replaces the SDK's answer to an invalid message, because the SDK's answer repeats parts of the message."""
+    """Return a `send` that replaces the SDK's answer to an invalid message, because it repeats parts of the message."""
     pending_start: Message | None = None
 
     async def send_discreetly(message: Message) -> None:
@@ -174,7 +174,6 @@ def _without_echo(send: Send) -> Send:
 
 
 def _security(settings: Settings, host: str) -> TransportSecuritySettings:
-    """Return the allowed hosts and origins, which protect against DNS rebinding."""
     names = [name for part in settings.server.allowed_hosts.split(",") if (name := part.strip())]
     if "*" in names or not (names or is_loopback(host)):
         return TransportSecuritySettings(enable_dns_rebinding_protection=False)

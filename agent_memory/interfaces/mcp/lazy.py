@@ -1,4 +1,4 @@
-"""Lazy loading of the MCP SDK, on the first MCP call to the API, because loading takes a second."""
+"""Load the MCP SDK on the first MCP call to the API, because loading takes a second."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class McpDoor:
         if opened is None:
             raise Unavailable("the server is starting: try again")
         self._requested.set()
-        # Shield it: other callers wait for it, too, beyond this request's deadline.
+        # Shield it, because other callers may wait for it beyond this request's deadline.
         http = await asyncio.shield(opened)
         await http.streamable(scope, receive, send)
 

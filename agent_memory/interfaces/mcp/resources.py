@@ -92,7 +92,7 @@ class ResourceHandlers:
         return types.ListPromptsResult(prompts=[prompt])
 
     async def get_prompt(self, context: _Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        """Return the question, and the user's profile if the user is known."""
+        """Return the question, with the user's profile if the user is known."""
         async with self._answering():
             if params.name != PROMPT:
                 raise NotFound(f"there is no such prompt: use {PROMPT}")

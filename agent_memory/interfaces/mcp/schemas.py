@@ -1,4 +1,4 @@
-"""Make short JSON schemas for the MCP tools, because a model reads all schemas before its first turn.
+"""Create short JSON schemas for the MCP tools, because a model reads all schemas before its first turn.
 
 The schemas use only JSON Schema features that every client supports. Gemini does not support references, type lists or
 exclusive bounds. Converters to OpenAI's strict mode reject objects with arbitrary properties.
@@ -80,7 +80,7 @@ class _Arguments:
         return {**definition, **own}, (*around, name)
 
     def _listed(self, fields: Mapping[str, Any]) -> list[tuple[str, Any]]:
-        """Return the fields to list. For a filter, return only the useful operators."""
+        """Return the fields to list. For a filter, include only the useful operators."""
         if not {"eq", "ne"} <= fields.keys():
             return list(fields.items())
         return [(name, field) for name, field in fields.items() if (name in _COMMON if self._brief else name not in _OMITTED_FIELDS)]

@@ -1,4 +1,4 @@
-"""Build the MCP server: list tools, read arguments, and turn every result or error into an answer."""
+"""Build the MCP server, which lists tools, reads arguments, and turns results and errors into answers."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def build_server(settings: Settings, runtime: Runtime, find_caller: FindCaller) 
 
 
 def _audit(tool: Tool, arguments: dict[str, Any], caller: Caller, structured: Any) -> None:
-    """Record a call in the audit trail, without its outcome. Over HTTP, the request's event contains the outcome."""
+    """Record a call, without its outcome, in the audit trail. Over HTTP, the request's event contains the outcome."""
     ids = {"user_id": caller.user_id, "namespace": caller.namespace} | audit.ids_of(arguments, answer=structured)
     scope, counts, name = caller.scope, audit.counts_of(structured), f"tool {tool.name}"
     audit.record(operation=name, status=None, tenant=scope.tenant, actor=scope.actor, ids=ids, request_id=None, counts=counts)
@@ -156,7 +156,7 @@ async def _call(
 
 
 def _answered(caller: Caller, context: ServerRequestContext[Any], params: types.CallToolRequestParams) -> Caller:
-    """Return the caller with the user's answer to a tool's question, if there is one.
+    """Return the caller, with the user's answer to a tool's question if there is one.
 
     Only clients that use protocol 2026-07-28 can be asked, because the server keeps no sessions.
     """
@@ -184,7 +184,7 @@ def _asking(question: Question) -> types.InputRequiredResult:
 def listed_tools(choice: ToolChoice) -> list[types.Tool]:
     """Return the tools in a set as clients see them.
 
-    All sets except `all` omit rare arguments and answer schemas.
+    Every set except `all` leaves out rare arguments and answer schemas.
     """
     return [_listed(tool, brief=choice != "all") for tool in chosen_tools(choice).values()]
 
@@ -206,7 +206,7 @@ def _listed(tool: Tool, *, brief: bool) -> types.Tool:
 
 
 def _failure(status: int, text: str) -> types.CallToolResult:
-    """Return an error for the model: the same status as in REST, and the reason."""
+    """Return an error for the model, with the reason and the status that REST would return."""
     # The caller's own words may contain lone surrogates.
     safe_text = f"{status}: {text}".encode("utf-8", "replace").decode()
     return types.CallToolResult(content=[types.TextContent(type="text", text=safe_text)], is_error=True)
@@ -222,7 +222,7 @@ def _error_text(error: AgentMemoryError) -> str:
 
 
 def _unknown(error: UnknownFields) -> str:
-    """Return one line for each unknown argument, followed by one line for each other problem."""
+    """Return one line for each unknown argument, then one line for each other problem."""
     lines = [f"{'.'.join(str(part)[:64] for part in field.path)}: {field.why}"[:MAX_TEXT_CHARS] for field in error.fields[:MAX_PROBLEMS]]
     if error.error is not None:
         own_prefixes = tuple(line.partition(": ")[0] + ":" for line in lines)
@@ -231,7 +231,7 @@ def _unknown(error: UnknownFields) -> str:
 
 
 def _problems(error: ValidationError) -> str:
-    """Return one line for each invalid field, without the invalid value."""
+    """Return one line for each invalid field. Leave out the invalid values."""
     lines: list[str] = []
     for problem in plain_problems(error)[:MAX_PROBLEMS]:
         field = ".".join(str(part)[:64] for part in problem["loc"][:12]) or "arguments"

@@ -51,7 +51,7 @@ class StdioServer:
     async def find_caller(self, request: Request | None) -> Caller:
         """Return the owner of MCP_TOKEN, or everybody if the server requires no credentials.
 
-        Raises anything that the credential gate raises.
+        Raises any error that the credential gate raises.
         """
         settings = self._settings
         # The key is checked for each call, so a revoked key ends access here, too.
@@ -75,7 +75,7 @@ class StdioServer:
 
 
 class _Lines:
-    """Iterate over the lines of stdin. A blocking read cannot be interrupted, so its thread is abandoned at the end."""
+    """Iterate over the lines of stdin. The reading thread is abandoned at the end, because it cannot be interrupted."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()

@@ -248,7 +248,7 @@ async def compact_long_term_memories(services: Services, caller: Caller, argumen
 def _search(
     caller: Caller, arguments: takes.SearchMemories | takes.PromptArguments, text: str | None, *, but: frozenset[str] = frozenset()
 ) -> SearchRequest:
-    """Build the search request. Its namespace and user default to the caller's."""
+    """Build the search request. The namespace and user default to the caller's."""
     fields = SearchRequest.model_fields.keys() - but
     values: dict[str, Any] = {name: getattr(arguments, name) for name in arguments.model_fields_set & fields}
     values["text"] = text
@@ -260,7 +260,7 @@ def _search(
 
 
 def _equal(name_filter: Namespace | UserId | None, otherwise: str | None) -> str | None:
-    """Return the filter's `eq` value (None if it has none), or `otherwise` if there is no filter."""
+    """Return the filter's `eq` value (or None), or `otherwise` if there is no filter."""
     return otherwise if name_filter is None else name_filter.eq
 
 
@@ -272,7 +272,7 @@ def _only(value: str | None, name_filter: BaseModel, field: str) -> str:
 
 
 def assemble_tools(features: Iterable[Feature]) -> dict[str, Tool]:
-    """Return all tools by name, the archived server's first. Raises ValueError for a duplicate name."""
+    """Return all tools by name, with the archived server's tools first. Raises ValueError for a duplicate name."""
     tools: dict[str, Tool] = {}
     for tool in chain(ARCHIVED, *(import_name(name) for feature in features for name in feature.tools)):
         if tool.name in tools:

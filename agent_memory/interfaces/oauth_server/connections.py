@@ -1,8 +1,8 @@
-"""Connect OAuth clients: store the clients that registered, and their codes and refresh tokens.
+"""Connect OAuth clients. Store the registered clients, their codes and their refresh tokens.
 
-A connection is an API key whose secret, the access token, changes every hour. A grant, which is a code or a refresh
-token, can be used once to get the next secret. A second use shows that the grant was stolen, and revokes the key. The
-key is valid only while the key of the person who approved the connection is valid.
+A connection is an API key whose secret, the access token, changes every hour. A grant is a code or a refresh token. It
+can be used once to get the next secret. A second use shows that the grant was stolen, and revokes the key. The key is
+valid only while the key of the person who approved the connection is valid.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Connections:
         self._renew = Script(foundation.client, "oauth_server/connection_renew")
 
     async def limit(self, name: str, per_minute: int) -> None:
-        """Count a request without credentials against the limit `name`. Raises TooMany and RedisUnavailable."""
+        """Count a request without credentials toward the limit `name`. Raises TooMany and RedisUnavailable."""
         granted, wait = await self._limits.take(f"\0oauth {name}", per_minute=per_minute, burst=per_minute, most=1)
         if not granted:
             raise too_many(int(wait) + 1)
@@ -116,7 +116,7 @@ class Connections:
         return code, token.id
 
     async def find_grant(self, kind: str, secret: str, client_id: str) -> Grant | None:
-        """Return a client's code or refresh token, or None. If the grant was used before, revoke its connection."""
+        """Return a client's code or refresh token, or None. If the grant was already used, revoke its connection."""
         name = await self._gate.digest(secret)
         fields: dict[bytes, bytes] = (await read(self._client, lambda pipe: pipe.hgetall(self._grant(name))))[0]
         text = {name.decode(): value.decode() for name, value in fields.items()}
@@ -132,7 +132,7 @@ class Connections:
         return grant
 
     async def renew(self, grant: Grant) -> tuple[str, str] | None:
-        """Exchange a grant for an access token and a refresh token. Return None if the grant or its connection has ended."""
+        """Exchange a grant for an access and a refresh token. Return None if the grant or its connection has ended."""
         token = await self._live_key(grant)
         if token is None:
             return None
@@ -162,7 +162,7 @@ class Connections:
         return access, refresh
 
     async def _live_key(self, grant: Grant) -> Token | None:
-        """Return the connection's API key, or None if this key or the key that approved it no longer exists."""
+        """Return the connection's API key, or None if it or the key that approved it no longer exists."""
         token = await self._tokens.find_token(grant.key_id)
         if token is None or token.parent is None:
             return None
@@ -179,7 +179,7 @@ class Connections:
         await self.revoke(grant.key_id)
 
     async def revoke_secret(self, secret: str, client_id: str) -> None:
-        """Revoke the connection of a client's access or refresh token, if there is one."""
+        """Revoke the connection that a client's access or refresh token belongs to, if there is one."""
         name = await self._gate.digest(secret)
         keys = (self._grant(name), self._keys.token(name))
         for key_id, owner in await read(self._client, lambda pipe: [pipe.hmget(key, "id", "cl") for key in keys]):

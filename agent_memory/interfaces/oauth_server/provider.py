@@ -58,9 +58,9 @@ def _without_port(uri: AnyUrl) -> tuple[Any, ...]:
 
 
 class Provider:
-    """Registers clients and issues tokens, with the provider methods that the SDK's handlers call.
+    """Register clients and issue tokens for the SDK's handlers.
 
-    This server's consent page and revocation route replace the other methods in the SDK's provider interface.
+    This server's consent page and revocation route replace the other methods of the SDK's provider interface.
     """
 
     def __init__(self, connections: Connections) -> None:
@@ -125,12 +125,12 @@ class Provider:
 
 
 def is_our_resource(issuer: str, resource: str) -> bool:
-    """True if a resource indicator (RFC 8707) is this server, or MCP on this server."""
+    """True if a resource indicator (RFC 8707) refers to this server or to MCP on this server."""
     return resource.startswith(issuer) and _RESOURCE_PATH.match(resource.removeprefix(issuer)) is not None
 
 
 def is_safe_redirect(uri: AnyUrl) -> bool:
-    """True if a browser may be sent to this address with an authorization code or an error."""
+    """True if it is safe to send a browser to this address with an authorization code or an error."""
     if len(str(uri)) > _MOST_URI_CHARS or uri.fragment is not None or uri.username is not None or uri.password is not None:
         return False
     if uri.scheme == "https":
@@ -139,5 +139,5 @@ def is_safe_redirect(uri: AnyUrl) -> bool:
 
 
 def redirect_to(uri: str, issuer: str, state: str | None, **answer: str) -> str:
-    """Return a client's redirect URI, extended with the issuer (RFC 9207) and the answer to the client's request."""
+    """Return a client's redirect URI with the answer to its request and the issuer (RFC 9207) added."""
     return construct_redirect_uri(uri, **answer, state=state, iss=issuer)

@@ -36,9 +36,9 @@ _NO_STORE = {"cache-control": "no-store"}
 
 
 def oauth_server(settings: Settings, rest_app: ASGIApp) -> tuple[Sequence[BaseRoute], frozenset[str], Mapping[str, object]]:
-    """Return the authorization server's routes, their public paths, and what the protected resource's metadata says about logins.
+    """Return the authorization server's routes, its public paths, and the login part of the resource metadata.
 
-    The consent page is not public: it looks for a browser's login. Raises StartupError for unsuitable settings.
+    The consent page is not public, because it looks for a browser's login. Raises StartupError for unsuitable settings.
     """
     issuer = (settings.server.public_url or "").rstrip("/")
     parts = urlsplit(issuer)

@@ -1,4 +1,4 @@
-"""Separate the upstream's credentials from this server's: on the proxy's paths, `Authorization` belongs to the upstream."""
+"""Reserve the `Authorization` header for the upstream on the proxy's paths."""
 
 from __future__ import annotations
 

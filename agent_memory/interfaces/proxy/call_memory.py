@@ -1,4 +1,4 @@
-"""Recall memories for one call to a model, and store its new messages and the answer in the session."""
+"""Recall memories for one model call, and store its new messages and the answer in the session."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class CallMemory:
             self.memory_ids = [memory.id for memory in prompt.memories]
 
     async def store(self, answer: Message | None = None) -> bool:
-        """Store the request's new messages and the answer, if there is one, unless they are already stored.
+        """Store the request's new messages, and the answer if there is one, unless they are already stored.
 
         Return False if storing fails. A repeated call tries again.
         """
@@ -132,7 +132,7 @@ class CallMemory:
         return True
 
     async def _append_patiently(self, body: AppendMessagesRequest) -> None:
-        """Append, and retry while Redis is unavailable. Message ids prevent duplicates."""
+        """Append messages, and retry while Redis is unavailable. Message ids prevent duplicates."""
         pause = _FIRST_PAUSE_SECONDS
         try:
             async with asyncio.timeout(_STORE_SECONDS if self._is_patient else _RECALL_SECONDS):
@@ -153,7 +153,7 @@ class CallMemory:
             raise
 
     def headers(self) -> list[tuple[bytes, bytes]]:
-        """Return response headers that say what was added and stored."""
+        """Return response headers that tell the caller what was added and stored."""
         values = memory_headers(
             self.status, tokens=self.tokens, memory_ids=self.memory_ids, session_id=self.ref.session_id, stored=self.stored
         )

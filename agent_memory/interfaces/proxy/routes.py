@@ -75,9 +75,10 @@ class ModelProxy:
 
 
 def _memory_of(request: Request, options: CallOptions, conversation: Conversation, turns: asyncio.Semaphore) -> CallMemory:
-    """Return the memory for a call, for the user that the call specifies.
+    """Return the memory for a call and the user that it specifies.
 
-    Raises Forbidden if the caller may not access the user, namespace or agent, and BadInput if no user is specified.
+    Raises Forbidden if the caller is not allowed to access the user, namespace or agent, and BadInput if no user is
+    specified.
     """
     scope = scope_of(request)
     if options.mode == "on":
@@ -93,7 +94,7 @@ def _memory_of(request: Request, options: CallOptions, conversation: Conversatio
 
 
 def _read(api: ModelApi, sent: bytes) -> tuple[dict[str, Any], Conversation]:
-    """Return a request's body and its conversation. Raises RequestValidationError, and BadInput if the body is not an object."""
+    """Return a request's body and conversation. Raises RequestValidationError or BadInput."""
     try:
         body: Any = from_json(sent)
     except ValueError as error:
@@ -108,4 +109,4 @@ def _read(api: ModelApi, sent: bytes) -> tuple[dict[str, Any], Conversation]:
 
 
 def _stay() -> None:
-    """Do nothing. Used if the server admits all requests, because there is no slot to free."""
+    """Do nothing. Used where there is no slot to free, because the server admits all requests."""

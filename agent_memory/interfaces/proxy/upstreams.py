@@ -1,4 +1,4 @@
-"""Call the upstreams that the operator listed. Callers choose among them by name, never by address."""
+"""Call the upstreams that the operator configured. Callers choose an upstream by its name, never by its address."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=128, kee
 
 
 class RequestBody(httpx2.AsyncByteStream):
-    """The body of a request to an upstream. `aclose` frees its memory, which a long stream would otherwise keep."""
+    """A request body for an upstream. `aclose` frees its memory, which a long stream would otherwise keep."""
 
     def __init__(self, content: bytes) -> None:
         self._content = content
@@ -41,7 +41,7 @@ class RequestBody(httpx2.AsyncByteStream):
 
 
 class Upstreams:
-    """The upstreams by name (the first is the default), and a connection pool, which is open only within the context `opened`."""
+    """The upstreams by name, with the default first, and a connection pool that is open inside `opened`."""
 
     def __init__(self, addresses: Mapping[str, str]) -> None:
         self._addresses = addresses
@@ -67,7 +67,10 @@ class Upstreams:
                     await asyncio.wait_for(self._idle.wait(), _LAST_SECONDS)
 
     def choose(self, name: str | None) -> str:
-        """Return the address of an upstream, or of the default one. Raises NotFound if there are none, and BadInput for an unknown name."""
+        """Return the address of the named upstream, or of the default one.
+
+        Raises NotFound if there are no upstreams, and BadInput for an unknown name.
+        """
         if not self._addresses:
             raise NotFound(
                 "Not Found: this server does not forward model calls. To enable forwarding, set PROXY_UPSTREAMS=name=https://…/v1"

@@ -1,4 +1,4 @@
-"""Run `agent-memory-eval prompts`: run scenarios on their own server, and print the checks that fail on each prompt."""
+"""Implement `agent-memory-eval prompts`: run scenarios on a separate server, and print the checks that fail."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Chosen = Literal["none", "perfect", "sloppy", "configured"]
 """The extractor: none, the scripted model with either of its habits, or the model in the environment's settings."""
 
 _NO_MODEL = {"MODEL_PROVIDER": "local", "OPENAI_BASE_URL": "", "OPENAI_API_KEY": "", "GENERATION_MODEL": ""}
-# Background work does not wait for further messages, since the day of the conversation is over.
+# The conversation's day is over, so background work need not wait for further messages.
 _AT_ONCE = {"EXTRACTION_DEBOUNCE_SECONDS": "0", "NEIGHBOURS_AFTER_SECONDS": "0"}
 
 
@@ -49,14 +49,14 @@ async def _results(scenarios: Sequence[Scenario], chosen: Chosen) -> list[Scenar
     counter = await TokenCounter.open()
     with _server(scenarios, chosen) as url:
         async with Api(url) as api:
-            # Checks for any extractor must also hold with a real model. Its facts are not known beforehand.
+            # Checks that apply to every extractor must also pass with a real model, whose facts are unpredictable.
             extractor: Extractor = "none" if chosen == "configured" else chosen
             return await ScenarioRun(api, f"eval-{chosen}", extractor, counter).run(scenarios, _say_day)
 
 
 @contextmanager
 def _server(scenarios: Sequence[Scenario], chosen: Chosen) -> Generator[str]:
-    """Yield the URL of a server with the extractor. Embeddings are local, except with the environment's own model."""
+    """Yield the URL of a server with the extractor. Embeddings are local unless `chosen` is "configured"."""
     if chosen == "configured":
         with evaluation_server(settings=_AT_ONCE) as url:
             yield url

@@ -1,4 +1,4 @@
-"""Run `agent-memory-eval recall`: measure a server on question sets, beside plain baselines."""
+"""Implement `agent-memory-eval recall`: measure a server on question sets, and compare it with simple baselines."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from agent_memory_eval.runner import EvaluationRun, Row, Via, choose
 
 @dataclass(frozen=True, slots=True)
 class RecallOptions:
-    """The options of the command line."""
+    """The command-line options."""
 
     paths: Sequence[Path]
     sets: Sequence[str]
@@ -44,7 +44,7 @@ class RecallOptions:
 
 
 def evaluate(options: RecallOptions) -> int:
-    """Measure and print. Return 1 if a figure is below its floor or R@10 moves in the crowd. Raises StartupError."""
+    """Measure and print the figures. Return 1 if a floor or the check with the crowd fails. Raises StartupError."""
     floors = load_floors(options.floors)
     if options.json is not None and not options.json.absolute().parent.is_dir():
         raise StartupError(f"{options.json} cannot be written: there is no directory {options.json.parent}")
@@ -62,7 +62,7 @@ def _selected(question_sets: Sequence[QuestionSet], names: Sequence[str]) -> lis
 async def _evaluate(
     options: RecallOptions, question_sets: Sequence[QuestionSet], chosen: Sequence[QuestionSet], floors: Floors, url: str
 ) -> int:
-    """Measure each set and print its table, then print the summary and what failed."""
+    """Measure each set and print its table. Then print the summary and the failures."""
     name = f"eval-{str(ULID()).lower()}"
     measured: dict[str, tuple[EvaluationRun, Sequence[Row]]] = {}
     reports: dict[str, SetReport] = {}
@@ -88,7 +88,7 @@ async def _evaluate(
 
 @asynccontextmanager
 async def _baselines(api: Api, *, enabled: bool) -> AsyncGenerator[Baselines | None]:
-    """Open the baselines with the server's embedding model. Raises StartupError if the settings name another model."""
+    """Yield the baselines. Raises StartupError if the server uses a different embedding model from the settings."""
     if not enabled:
         yield None
         return

@@ -20,10 +20,10 @@ _END_SECONDS = 30.0
 
 @contextmanager
 def evaluation_server(url: str | None = None, settings: Mapping[str, str] | None = None) -> Generator[str, None, None]:
-    """Yield the URL of the given server, or of a new one in its own process with its own empty Redis.
+    """Yield the URL of the given server, or start a server in its own process, with an empty Redis.
 
-    A new server has the environment's settings, except those for the place of its data. `settings` overrides them by
-    name; "" removes one. Raises StartupError if the server does not start.
+    A new server gets the environment's settings, except those that say where its data is. `settings` overrides them by
+    name; "" removes a setting. Raises StartupError if the server does not start.
     """
     if url is not None:
         report(f"server {shown_server(url)}")
@@ -46,8 +46,8 @@ def evaluation_server(url: str | None = None, settings: Mapping[str, str] | None
         changed = {name: value for name, value in (settings or {}).items() if value}
         without = elsewhere.union(settings or {})
         environment = {name: value for name, value in os.environ.items() if name.upper() not in without} | changed
-        # The folder has no .env. In its own session, the server gets no Ctrl-C from the terminal: we stop it
-        # ourselves.
+        # The folder has no .env. The server has its own session, so Ctrl-C in the terminal does not reach it. We stop
+        # it ourselves.
         process = subprocess.Popen(
             command, env=_with_our_path(environment), cwd=folder, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True
         )
@@ -69,12 +69,12 @@ def evaluation_server(url: str | None = None, settings: Mapping[str, str] | None
 
 
 def _with_our_path(environment: dict[str, str]) -> dict[str, str]:
-    """Return an environment in which Python finds the same packages from another directory, even by relative paths."""
+    """Return an environment in which Python finds the same packages from any directory, even by relative paths."""
     return {**environment, "PYTHONPATH": os.pathsep.join(str(Path(entry or ".").absolute()) for entry in sys.path)}
 
 
 def _announced(process: subprocess.Popen[str]) -> str:
-    """Return the URL that the server prints. Raises StartupError if the server ends first."""
+    """Return the URL that the server prints. Raises StartupError if the server exits first."""
     assert process.stdout is not None
     for line in process.stdout:
         if line.startswith(_LISTENS):
@@ -84,7 +84,7 @@ def _announced(process: subprocess.Popen[str]) -> str:
 
 
 def _last_words(log: str) -> str:
-    """Return the last message of a log. Continued lines have an indent."""
+    """Return the last message of a log, including its indented continuation lines."""
     lines = Path(log).read_text(encoding="utf-8").strip().splitlines()
     first = max((number for number, line in enumerate(lines) if not line.startswith("    ")), default=0)
     return " ".join(line.strip() for line in lines[first:]).removeprefix("agent-memory: ") or "it printed nothing"

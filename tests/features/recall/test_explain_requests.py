@@ -229,3 +229,26 @@ async def test_explanation_of_an_unknown_memory_is_not_found(client: httpx.Async
 
 async def test_keyword_explanation_of_a_memory_without_the_words_is_not_ranked(client: httpx.AsyncClient) -> None:
     assert (await why(client, "m3", text="cats", search_mode="keyword"))["reason"] == "not_ranked"
+
+
+async def test_message_that_the_token_budget_cuts_from_the_session_is_shown_as_a_memory(client: httpx.AsyncClient) -> None:
+    user, session_id = "novelist", f"cut-{ULID()}"
+    said = "The lighthouse keeper paints seascapes"
+    chapter = "the harbor lay still, and gulls cried. " * 20
+    messages = [{"role": "user", "content": said}, *({"role": "assistant", "content": f"{number}: {chapter}"} for number in range(4))]
+    await client.post(f"/v1/working-memory/{session_id}/messages", json={"messages": messages, "user_id": user})
+    places = ("boats in the harbor", "doors of the church", "walls of the school", "signs on the market square")
+    text = "In summer, the lighthouse keeper paints the {} with his nephew"
+    others = [{"id": place, "text": text.format(place), "user_id": user} for place in places]
+    await client.post("/v1/long-term-memory/", json={"memories": others, "deduplicate": False}, params={"wait": 15})
+
+    async def promoted() -> bool:
+        return said in [memory["text"] for memory in await search(client, text=said, user_id={"eq": user})]
+
+    await wait_until(promoted, "the message became a memory")
+    body = {"query": "What does the lighthouse keeper paint?", "session": {"session_id": session_id, "user_id": user}}
+    for max_tokens, shown_in in ((950, "memories"), (4_000, "session")):
+        prompt = await ask(client, max_tokens=max_tokens, long_term_search=True, **body)
+        memories = [memory["text"] for memory in prompt["long_term_memories"]]
+        turns = [message["content"]["text"] for message in prompt["messages"] if message["role"] != "system"]
+        assert [said in memories, said in turns] == [shown_in == "memories", shown_in == "session"]

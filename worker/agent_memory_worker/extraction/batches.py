@@ -15,7 +15,7 @@ from agent_memory.foundation.llm.model_context import LEAST_REQUEST_LIMIT
 BATCH = 60
 # Tokens that a prompt adds to each message: its number, time and role, and the JSON around them.
 LINE_TOKENS = 40
-# Fewer tokens from a conversation contain no fact worth storing. A model with less room is not called.
+# Fewer tokens of a conversation contain no fact worth storing. A model with less room is not called.
 LEAST_TOKENS = 64
 
 
@@ -49,7 +49,7 @@ class PromptShares:
 
     @classmethod
     def of_summary(cls, chat: ChatModel, prompt: Sequence[ChatMessage], answer: type[BaseModel]) -> PromptShares | None:
-        """Return the shares for a summarization prompt, which shows the existing summary before the messages."""
+        """Return the shares for a summary prompt, which shows the existing summary before the messages."""
         return cls.of(chat, prompt, answer, messages=0.3, before=0.4)
 
     def beside(self, before: int) -> int:
@@ -61,9 +61,9 @@ class PromptShares:
 
 
 def within(messages: Sequence[StoredMessage], tokens: int, prompt_tokens: int | None = None) -> list[StoredMessage]:
-    """Return the first messages that fit into `tokens`, but at least one.
+    """Return the first messages that fit into `tokens`, and always at least one.
 
-    `prompt_tokens` is a second limit, for the messages as a prompt shows them.
+    `prompt_tokens` is a second limit that applies to the messages as a prompt shows them.
     """
     fitting: list[StoredMessage] = []
     for stored in messages:

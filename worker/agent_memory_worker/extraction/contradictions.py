@@ -50,7 +50,7 @@ _LASTING = (MemoryTypeEnum.SEMANTIC, MemoryTypeEnum.PROCEDURAL)
 
 @dataclass(frozen=True, slots=True)
 class _Fact:
-    """A fact, the time of its last mention (epoch seconds), and whether a caller edited it."""
+    """A fact, the time when it was last mentioned (epoch seconds), and whether a caller edited it."""
 
     memory: StoredMemory
     last_said: float
@@ -67,7 +67,7 @@ class _Question:
 
 @dataclass(slots=True)
 class _Pass:
-    """A pass over one tenant's facts, with its remaining model calls.
+    """A pass over one tenant's facts. It counts the remaining model calls.
 
     `ended` counts superseded facts, and `touched` contains the mids of changed memories.
     """
@@ -82,13 +82,13 @@ class _Pass:
     async def is_idle(self) -> bool:
         """True while the tenant is idle.
 
-        Work that this pass causes also counts as activity. The pass then stops, and a later pass continues.
+        Work that this pass causes also counts as activity. In that case, the pass stops, and a later pass continues.
         """
         return bool(await self.runtime[IdleTenants].idle_tenants([self.scope.tenant], self.quiet_seconds))
 
 
 async def find_contradictions(runtime: Runtime, quiet_seconds: float = QUIET_SECONDS) -> int:
-    """Compare some of each idle tenant's changed facts. Return how many were superseded or proposed as outdated."""
+    """Compare changed facts of idle tenants. Return how many facts were superseded or proposed as outdated."""
     tenants = await runtime[MemoryScan].memory_tenants()
     ended = 0
     for tenant in await runtime[IdleTenants].idle_tenants(tenants, quiet_seconds):
@@ -102,17 +102,18 @@ async def find_contradictions(runtime: Runtime, quiet_seconds: float = QUIET_SEC
 
 
 async def _look_on(work: _Pass) -> None:
-    """Run a tenant's pass: compare batches until no fact is left, a batch does not finish, or the limit is reached."""
+    """Run a tenant's pass. Stop when no fact is left, a batch does not finish, or the limit is reached."""
     for _ in range(_BATCHES_PER_PASS):
         if not await _compare_batch(work):
             return
 
 
 async def _compare_batch(work: _Pass) -> bool:
-    """Decide a batch's pairs. Pairs that need no model come first. Return False if no fact is left or the pass must stop.
+    """Decide a batch's pairs. Return False if no fact is left or the pass must stop.
 
-    If the batch does not finish, the cursor does not move. Imported facts are stored in a separate set, because the cursor
-    may have passed the time of their last change. Raises ModelUnavailable, including when the token budget is spent.
+    Pairs that need no model come first. If the batch does not finish, the cursor does not move. Imported facts are
+    stored in a separate set, because the cursor may already be past the time of their last change. Raises
+    ModelUnavailable, including when the token budget is spent.
     """
     runtime, scope = work.runtime, work.scope
     cursor = f"{_JOB}:{scope.tenant}"
@@ -144,7 +145,7 @@ async def _compare_batch(work: _Pass) -> bool:
 async def _judge(work: _Pass, chat: ChatModel, questions: Sequence[_Question]) -> bool:
     """Let a model judge pairs, apply its answers, and record the judged pairs. Return True if all pairs were judged.
 
-    After an unusable answer, halve the batch. If the batch is a single fact, skip the fact. Raises ModelUnavailable.
+    After an unusable answer, halve the batch. If the batch is a single fact, skip it. Raises ModelUnavailable.
     """
     waiting = [questions] if questions else []
     while waiting:
@@ -172,7 +173,7 @@ async def _remember(runtime: Runtime, questions: Sequence[_Question]) -> None:
 
 
 async def _pairs(runtime: Runtime, scope: Scope, changed: Sequence[StoredMemory]) -> list[tuple[_Fact, _Fact]]:
-    """Return the pairs of a changed fact and a neighbor that have never been judged. Each pair is (later, earlier)."""
+    """Return the pairs of a changed fact and a neighbor that have not been judged yet, as (later, earlier)."""
     vectors = await runtime[MemoryScan].load_vectors([memory.mid for memory in changed])
     facts = [memory for memory in changed if memory.mid in vectors and _compared(memory)]
     if not facts:
@@ -220,7 +221,7 @@ def _grouped(pairs: Sequence[tuple[_Fact, _Fact]]) -> list[_Question]:
 
 
 async def _ask(runtime: Runtime, chat: ChatModel, questions: Sequence[_Question]) -> list[_Question]:
-    """Return the questions, each with only the older facts that a model considers outdated.
+    """Return the questions, reduced to the older facts that a model considers outdated.
 
     Raises ModelUnavailable and ModelAnswerInvalid.
     """
@@ -290,7 +291,7 @@ async def _changes(runtime: Runtime, scope: Scope, memories: Sequence[StoredMemo
 
 
 def _decided_before(history: dict[str, list[StoredChange]], newer: StoredMemory, older: StoredMemory) -> bool:
-    """True if there is already a change, in any state, in which one of the facts supersedes the other."""
+    """True if a change, in any state, already says that one of the facts supersedes the other."""
     decided = {change.id for change in history[newer.mid] if change.kind is ChangeKind.SUPERSEDE}
     return any(change.id in decided for change in history[older.mid])
 
@@ -304,7 +305,7 @@ def _is_own_word(history: dict[str, list[StoredChange]], fact: _Fact) -> bool:
 def _counts_more(older: MemoryRecord, newer: MemoryRecord) -> bool:
     """True if a person must approve the replacement of `older` by `newer`.
 
-    Approval is needed if the older fact begins later or is more trusted, or if only the older one is from a client.
+    This is the case if the older fact begins later or is more trusted, or if only the older one comes from a client.
     """
     written = source_of(older) == "client" != source_of(newer)
     return written or trust_of(newer) < trust_of(older) or begins_at(older) > begins_at(newer)

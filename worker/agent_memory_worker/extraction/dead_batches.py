@@ -14,8 +14,8 @@ log = get_logger(__name__)
 async def move_failed_batch(runtime: Runtime, member: str) -> bool:
     """Set aside a batch that failed too often. An operator can replay or drop the batch.
 
-    Return False if no messages are waiting, or if the batch was set aside before. In the second case, the batch becomes
-    a dead letter.
+    Return False if no messages are waiting. Also return False if the batch was set aside before, in which case it
+    becomes a dead letter.
     """
     if "." in member:
         return False
@@ -30,7 +30,7 @@ async def move_failed_batch(runtime: Runtime, member: str) -> bool:
 async def move_oversized_batch(runtime: Runtime, sid: str, journal: Journal, count: int, error: ContextExceeded) -> None:
     """Set aside messages that do not fit into the model's context.
 
-    Re-raise `error` if the messages are a batch that was set aside before.
+    Re-raise `error` if these messages were set aside before.
     """
     if "." in sid:
         raise error

@@ -58,7 +58,7 @@ from agent_memory_worker.extraction.thread_strategy import summarize, thread_pro
 log = get_logger(__name__)
 
 # The maximum number of tokens to show from an earlier message or a tool's message. An earlier message with fewer than
-# `_LEAST_CONTEXT_TOKENS` explains nothing.
+# `_LEAST_CONTEXT_TOKENS` is no useful context.
 _CONTEXT_TOKENS = 300
 _LEAST_CONTEXT_TOKENS = 24
 # Maximum attempts to reconcile a batch. If the compared memories change, another attempt is necessary.
@@ -119,7 +119,7 @@ async def extract_facts(runtime: Runtime, sid: str) -> int:
 
 
 def _shares(chat: ChatModel, journal: Journal, rules: Rules) -> PromptShares | None:
-    """Return the shares of the tokens that the instructions leave free, or None if there is certainly no space left."""
+    """Return how to divide the tokens that the instructions leave free, or None if there are certainly none."""
     if rules.strategy == "summary":
         return PromptShares.of_summary(chat, thread_prompt(None, [], rules, rules.summary_words), ThreadSummary)
     task = _task_of(rules, journal, journal.waiting[0].message.created_at, chat.model)
@@ -221,7 +221,7 @@ async def _facts_of(
 
 
 async def _under_free_ids(runtime: Runtime, scope: Scope, facts: Sequence[Candidate]) -> list[Candidate]:
-    """Replace a fact's id if another owner's memory already has that id. Callers can compute ids, so this can happen."""
+    """Replace a fact's id if it belongs to another owner's memory. This can happen because callers can compute ids."""
     taken_ids = set(await runtime[MemoryStore].taken_ids(scope, [fact.record for fact in facts]))
     others = {name: runtime.ids.instead_of(name) for name in taken_ids}
     return [
@@ -231,7 +231,7 @@ async def _under_free_ids(runtime: Runtime, scope: Scope, facts: Sequence[Candid
 
 
 def _fitting_pictures(runtime: Runtime, pictures: Mapping[str, Sequence[str]], tokens: int) -> dict[str, list[str]]:
-    """Return the descriptions that fit into `tokens`, by message id. Each description is shortened."""
+    """Shorten descriptions, and return the ones that fit into `tokens`, by message id."""
     count = min(sum(map(len, pictures.values())), tokens // _LEAST_CONTEXT_TOKENS)
     each = min(_CONTEXT_TOKENS, tokens // max(count, 1))
     pairs = islice(((name, text) for name, texts in pictures.items() for text in texts), count)
@@ -249,9 +249,9 @@ def _read_batch(
     *,
     questions: bool,
 ) -> tuple[list[ExtractionMessage], list[ExtractionMessage], bool]:
-    """Return the new and the earlier messages for the model, and True if a model call is worthwhile.
+    """Return the new and the earlier messages for the model, and whether a model call is worthwhile.
 
-    `pictures` are descriptions of pictures by message id. A message can have pictures and no text.
+    `pictures` contains descriptions of pictures by message id. A message can have pictures and no text.
     """
 
     def read(stored_messages: Iterable[StoredMessage]) -> list[ExtractionMessage]:

@@ -42,14 +42,14 @@ _NEGATION = re.compile(rf"\b(?:{DENIALS})\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class OpenFact:
-    """A fact for the model to judge, with the numbers (from 1) of its neighbors."""
+    """A fact for the model to judge, and the numbers (from 1) of its neighbors in the prompt."""
 
     candidate: Candidate
     near: list[int]
 
 
 async def decide(runtime: Runtime, chat: ChatModel, scope: Scope, facts: Sequence[Candidate]) -> list[Decision]:
-    """Decide whether each fact is added, or updates, supersedes or supports a memory.
+    """Decide whether each fact is added, or whether it updates, supersedes or supports a memory.
 
     Make one embedding call and, if the model's context allows, only one model call. Raises ModelUnavailable and
     ModelAnswerInvalid.
@@ -106,7 +106,7 @@ def _same(record: MemoryRecord, around: ExistingMemories) -> StoredMemory | None
 
 
 def _wording(record: MemoryRecord) -> tuple[object, ...]:
-    """Return a fact's ordered stems, negation, type and day. An embedding does not capture these details."""
+    """Return a fact's ordered stems, negation, type and day, because an embedding does not capture them."""
     return (
         tuple(stems(record.text)),
         len(_NEGATION.findall(record.text)) % 2,
@@ -116,7 +116,7 @@ def _wording(record: MemoryRecord) -> tuple[object, ...]:
 
 
 def _evidence(candidate: Candidate, same: StoredMemory) -> list[Decision]:
-    """Return the decision that makes a repeated fact evidence for `same`, or [] if only the assistant repeats the fact."""
+    """Return the decision to add a repeated fact to `same` as evidence, or [] if only the assistant repeated it."""
     if not candidate.witnessed:
         return []
     if same.record.event_date is None and candidate.record.event_date is not None and not same.record.pinned:
@@ -155,7 +155,7 @@ async def judge_facts(
 def _fitting(
     runtime: Runtime, chat: ChatModel, memories: Sequence[StoredMemory], open_facts: Sequence[OpenFact], tokens: int
 ) -> Sequence[OpenFact]:
-    """Return the first facts that, together with their neighbors, fit into one model call. Return at least one fact."""
+    """Return the first facts that fit into one model call together with their neighbors. Return at least one fact."""
     room = chat.room(reconcile_notes([], []), ReconcileAnswer)
     shown_numbers: set[int] = set()
     for number, open_ in enumerate(open_facts):
@@ -171,7 +171,6 @@ def _fitting(
 async def _decisions(
     runtime: Runtime, chat: ChatModel, memories: Sequence[StoredMemory], open_facts: Sequence[OpenFact], tokens: int
 ) -> list[DecisionAnswer]:
-    """Return a model's decisions about some facts. Raises ModelUnavailable, ModelAnswerInvalid and ContextExceeded."""
     numbers = sorted({k for open_ in open_facts for k in open_.near})
     prompt_numbers = {k: number for number, k in enumerate(numbers, start=1)}
     existing, candidates = [memories[k - 1].record for k in numbers], [open_.candidate.record for open_ in open_facts]
@@ -204,7 +203,7 @@ async def _decisions(
 def _with_slots(
     memories: Sequence[StoredMemory], open_facts: Sequence[OpenFact], answers: Sequence[DecisionAnswer], holders: Mapping[str, str]
 ) -> list[DecisionAnswer]:
-    """If a fact to add has a slot that already has a value, decide instead that the fact repeats or supersedes the value."""
+    """If a fact to add belongs to a slot that has a value, decide that it repeats or supersedes that value."""
     places = {memory.mid: place for place, memory in enumerate(memories, start=1)}
     judged: list[DecisionAnswer] = []
     for open_, answer in zip(open_facts, answers, strict=True):
@@ -227,13 +226,13 @@ def _apply_answers(
 ) -> tuple[list[Decision], list[MemoryRecord]]:
     """Return the decisions that change memories, and the facts to add without changing a memory.
 
-    Pinned memories are never changed and events are never ended. Instead, the new fact is added. If several facts in a
-    batch would change the same memory, one changes it and the others are added.
+    Pinned memories never change, and events never end. Instead, the new fact is added. If several facts in a batch
+    would change the same memory, one of them changes it and the others are added.
     """
     decisions: list[Decision] = []
     fresh: list[MemoryRecord] = []
     touched: set[str] = set()
-    # If several facts have a slot that is taken, the latest ends the slot's value.
+    # If several facts belong to a slot that has a value, the latest fact supersedes the value.
     pairs = sorted(zip(open_facts, answers, strict=True), key=lambda pair: begins_at(pair[0].candidate.record), reverse=True)
     for open_, answer in pairs:
         candidate, record = open_.candidate, open_.candidate.record
@@ -262,7 +261,7 @@ def _apply_answers(
 
 
 def _former(of: Sequence[StoredMemory], record: MemoryRecord, holders: Mapping[str, str]) -> MemoryRecord | None:
-    """Return a fact that is older than its slot's current value, with its validity ending when that value began.
+    """Return a fact that is older than the current value of its slot. Its validity ends when that value began.
 
     Return None for other facts, and if the current value is pinned.
     """
@@ -274,7 +273,7 @@ def _former(of: Sequence[StoredMemory], record: MemoryRecord, holders: Mapping[s
 
 
 def _may_end(memory: StoredMemory, by: MemoryRecord) -> bool:
-    """True if the fact `by` may supersede `memory`. The memory must not be pinned, be an event, or begin later."""
+    """True if the fact `by` may supersede `memory`, which must not be pinned, be an event, or begin later."""
     old = memory.record
     lasting = old.memory_type in (MemoryTypeEnum.SEMANTIC, MemoryTypeEnum.PROCEDURAL)
     return lasting and not old.pinned and begins_at(old) <= begins_at(by)
@@ -293,7 +292,7 @@ def _may_grow(memory: StoredMemory, by: MemoryRecord) -> bool:
 
 
 def _extend_memory(old: MemoryRecord, new: MemoryRecord) -> MemoryRecord:
-    """Return a memory with a fact's text, tags and dates. The memory keeps its id, scope, pin and metadata.
+    """Return the old memory with the new text, tags and dates. Keep its id, scope, pin and metadata.
 
     Dates from a caller take precedence, because a model only infers dates from the text.
     """
@@ -307,7 +306,7 @@ def _extend_memory(old: MemoryRecord, new: MemoryRecord) -> MemoryRecord:
 
 
 def _one_per_slot(decisions: Sequence[Decision], fresh: Sequence[MemoryRecord], holders: Mapping[str, str]) -> list[Decision]:
-    """Return all decisions, with one current fact per slot.
+    """Return all decisions, with only one current fact per slot.
 
     New facts for the same slot supersede each other in chronological order. A new fact loses its slot if a memory keeps
     the slot. `holders` maps fact ids to the mid of the slot's memory.

@@ -31,7 +31,7 @@ _LEAST_WORDS = 24
 
 
 def thread_memory_id(ref: SessionRef) -> str:
-    """Return the id of a session's summary, computed as on the archived server."""
+    """Return the id of a session's summary, computed in the same way as on the archived server."""
     parts = f"{ref.namespace or ''}|{ref.user_id or ''}|{ref.session_id}"
     return "thread_summary_" + sha256(parts.encode()).hexdigest()[:24]
 
@@ -68,9 +68,9 @@ async def summarize(
 
 
 async def _standing(runtime: Runtime, scope: Scope, ref: SessionRef) -> tuple[str, StoredMemory | None]:
-    """Return the id of a session's summary, and its memory (None if there is no stored summary).
+    """Return the id of a session's summary, and the stored summary, if there is one.
 
-    If another owner's memory has the usual id, the summary gets a different id.
+    If another owner's memory already has the usual id, the summary gets a different id.
     """
     names = [thread_memory_id(ref), runtime.ids.instead_of(thread_memory_id(ref))]
     owner = (ref.namespace, ref.user_id, None)

@@ -1,7 +1,7 @@
-"""Merge duplicate memories, found by words and, if a model can judge them, by stored vectors.
+"""Merge duplicate memories. Find them by their words and, if a model can judge them, by their vectors.
 
-A pass compares each changed memory with all memories in its scope, so it finds the same duplicates as a pass over all
-memories.
+A pass compares each changed memory with all memories in its scope. It therefore finds the same duplicates as a pass
+over all memories.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ async def compact_changed(runtime: Runtime, quiet_seconds: float = QUIET_SECONDS
 
 
 async def _compact_similar(runtime: Runtime, tenant: str, began: int | None) -> int:
-    """Merge similar memories that changed since the tenant's last pass of this kind. Return the number of merged memories.
+    """Merge similar memories that changed since the tenant's last such pass. Return the number of merged memories.
 
     Do nothing while the tenant is busy (`began` is None). If the model is unavailable or its budget is spent, the
     cursor does not move and the next pass continues.
@@ -117,7 +117,7 @@ def _selection_of(record: MemoryRecord) -> Selection:
 
 
 async def _merge_repeats(runtime: Runtime, scope: Scope, page: Sequence[StoredMemory]) -> int:
-    """Merge the page's memories with memories on any page that have the same words. Return the number of merged memories."""
+    """Merge each of the page's memories with any memory that has the same words. Return the number merged."""
     families: dict[Kin, dict[str, StoredMemory]] = defaultdict(dict)
 
     def add_families() -> list[tuple[Selection, list[str]]]:
@@ -153,7 +153,7 @@ async def _loaded(runtime: Runtime, scope: Scope, mids: Sequence[str]) -> list[S
 
 
 async def _merge_similar(runtime: Runtime, scope: Scope, page: Sequence[StoredMemory]) -> tuple[int, bool]:
-    """Merge similar memories that a model judges equal.
+    """Merge similar memories if a model considers them equal.
 
     Return the number of merged memories, and whether the pass is complete.
     """
@@ -204,7 +204,7 @@ def _fitting(
 
 
 async def _similar(runtime: Runtime, scope: Scope, page: Sequence[StoredMemory]) -> list[tuple[StoredMemory, StoredMemory]]:
-    """Return each pair of memories with similar vectors once: (memory to keep, memory to merge)."""
+    """Return each pair of memories with similar vectors once, as (memory to keep, memory to merge)."""
     candidates = [memory for memory in page if not memory.record.pinned]
     vectors = await runtime[MemoryScan].load_vectors([memory.mid for memory in candidates])
     memories_by_mid = {memory.mid: memory for memory in page}
@@ -229,7 +229,6 @@ async def _similar(runtime: Runtime, scope: Scope, page: Sequence[StoredMemory])
 
 
 def _comparable(pairs: Sequence[tuple[StoredMemory, StoredMemory]]) -> list[tuple[StoredMemory, StoredMemory]]:
-    """Return the comparable pairs. Each pair is (memory to keep, memory to merge)."""
     ordered = [sorted(pair, key=precedence) for pair in pairs]
     return [(stays, goes) for stays, goes in ordered if comparable(stays.record, goes.record)]
 
@@ -239,6 +238,6 @@ def _characters(memories: Iterable[StoredMemory]) -> int:
 
 
 async def _judged(chat: ChatModel, pairs: Sequence[tuple[StoredMemory, StoredMemory]]) -> set[int]:
-    """Return the numbers (from 1) of the pairs that a model judges equal. Raises ModelUnavailable and ModelAnswerInvalid."""
+    """Return the numbers (from 1) of the pairs that a model considers equal."""
     answer = await chat.structured(find_repeats([(a.record.text, b.record.text) for a, b in pairs]), RepeatsAnswer)
     return {number for number in answer.same if 1 <= number <= len(pairs)}

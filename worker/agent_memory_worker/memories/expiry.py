@@ -1,4 +1,4 @@
-"""Move expired memories to history, embed ended versions that have no vector, and delete memories forgotten long ago."""
+"""Move expired memories to history, embed ended versions without a vector, and delete forgotten memories."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _BATCH = 200
 
 
 async def end_forgotten(runtime: Runtime) -> int:
-    """Delete memories forgotten more than `forgotten_kept_days` days ago. Return the number of completed changes.
+    """Delete memories forgotten more than `forgotten_kept_days` days ago, unless they were restored.
 
-    Keep restored memories.
+    Return the number of completed changes.
     """
     days = runtime.settings.longterm.forgotten_kept_days
     before = datetime.now(UTC) - timedelta(days=days)
@@ -51,9 +51,9 @@ async def _delete_forgotten(runtime: Runtime, scope: Scope, change_id: str) -> b
 
 
 async def sweep(runtime: Runtime) -> int:
-    """Move expired memories to history, and embed ended versions that have no vector. Return the number of processed records.
+    """Move expired memories to history, and embed ended versions that have no vector.
 
-    Reads never wait for the sweep.
+    Return the number of processed records. Reads never wait for the sweep.
     """
     done = 0
     while ended := await runtime[MemoryStore].find_ended(_BATCH):

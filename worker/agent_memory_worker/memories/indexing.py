@@ -1,4 +1,4 @@
-"""Embed memories, and messages with their neighbors, in batches across sessions."""
+"""Embed memories in batches across sessions. Messages are embedded with their neighbors."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _SPENT_SECONDS = 300
 
 
 async def index_memories(runtime: Runtime, claims: Sequence[Claim], long_texts: LongTexts | None = None) -> int:
-    """Embed the claimed memories in one call, and end the claims. Return the number of memories that became searchable.
+    """Embed the claimed memories in one call, and end the claims. Return how many became searchable.
 
     Tenants with a token budget get separate calls, and wait when the budget is spent. With `long_texts`, long texts are
-    not embedded, but are added to the waiting texts. Raises ModelUnavailable and ModelAnswerInvalid.
+    not embedded, but added to the waiting texts. Raises ModelUnavailable and ModelAnswerInvalid.
     """
     leases = {claim.member: claim for claim in claims}
     jobs, missing = await runtime[MemoryStore].index_jobs(list(leases))
@@ -103,7 +103,7 @@ def _entry(job: IndexJob, vectors: Mapping[str, NDArray[np.float32]], passages: 
 
 
 async def embed_jobs(embedder: Embedder, jobs: Sequence[IndexJob]) -> list[IndexEntry]:
-    """Embed memories and versions, and store nothing. Raises ModelUnavailable and ModelAnswerInvalid."""
+    """Embed memories and versions without storing anything. Raises ModelUnavailable and ModelAnswerInvalid."""
     passages = await run_in_thread(lambda: {job.mid: _passages(job) for job in jobs}, _characters(jobs))
     vectors = await _embed(embedder, jobs, passages)
     return await run_in_thread(lambda: [_entry(job, vectors, passages[job.mid]) for job in jobs], _characters(jobs))
@@ -115,7 +115,7 @@ async def _embed(embedder: Embedder, jobs: Sequence[IndexJob], passages: Mapping
 
 
 async def _put_off(runtime: Runtime, claim: Claim, spent: BudgetSpent) -> None:
-    """Delay embedding until the budget has tokens again. Wait at most 300 s, because an operator may raise the limit."""
+    """Delay embedding until the budget has tokens, but for at most 300 s, because an operator may raise the limit."""
     delay = min(spent.retry_after, _SPENT_SECONDS)
     await runtime.outbox.fail_claim(DueKind.MEMORY, claim, f"{type(spent).__name__}: {spent}", delay_seconds=delay, forgive=True)
 
@@ -125,11 +125,11 @@ def _characters(jobs: Sequence[IndexJob]) -> int:
 
 
 def _context(job: IndexJob) -> list[str]:
-    """Return the texts that contribute to this memory's vector. Most of these texts are already in the batch or the cache."""
+    """Return the texts that contribute to this memory's vector. Most of them are already in the batch or the cache."""
     return [beginning(job.record.text), *(beginning(near.text) for near in (*job.before, *job.after))]
 
 
 def _passages(job: IndexJob) -> list[str]:
-    """Return the passages of a long, current memory. For other memories, return an empty list."""
+    """Return the passages of a long, current memory, or an empty list for any other memory."""
     text = job.record.text
     return [] if job.terms is not None else [text[start:end] for start, end in split_passages(text)]

@@ -1,4 +1,4 @@
-"""Let memories with long texts wait for each other without occupying the worker."""
+"""Let memories with long texts wait for each other without blocking the worker."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class LongText:
 
 
 class LongTexts:
-    """Limits how many passages are embedded at the same time, and holds the memories that wait.
+    """Limit how many passages are embedded at the same time, and hold the memories that wait.
 
-    A step takes at most half of the free passages, which leaves space for shorter texts. Every fourth step that takes a
-    text begins with the one that has waited longest, so that shorter texts cannot overtake it forever.
+    Each step takes at most half of the free passages, which leaves space for shorter texts. Every fourth step that
+    takes a text starts with the text that has waited longest, so that it cannot be overtaken forever.
     """
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class LongTexts:
         self._waiting: dict[str, tuple[LongText, float]] = {}
 
     def wait(self, text: LongText) -> None:
-        """Add a text that `take` returns when it fits."""
+        """Add a text to the waiting texts. `take` returns it when it fits."""
         self._waiting[text.mid] = (text, monotonic() + WAIT_SECONDS)
 
     def take(self) -> list[LongText]:
@@ -54,13 +54,13 @@ class LongTexts:
         return texts
 
     def free(self, texts: Iterable[LongText]) -> None:
-        """Free the passages of texts that `take` returned."""
+        """Free the passages that `take` reserved for these texts."""
         self._free += sum(text.passages for text in texts)
 
     def _fitting(self) -> list[LongText]:
-        """Return the waiting texts that fit: first each owner's shortest text, then each owner's next text, and so on.
+        """Return the waiting texts that fit: each owner's shortest text, then each owner's second shortest, and so on.
 
-        If it is the oldest text's turn, this text may take all free passages, and the others wait until it fits.
+        If it is the oldest text's turn, that text may use all free passages, and the others wait until it fits.
         """
         now = monotonic()
         waiting = [text for text, until in self._waiting.values() if until > now]

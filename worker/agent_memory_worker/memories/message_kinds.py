@@ -1,4 +1,4 @@
-"""Act on a message's kind (filler, question, request to forget). The kind is derived from the vector used for indexing."""
+"""Act on a message's kind (filler, question or request to forget), which follows from its vector."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Undo an import: keep the imported memories that have changed since the import, and delete other imported objects."""
+"""Undo an import. Delete what the import created, except for memories that have changed since then."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def changed_imports(
     changes: Mapping[str, Sequence[StoredChange]],
     tainted: Collection[str],
 ) -> set[str]:
-    """Return the mids of imported memories that have changed, have other evidence, or belong to a session with new messages."""
+    """Return the mids of imported memories that have changed, have other evidence, or are in continued sessions."""
     imported = [memory for memory in page if memory.imported == source.import_source]
     changed = {memory.mid for memory in imported if changed_since(memory, changes[memory.mid])}
     changed |= await _confirmed(runtime[LineageStore], scope, source, imported, tainted)
@@ -35,7 +35,7 @@ async def changed_imports(
 async def _confirmed(
     lineage: LineageStore, scope: Scope, source: PurgeRequest, imported: Sequence[LineageMemory], tainted: Collection[str]
 ) -> set[str]:
-    """Return the mids of imported memories with later evidence from outside the import."""
+    """Return the mids of imported memories that also have evidence from outside the import."""
     cited = {
         memory.mid: {mid for _, piece in memory.pieces for mid in lineage.sources(scope, memory.versions[-1].record, piece)}
         for memory in imported
@@ -49,7 +49,7 @@ async def _confirmed(
 
 
 async def _continued(sessions: SessionStore, scope: Scope, source: PurgeRequest, imported: Sequence[LineageMemory]) -> set[str]:
-    """Return the mids of messages in sessions that a client has written to since the import."""
+    """Return the mids of imported messages from sessions that a client has written to since the import."""
     refs: dict[str, SessionRef] = {}
     for memory in imported:
         record = memory.versions[-1].record
@@ -76,6 +76,6 @@ async def undo_imported_objects(
 
 
 async def import_owners(runtime: Runtime, scope: Scope, name: str, where: tuple[str | None, str | None]) -> list[ImportOwner]:
-    """Return the owners of an import's data. If a namespace or user is given, return only the matching owners."""
+    """Return the owners of an import's data. If `where` has a namespace or user, return only matching owners."""
     owners = await runtime[ImportProgress].owners(scope, name)
     return [owner for owner in owners if where[0] in (None, owner.namespace) and where[1] in (None, owner.user_id)]

@@ -1,4 +1,4 @@
-"""Carry out erasure orders, which are stored requests to delete a session's, a user's or an agent's data.
+"""Carry out erasure orders, which are stored requests to delete the data of a session, user or agent.
 
 The worker deletes sessions first, so that their pending work cannot restore data. Until an order is done, Redis rejects
 writes to the data that it covers (`storage/erasures.py`). The worker repeats the erasure until it finds nothing.
@@ -30,7 +30,7 @@ _MOST_ROUNDS = 20
 
 
 class _OrderEnded(Exception):
-    """Raised if another worker finished the order, because the order then does not cover the data that exists now."""
+    """Raised if another worker finished the order. The order does not cover data that was written after that."""
 
 
 async def erase(runtime: Runtime, name: str) -> int:
@@ -53,7 +53,7 @@ async def erase(runtime: Runtime, name: str) -> int:
 
 
 class _Erasing:
-    """One run of an order. It skips unreadable records and lists them in the operation."""
+    """One run of an order. It skips unreadable records, and lists them in the operation."""
 
     def __init__(self, runtime: Runtime, scope: Scope, order: ErasureOrder) -> None:
         self._runtime = runtime
@@ -65,7 +65,7 @@ class _Erasing:
         self._failure: Exception | None = None
 
     async def carry_out(self) -> None:
-        """Erase in rounds until a round finds nothing. After the first round, delete traces of the data in other places."""
+        """Erase in rounds until a round finds nothing. After the first round, delete traces in other places."""
         await self._round()
         await self._erase_traces()
         for _ in range(_MOST_ROUNDS):
@@ -118,7 +118,7 @@ class _Erasing:
     async def _sessions(self) -> list[SessionEpoch]:
         """Return a page of the order's sessions.
 
-        If there are no such sessions, return ended sessions with pending work, or [] if none are left.
+        If there are none, return ended sessions that still have pending work.
         """
         erasure, sessions = self._erasure, self._runtime[SessionStore]
         if erasure.session_id is not None:
@@ -138,7 +138,7 @@ class _Erasing:
         async for refs in walk_agent_sessions(client, keys, self._scope, self._erasure.namespace, agent_id):
             for ref in refs:
                 await self._require_standing()
-                # Place an order for each session: once it is deleted, nothing else names its memories.
+                # Place an order for each session: after its deletion, nothing else refers to its memories.
                 erasure = Erasure(self._scope.tenant, ref.namespace, ref.user_id, ref.session_id)
                 mark = await self._runtime[ErasureOrders].order_erasure(self._scope, erasure)
                 await erase(self._runtime, mark.member)
@@ -146,7 +146,7 @@ class _Erasing:
         return counts
 
     async def _purge_agent(self, agent_id: str) -> Counter[str]:
-        """Delete data with the agent's id, and memories derived only from such data."""
+        """Delete data with the agent's id, and memories that are derived only from such data."""
         await self._require_standing()
         where = (self._erasure.namespace, None)
         purged, _ = await purge_source(self._runtime, self._scope, PurgeRequest(agent_id=agent_id), where, self.unreadable)
@@ -160,7 +160,7 @@ class _Erasing:
                 counts += await self._run_eraser(eraser)
             except AgentMemoryError:
                 raise
-            except Exception as error:  # noqa: BLE001 - the rest is erased first, then the order fails with it
+            except Exception as error:  # noqa: BLE001 - erase the rest first, then let the order fail
                 self._failure = error
         return counts
 

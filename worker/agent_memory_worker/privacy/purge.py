@@ -104,7 +104,7 @@ async def purge_source(
 async def _purge_undo_copies(
     runtime: Runtime, scope: Scope, request: PurgeRequest, owner: tuple[str | None, str | None], tainted: set[str]
 ) -> Counter[str]:
-    """Delete undo copies with data from the source, so that no undo brings the data back."""
+    """Delete undo copies that contain data from the source, so that no undo can restore the data."""
     lineage = runtime[LineageStore]
 
     def is_from_source(record: MemoryRecord, imported: str | None) -> bool:
@@ -117,7 +117,7 @@ async def _purge_undo_copies(
 
 @dataclass(slots=True)
 class _Run:
-    """One pass over all selected memories, and the deletions that follow from it."""
+    """One pass over all selected memories, including the deletions that follow from it."""
 
     runtime: Runtime
     scope: Scope
@@ -149,7 +149,7 @@ class _Run:
         return done
 
     async def _rounds(self) -> list[list[str]]:
-        """Return the mids to delete in rounds: the source's memories, memories derived only from them, and so on."""
+        """Return the mids to delete: first the source's memories, then memories derived only from them, and so on."""
         rounds: list[list[str]] = []
         tainted: set[str] = set()
         while True:
@@ -187,7 +187,7 @@ class _Run:
         return self.runtime[LineageStore].sources(self.scope, about, piece)
 
     async def _reject(self, tainted: Collection[str]) -> None:
-        """End proposals that would store a memory derived from the source."""
+        """End proposals to store a memory that is derived from the source."""
         where = {"st": "proposed"}
         where |= {
             name: name_filter.eq
@@ -209,7 +209,7 @@ class _Run:
                         await self.runtime[ChangeStore].end_proposal(self.scope, change)
 
     async def _mend(self, verdict: PurgeVerdict) -> bool:
-        """Remove what the source contributed to a memory that is kept. Always returns True, so that another pass follows."""
+        """Remove what the source contributed to a memory that stays. Return True, so that another pass follows."""
         memory, lineage, scope = verdict.memory, self.runtime[LineageStore], self.scope
         self._note(verdict)
         if self.dry:
@@ -230,7 +230,7 @@ class _Run:
         return True
 
     async def _remove(self, mids: list[str], tainted: Collection[str]) -> None:
-        """Delete the memories that have not changed since they were judged."""
+        """Delete memories that have not changed since they were judged."""
         judged = await self._judge_page(await self.runtime[LineageStore].read(self.scope, mids, self.unreadable.add), tainted)
         verdicts = [verdict for verdict in judged if verdict.goes]
         for verdict in verdicts:
@@ -253,7 +253,7 @@ class _Run:
         self.counts["evidence"] += verdict.pieces
 
     def _note(self, verdict: PurgeVerdict) -> None:
-        """Record the memory's messages, and the groups whose summaries may contain the memory."""
+        """Record the memory's messages, and the groups whose summaries may include the memory."""
         for version in verdict.memory.versions:
             self.source_messages.note(version.record)
             record = version.record

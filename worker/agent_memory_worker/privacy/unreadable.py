@@ -1,4 +1,4 @@
-"""Collect records that an erasure or purge cannot read. The operation lists these records, but they never stop the work."""
+"""Collect unreadable records, so that they do not stop an erasure or purge. The operation lists them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class UnreadableRecords:
 
     @contextmanager
     def passing_over(self, name: str) -> Generator[None]:
-        """Record the name if the `with` block fails, and continue.
+        """If the `with` block fails, record the name and continue.
 
         Re-raise an AgentMemoryError, such as the error for an unavailable Redis.
         """
@@ -41,7 +41,7 @@ class UnreadableRecords:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Return the counts for a receipt. The dict is empty if all records were readable."""
+        """Return the counts for a receipt, or an empty dict if all records were readable."""
         return {"unreadable": len(self._names)} if self._names else {}
 
     @property

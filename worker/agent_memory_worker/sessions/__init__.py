@@ -1,1 +1,1 @@
-"""Turn a session's messages into memories, and its oldest messages into a summary."""
+"""Turn a session's messages into memories, and summarize its oldest messages."""

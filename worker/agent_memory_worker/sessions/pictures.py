@@ -38,7 +38,7 @@ async def describe_pictures(runtime: Runtime, sid: str) -> int:
     """Describe the pictures that no model has seen yet. Return the number of new memories.
 
     Skip pictures that the user's memories already describe. If a model accepts no pictures, do not ask it again for a
-    day. Raises ModelUnavailable, and TooMany at the tenant's limit. The next attempt continues where this one ended.
+    day. The next attempt continues where this one ended. Raises ModelUnavailable, and TooMany at the tenant's limit.
     """
     read = await runtime[SessionStore].by_sid(sid, last=1) if runtime.extracts and runtime.settings.longterm.enabled else None
     if read is None or read[1].pictures_seen_to is None or not read[1].messages or read[1].messages[-1].seq <= read[1].pictures_seen_to:
@@ -68,7 +68,7 @@ async def _describe_message(
     stored: StoredMessage,
     addresses: list[str],
 ) -> int:
-    """Describe one message's pictures. Return the number of new memories.
+    """Describe a message's pictures. Return the number of new memories.
 
     `place` is the tenant, the session's key name, and the session.
     """
@@ -85,7 +85,7 @@ async def _describe_message(
         text = await _description(runtime, chat, address, rules.language)
         if text is None or rules.blocklist.holds(text):
             continue
-        # The message may have been deleted or forgotten while the model was looking.
+        # The message may have been deleted or forgotten while the model ran.
         now = await runtime[SessionStore].by_sid(sid)
         if now is None or now[1].epoch != state.epoch or all(stored.seq != other.seq for other in now[1].messages):
             break
@@ -159,7 +159,7 @@ async def _find_cause(runtime: Runtime, chat: ChatModel, language: str | None) -
             if not _may_be_about_picture(error):
                 if isinstance(error, ModelUnavailable):
                     raise
-                continue  # The model answered, though uselessly, so the server accepted the request.
+                continue  # The model gave a useless answer, but the server accepted the request.
             if address is None:
                 raise
             log.warning("model does not accept pictures; they are not described", model=chat.model, error=error)

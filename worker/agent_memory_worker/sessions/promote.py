@@ -29,7 +29,7 @@ _BATCH = 50
 
 
 async def promote_session(runtime: Runtime, sid: str) -> list[str]:
-    """Promote all of a session's waiting messages. Return the mids of the new memories, which still need to be embedded.
+    """Promote all waiting messages of a session. Return the mids of the new memories, which have no vectors yet.
 
     The memories and the cursor are written atomically, so repeating the call has no effect.
     """
@@ -52,7 +52,7 @@ async def promote_session(runtime: Runtime, sid: str) -> list[str]:
         if longterm.enabled and asking:
             # Answer requests to forget before the cursor passes them: a repeat after a crash changes nothing.
             await runtime[ForgetRequests].answer(scope, journal.ref, asking)
-            # Forgotten messages are gone when the journal is read again; the request itself never becomes a memory.
+            # When the journal is read again, forgotten messages are gone. The request itself never becomes a memory.
             request_ids = {message.id for message in asking}
             messages = [stored for stored in messages if stored.message.id not in request_ids]
         records = await _records_of(runtime, rules, statement_filter, journal, messages)
@@ -101,7 +101,7 @@ def _up_to_request(journal: Journal) -> Journal:
 async def _records_of(
     runtime: Runtime, rules: Rules, statement_filter: StatementFilter, journal: Journal, messages: Sequence[StoredMessage]
 ) -> list[MemoryRecord]:
-    """Return messages as memories.
+    """Convert messages to memories.
 
     If no model extracts facts and embeddings are local, the memories also get the nearest categories.
     """

@@ -1,4 +1,4 @@
-"""Summarize the oldest messages of a session that exceeds its window, and remove exactly those messages."""
+"""Summarize the oldest messages of a session that exceeds its window, and remove these messages."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _NOTHING = "(greetings only)"
 
 
 async def summarize_session(runtime: Runtime, sid: str, *, plainly: bool = False) -> bool:
-    """Summarize a session whose messages exceed its window. Return True if the session was summarized.
+    """Summarize a session if its messages exceed its window. Return True if the session was summarized.
 
-    If `plainly` is True, use no language model. Raises ModelUnavailable and ModelAnswerInvalid, and leaves the session
-    unchanged in that case.
+    If `plainly` is True, use no language model. Raises ModelUnavailable and ModelAnswerInvalid, without changing the
+    session.
     """
     rules = runtime.settings.working
     if not rules.summarize:
@@ -143,21 +143,21 @@ async def _next_summary(runtime: Runtime, chat: ChatModel, former: str, run: Seq
 
 
 def _reads_like_an_order(runtime: Runtime, stored: StoredMessage) -> bool:
-    """True if a message looks like instructions to a model, because a summary would carry the instructions into prompts."""
+    """True if a message looks like instructions to a model. A summary would carry them into prompts."""
     message = stored.message
     of_user = message.role not in TOOL_ROLES and message.role != "assistant"
     return runtime.settings.longterm.quarantine and suspicion(message.content, of_user=of_user) is not None
 
 
 def _prompt_message(runtime: Runtime, number: int, stored: StoredMessage, room: int) -> PromptMessage:
-    """Return a message truncated to fit into a chunk. The stored message does not change."""
+    """Return a message, truncated to fit into a chunk. The stored message does not change."""
     message = stored.message
     content = message.content if stored.tokens <= room else runtime.counter.shorten(message.content, room)
     return PromptMessage(number, message.role, content, message.created_at)
 
 
 async def _sentence_summary(runtime: Runtime, state: SessionState, leaving: Sequence[StoredMessage], budget: int) -> str:
-    """Summarize without a model: pick the most informative statements, each with its day and speaker.
+    """Summarize without a model by picking the most informative statements, each with its day and speaker.
 
     If QUARANTINE is on, omit suspicious messages.
     """

@@ -1,4 +1,4 @@
-"""Learn a procedure from a session with a result, with or without a language model.
+"""Learn a procedure from a session that has a result. A language model is optional.
 
 The learner processes each result once. A fence detects concurrent learning for the same owner.
 """
@@ -43,14 +43,14 @@ from agent_memory_client.models.features.procedures import ProcedureContent, Pro
 
 log = get_logger(__name__)
 
-# Maximum attempts. If the compared procedures change, another attempt is necessary.
+# Maximum attempts. If the compared procedures change, the learner tries again.
 _ATTEMPTS = 5
 _MOST_MESSAGES = 1000
 _MOST_SITUATION_CHARS = 1000
 # Similarity thresholds for situations: cosine to show a procedure to the model; cosine and word overlap to merge.
 _LIKE, _SAME, _SAME_WORDS = 0.3, 0.9, 0.8
 _MOST_CANDIDATES = 3
-# Token limits for the session in the model's prompt, each message, the smallest prompt, and the answer.
+# Token limits: the session in the model's prompt, each message, the smallest prompt, and the answer.
 _SESSION_TOKENS, _MESSAGE_TOKENS, _LEAST_TOKENS, _ANSWER_TOKENS = 4000, 400, 200, 1500
 
 
@@ -84,7 +84,7 @@ class SessionLearner:
         sessions: SessionStore,
         models: tuple[TenantModels, ContextLimits | None, TokenCounter],
     ) -> None:
-        """Create a learner. The learner uses no language model if `models` does not contain `ContextLimits`."""
+        """Create a learner. Without `ContextLimits` in `models`, the learner uses no language model."""
         self._settings = settings
         self._client, self._keys = stores
         self._procedure_keys = ProcedureKeys(self._keys.root)
@@ -96,11 +96,10 @@ class SessionLearner:
         self._learn = Script(self._client, "procedures/procedure_learn")
 
     async def learn(self, sid: str) -> str:
-        """Learn from the session whose name in Redis keys is `sid`.
+        """Learn from the session `sid`. Return "created", "merged" or "nothing".
 
-        Return "created", "merged" or "nothing". Return "gone" if the result was already learned or the session was
-        deleted. Raises ModelUnavailable. Raises Conflict if the compared procedures keep changing; the caller can retry
-        later.
+        Return "gone" if the result was already learned or the session was deleted. Raises ModelUnavailable. Raises
+        Conflict if the compared procedures keep changing; the caller can retry later.
         """
         answers: dict[tuple[Any, ...], LearnedProcedure | None] = {}
         for _ in range(_ATTEMPTS):
@@ -172,7 +171,7 @@ class SessionLearner:
     async def _like(self, session: _Session, situation: Situation) -> list[Match]:
         """Return the active procedures for similar situations, best first.
 
-        Only procedures with exactly the session's owner are included.
+        Include only procedures whose owner is exactly the session's owner.
         """
         clause = exactly_owned_by(procedures_of(session.scope), session.scope, session.owner)
         replies = await read(self._client, lambda pipe: self._search.queue_matches(pipe, clause, situation))
@@ -221,7 +220,7 @@ class SessionLearner:
         return answer.model_copy(update={"when_to_use": clean(answer.when_to_use, redacts=self._redacts), **cleaned})
 
     def _lines(self, session: _Session, tokens: int) -> list[str]:
-        """Format the session's summary or first message, and the latest messages that fit, oldest first."""
+        """Format the session's summary (or first message) and the latest messages that fit, oldest first."""
         messages: list[PromptMessage] = []
         for number, stored in enumerate(session.state.messages, start=1):
             message = stored.message
@@ -277,7 +276,7 @@ def _chosen(draft: LearnedProcedure, candidates: Sequence[StoredProcedure]) -> S
 
 
 def _nearest(likes: Sequence[Match]) -> StoredProcedure | None:
-    """Return the best match that is similar enough, by vector or words, to count as the same situation."""
+    """Return the best match if its vector or words are similar enough to count as the same situation."""
     same = (match for match in likes if (match.similarity or 0.0) >= _SAME or match.overlap >= _SAME_WORDS)
     return next((match.stored for match in same), None)
 

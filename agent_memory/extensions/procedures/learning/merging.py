@@ -75,7 +75,7 @@ def merged(existing: ProcedureContent, lesson: Lesson, now: datetime) -> Procedu
 
 
 def without_session(content: ProcedureContent, *session_ids: str) -> ProcedureContent:
-    """Return a procedure without the given sessions as sources, and without the pitfalls that only these sessions added."""
+    """Return a procedure without the given sessions as sources and without the pitfalls that only they added."""
     removed_sources = [source for source in content.learned_from if source.session_id in session_ids]
     rest = [source for source in content.learned_from if source.session_id not in session_ids]
     removed_pitfalls = {line for source in removed_sources for line in source.pitfalls} - {

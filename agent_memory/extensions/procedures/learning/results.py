@@ -87,7 +87,7 @@ class ResultStore:
         return None if values[0] is None else _result_of(ref, values)
 
     async def load_marked(self, sid: str) -> MarkedSession | None:
-        """Return the result of the session whose name in Redis keys is `sid`, or None if the session or its result is missing."""
+        """Return the result of the session `sid`, or None if the session or its result is missing."""
         (values,) = await read(self._client, lambda pipe: pipe.hmget(self._keys.session(sid).meta, "tn", "ep", "rm", "rs", "rl"))
         if values[1] is None or values[3] is None:
             return None
@@ -102,10 +102,9 @@ class ResultStore:
         return {"said": json.loads(fields[b"rs"]), "at": iso(from_micros(int(fields[b"rt"]))), "learned": learned}
 
     def restore_part(self, scope: Scope, target: RestoreTarget, part: Any, messages: int) -> Mapping[str, str]:
-        """Return the hash fields of an exported result, with the agent set by the import. Raises BadInput or Forbidden.
+        """Return the hash fields for an exported result. The import sets the agent. Raises BadInput or Forbidden.
 
-        If the result was already learned, the tool calls in the session's first `messages` messages are not counted
-        again.
+        If a worker has already learned from the result, do not count tool calls in the first `messages` messages again.
         """
         line = validated(_ResultLine, part)
         agent_id = target.agent(line.said.agent_id)
@@ -115,7 +114,7 @@ class ResultStore:
         return fields if line.learned == "waiting" else fields | {"rl": compact({"mark": "1", "what": line.learned, "seq": messages})}
 
     async def resume_part(self, scope: Scope, session: SessionRef) -> None:
-        """Request learning from a session whose result had not been learned when the session was exported."""
+        """Request learning from an imported session if no worker had learned from it before the export."""
         session_result = await self.load(scope, session)
         if session_result is not None and session_result.learned == "waiting":
             values = session_result.model_dump(include=set(SessionResultRequest.model_fields))

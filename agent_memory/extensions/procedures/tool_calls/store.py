@@ -74,7 +74,7 @@ class ToolStore:
         return hits.total, [decode_tool(hit.fields) for hit in hits.hits if b"d" in hit.fields]
 
     async def walk_fields(self, clause: str) -> AsyncIterator[tuple[str, dict[str, str]]]:
-        """Yield each matching tool's name in Redis keys and its hash fields."""
+        """Yield the pid and the hash fields of each matching tool."""
         async for page in walk(self._client, self._index, clause, "c"):
 
             def build(pipe: Pipe, names: Sequence[str] = page) -> None:

@@ -82,7 +82,7 @@ def _calls_in(message: MemoryMessage) -> Iterator[tuple[str, str, Mapping[str, A
 
 
 def _answered_by(message: MemoryMessage) -> Iterator[tuple[str, str, bool | None]]:
-    """Yield each answer in a message: call id, text, and True if the call failed (None if the message does not say)."""
+    """Yield each answer in a message: call id, text, and whether the call failed (None if unknown)."""
     fields = message.own_fields
     if fields.get("tool_call_id"):
         yield str(fields["tool_call_id"]), message.content, _flag(fields)
@@ -201,7 +201,7 @@ def _type_of(value: Any) -> str:
 
 
 def _arguments(value: Any) -> Mapping[str, Any]:
-    """Parse a call's arguments: an object, or (in chat APIs) an object as JSON text. Return {} for anything else."""
+    """Parse a call's arguments: an object, or its JSON text in chat APIs. Return {} for anything else."""
     if isinstance(value, str):
         try:
             value = json.loads(value[: 64 * 1024])

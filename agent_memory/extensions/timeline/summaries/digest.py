@@ -54,8 +54,8 @@ def weightiest(events: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 def digest_of(unit: str, events: Sequence[dict[str, Any]], days: Sequence[tuple[str, str]] = ()) -> str:
     """Return a period's most important events, one line each, sorted by day.
 
-    `days` are pairs (name, summary) for the period's days. If the lines exceed the limit, the first line of each day
-    takes precedence over any day's second line.
+    `days` are pairs (name, summary) for the period's days. If there are too many lines, the first line of each day
+    takes precedence over the other lines.
     """
     ranked = [(event["start"], event_line(event)) for event in weightiest(events)]
     texts = [(name, _lines(name, text)) for name, text in days]

@@ -18,7 +18,7 @@ from agent_memory.foundation.storage.connection import read
 from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.foundation.storage.scripts import Script, compact
 
-# A summary covers at most this many events of each precision, the first ones in the period.
+# A summary covers only the first events of each precision in the period, at most this many.
 _MOST_EVENTS = 200
 
 
@@ -26,8 +26,8 @@ _MOST_EVENTS = 200
 class PeriodInputs:
     """The inputs for a period's summary.
 
-    The script compares `mark` with the stored mark, which changes when one of the period's events changes. "" means
-    that the period is not waiting for a summary.
+    The script compares `mark` with the stored mark, which changes when one of the period's events changes. If `mark` is
+    "", the period is not waiting for a summary.
     """
 
     mark: str
@@ -36,7 +36,7 @@ class PeriodInputs:
     events: Sequence[dict[str, Any]]
     """The events to summarize. For a week or month, only events without an exact day; `days` covers the others."""
     days: Sequence[tuple[str, dict[str, Any]]] = ()
-    """The summaries of the period's days, each with the day's name in Redis keys."""
+    """The summaries of the period's days, each with the day's period key."""
     waits_until: float | None = None
     """The time (seconds since 1970) at which the period's last waiting day is due; None if no day is waiting."""
 
@@ -52,7 +52,7 @@ class SummaryStore:
     async def waiting_timelines(self, limit: int) -> list[tuple[str, str]]:
         """Return timelines with finished periods that are waiting for a summary, longest wait first.
 
-        Each pair contains the owner's name in Redis keys, and the tenant.
+        Each timeline is a pair of the owner's `name` and the tenant.
         """
         now = datetime.now(UTC).timestamp()
         (names,) = await read(self._client, lambda pipe: pipe.zrangebyscore(self._timeline_keys.waiting, "-inf", now, start=0, num=limit))
@@ -62,7 +62,7 @@ class SummaryStore:
         return [(owner, json.loads(row)[0]) for owner, row in zip(owners, rows, strict=True) if row is not None]
 
     async def waiting_periods(self, owner: str, limit: int) -> list[str]:
-        """Return an owner's due periods, as names in Redis keys: first days, then weeks, then months."""
+        """Return the keys of an owner's due periods: first days, then weeks, then months."""
         key, now = f"{self._timeline_keys.timeline(owner)}:p", datetime.now(UTC).timestamp()
         (names,) = await read(self._client, lambda pipe: pipe.zrangebyscore(key, "-inf", now, start=0, num=limit))
         return sorted((name.decode() for name in names), key=lambda name: ("dwm".index(name[0]), int(name[1:])))
@@ -85,18 +85,18 @@ class SummaryStore:
         )
         now = datetime.now(UTC).timestamp()
         live = [(day, summary) for day, value in zip(days, stored, strict=True) if (summary := live_summary(value, now)) is not None]
-        # Wait for days whose summary has an expired event: the day gets a new summary once the event's memory is
+        # Wait for days whose summary has an expired event. Such a day gets a new summary once the event's memory is
         # removed.
         waiting = [float(moment) for moment in waits if moment] + [now] * any(value and not live_summary(value, now) for value in stored)
         parsed = [event for row in events if (event := json.loads(row)).get("until", float("inf")) > now]
         return PeriodInputs(mark.decode(), int(count), parsed, live, max(waiting, default=None))
 
     async def put_summary(self, owner: str, key: str, inputs: PeriodInputs, summary: dict[str, Any]) -> bool:
-        """Store a summary. Return False if one of the period's events changed after the inputs were read."""
+        """Store a summary. Return False if one of the period's events changed after `inputs` was read."""
         named = {"owner": owner, "period": key, "mark": inputs.mark}
         return bool(await self._put(self._keys, **named, later=0.0, summary=compact(summary)))
 
     async def put_off(self, owner: str, key: str, inputs: PeriodInputs, until: float) -> bool:
-        """Delay a summary until `until` (seconds since 1970). Return False if an event changed after the inputs were read."""
+        """Postpone a summary to `until` (seconds since 1970). Return False if an event changed after the read."""
         named = {"owner": owner, "period": key, "mark": inputs.mark}
         return bool(await self._put(self._keys, **named, later=until, summary=None))

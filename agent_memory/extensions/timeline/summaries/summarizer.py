@@ -25,7 +25,7 @@ _FEW = 2
 _WORDS = {"day": 80, "week": 120, "month": 200}
 _MOST_CHARS = 2_000
 _EVENTS_TOKENS, _ANSWER_TOKENS, _LEAST_TOKENS = 6_000, 800, 96
-# Delay (s) for a period after an unusable answer, and after the time at which its waiting days are due.
+# Delays (s) for a period: after an unusable answer, and after the time when its waiting days are due.
 _LATER, _A_MOMENT = 3_600.0, 60.0
 
 
@@ -33,17 +33,18 @@ class PeriodSummarizer:
     """Writes due summaries. Days come first, because weekly and monthly summaries are based on daily summaries."""
 
     def __init__(self, store: SummaryStore, models: TenantModels, limits: ContextLimits | None, counter: TokenCounter) -> None:
-        """Create a summarizer. If `limits` is None, the summarizer uses no language model."""
+        """Create a summarizer. Without `limits`, the summarizer uses no language model."""
         self._store = store
         self._models = models
         self._limits = limits
         self._counter = counter
 
     async def summarize(self, owner: str, tenant: str) -> int:
-        """Write an owner's due summaries, and return the number of stored summaries. `owner` is the owner's name in Redis keys.
+        """Write an owner's due summaries. Return the number of stored summaries.
 
-        Store each summary as soon as it is finished, unless one of the period's events has changed. Raises
-        ModelUnavailable if the model fails or the token budget is spent. The remaining periods then stay due.
+        `owner` is the owner's `name`. Store each summary as soon as it is finished, unless one of the period's events
+        has changed. Raises ModelUnavailable if the model fails or the token budget is spent. The remaining periods then
+        stay due.
         """
         chat = None if self._limits is None else self._models.chat(tenant)
         if chat is not None and self._limits is not None:

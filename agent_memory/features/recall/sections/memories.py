@@ -125,7 +125,7 @@ class MemoryReads:
     async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> MemoriesContent:
         """Return the memories found in these replies, best first.
 
-        Leave out memories made from the session's newest messages, because the prompt shows these messages anyway.
+        Leave out memories made from `session`, the session's newest messages, because the prompt certainly shows them.
         Unpromoted messages from other sessions come first, because the index cannot rank them.
         """
         ask, query, section, settings = self.ask, self.query, self.section, self.section.settings

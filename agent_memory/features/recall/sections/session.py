@@ -70,11 +70,6 @@ class SessionContent:
     summary: SummaryContent
     named_window: int | None
 
-    @property
-    def messages(self) -> SessionMessages | None:
-        turns = self.turns
-        return None if turns is None else SessionMessages(turns.ref, [turn.id for turn in turns.messages])
-
     def window_tokens(self) -> int:
         tokens = self.fit_window(None).count_tokens()
         return tokens if self.named_window is None else min(tokens, self.named_window)

@@ -30,7 +30,7 @@ class AuthSettings(Group):
     secret: SecretStr | None = setting(
         None,
         "AUTH_SECRET",
-        meaning="HMAC key of stored API keys; unset: generated once, stored in Redis. A change invalidates all API keys",
+        meaning="HMAC key for stored API keys; if unset: generated once and stored in Redis. A change invalidates all API keys",
         min_length=16,
     )
     admin_token: SecretStr | None = setting(

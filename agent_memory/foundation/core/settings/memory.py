@@ -16,7 +16,7 @@ class LongTermSettings(Group):
     """
 
     enabled: bool = archived(True, "LONG_TERM_MEMORY")
-    promote_messages: bool = setting(True, "INDEX_ALL_MESSAGES_IN_LONG_TERM_MEMORY", meaning="make memories of messages, word for word")
+    promote_messages: bool = setting(True, "INDEX_ALL_MESSAGES_IN_LONG_TERM_MEMORY", meaning="store messages as memories, word for word")
     extract_facts: bool = setting(True, "ENABLE_DISCRETE_MEMORY_EXTRACTION", meaning="ask a model server for facts")
     extraction_debounce_seconds: float = archived(30.0, "EXTRACTION_DEBOUNCE_SECONDS", ge=0)
     extraction_batch_tokens: int = internal(2000, "EXTRACTION_BATCH_TOKENS", ge=100)
@@ -32,7 +32,7 @@ class LongTermSettings(Group):
         "new-diagnostics,user-prompt-submit-hook,command-name,command-message,command-args,command-contents,local-command-caveat,"
         "local-command-stdout,local-command-stderr,bash-input,bash-stdout,bash-stderr,turn-aborted",
         "CONTEXT_TAGS",
-        meaning="tags, comma-separated; text that a harness puts between such tags in messages is not remembered",
+        meaning="comma-separated tags. Text that an agent's harness puts between these tags in messages does not become a memory",
     )
     review_supersessions: bool = setting(
         False,
@@ -41,7 +41,7 @@ class LongTermSettings(Group):
     )
     forgotten_kept_days: ClassVar[float] = 30.0
     forget_undo_seconds: int = setting(
-        86400, "FORGET_UNDO_SECONDS", meaning="seconds in which a request to forget can be undone; 0: no undo", ge=0, le=2592000
+        86400, "FORGET_UNDO_SECONDS", meaning="seconds during which you can undo a request to forget; 0: no undo", ge=0, le=2592000
     )
     forget_in_conversation: Literal["propose", "auto", "off"] = setting(
         "propose",
@@ -61,12 +61,12 @@ class ForgettingSettings(Group):
     enabled: bool = setting(
         False,
         "FORGETTING_ENABLED",
-        meaning="every hour, delete unpinned memories by the limits below (undo: 30 days). If both `…_DAYS` limits are set, the server "
-        "deletes a memory only if it exceeds both, or is older than 12 × `FORGETTING_MAX_AGE_DAYS`",
+        meaning="every hour, delete unpinned memories that exceed the limits below (undo: 30 days). If both `…_DAYS` limits are set, a "
+        "memory must exceed both. Memories over 12 times as old as `FORGETTING_MAX_AGE_DAYS` are deleted in any case",
     )
     every_minutes: float = archived(60.0, "FORGETTING_EVERY_MINUTES", gt=0)
     max_age_days: float | None = setting(
-        None, "FORGETTING_MAX_AGE_DAYS", meaning="delete memories that are this many days old (by `created_at`)", ge=0
+        None, "FORGETTING_MAX_AGE_DAYS", meaning="delete memories created more than this many days ago (`created_at`)", ge=0
     )
     max_inactive_days: float | None = setting(
         None, "FORGETTING_MAX_INACTIVE_DAYS", meaning="delete memories that no search, prompt or read has returned for this many days", ge=0
@@ -74,7 +74,7 @@ class ForgettingSettings(Group):
     budget_keep_top_n: int | None = setting(
         None,
         "FORGETTING_BUDGET_KEEP_TOP_N",
-        meaning="after these deletions, keep at most this many unpinned memories per tenant. Old, little used memories are deleted first",
+        meaning="after these deletions, keep at most this many unpinned memories per tenant. Old, little-used memories are deleted first",
         ge=0,
     )
 

@@ -28,7 +28,7 @@ class ModelSettings(Group):
     openai_base_url: str | None = setting(
         None, "OPENAI_BASE_URL", "OPENAI_API_BASE", meaning="URL of an OpenAI-compatible server, including `/v1`"
     )
-    embedding_base_url: str | None = setting(None, "EMBEDDING_BASE_URL", meaning="URL of another server for embeddings")
+    embedding_base_url: str | None = setting(None, "EMBEDDING_BASE_URL", meaning="URL of a separate server for embeddings")
     embedding_api_key: SecretStr | None = setting(None, "EMBEDDING_API_KEY", meaning="API key of the embedding server")
     generation_model: str = setting("gpt-5-mini", "GENERATION_MODEL", meaning="model for summaries and facts; any name")
     fast_model: str | None = archived(None, "FAST_MODEL")

@@ -30,7 +30,7 @@ class RedisSettings(Group):
     buckets: int = setting(
         1,
         "REDIS_BUCKETS",
-        meaning="for a Redis Cluster: number of parts of the store (at most 64), fixed at the first start "
+        meaning="for a Redis Cluster: number of buckets (groups of tenants), at most 64. Fixed at the first start "
         "([details](scaling.md#redis-cluster))",
         ge=1,
         le=64,

@@ -27,7 +27,7 @@ class ServerSettings(Group):
     shutdown_drain_seconds: float = setting(
         2.0,
         "SHUTDOWN_DRAIN_SECONDS",
-        meaning="seconds after SIGTERM in which the API still answers and `/v1/ready` returns 503. Without a load balancer, set 0",
+        meaning="seconds after SIGTERM during which the API still answers and `/v1/ready` returns 503. Without a load balancer, set 0",
         ge=0,
     )
     shutdown_grace_seconds: int = internal(20, "SHUTDOWN_GRACE_SECONDS", ge=1)
@@ -43,8 +43,8 @@ class ServerSettings(Group):
     allowed_hosts: str = setting(
         "",
         "ALLOWED_HOSTS",
-        meaning="host names that requests may use besides localhost, comma-separated; `*`: all. If unset: only localhost "
-        "if `AUTH_MODE=disabled` on 127.0.0.1, otherwise all names",
+        meaning="host names that requests may use besides localhost, comma-separated; `*`: all names. "
+        "Default: all names, but only localhost with `AUTH_MODE=disabled` on 127.0.0.1",
     )
     public_url: str | None = setting(
         None,
@@ -55,7 +55,8 @@ class ServerSettings(Group):
     proxy_upstreams: str = setting(
         "",
         "PROXY_UPSTREAMS",
-        meaning="model servers that `/proxy/v1` may call, comma-separated, the default first: `openai=https://api.openai.com/v1`",
+        meaning="model servers that `/proxy/v1` may call, comma-separated; the first is the default. Example: "
+        "`openai=https://api.openai.com/v1`",
         pattern=rf"^(\s*|{_UPSTREAM}(,{_UPSTREAM})*)$",
     )
 

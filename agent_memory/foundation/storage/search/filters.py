@@ -1,4 +1,4 @@
-"""Turn a request's filters into query text, with redisvl's expressions.
+"""Turn the filters of a request into query text, using redisvl's expressions.
 
 Queries contain values only as hexadecimal tags and numbers. redisvl drops an empty tag from an intersection, so empty
 values become a tag that no document has.
@@ -69,7 +69,7 @@ def _with_tag(field: str, value: str) -> FilterExpression:
 
 
 def is_value(field: str, value: str) -> FilterExpression:
-    """Match documents whose tag field contains the value. Encode the value as a tag."""
+    """Match documents whose tag field contains the tag for `value`."""
     return tagged(field, [tag(value)])
 
 
@@ -83,7 +83,7 @@ def _values(value: Any) -> list[Any]:
 
 
 def _tag_filters(name: str, conditions: Any) -> list[Filter]:
-    """Return a tag filter's clauses. A document must match all of them."""
+    """Return the clauses for a tag filter. A document must match all of them."""
     field = _TAGS[name]
 
     def spell(value: object) -> str:
@@ -110,7 +110,7 @@ def _tag_filters(name: str, conditions: Any) -> list[Filter]:
 
 
 def _time_filters(name: str, conditions: Any, zone: tzinfo) -> list[Filter]:
-    """Return a time filter's clauses. A document must match all of them.
+    """Return the clauses for a time filter. A document must match all of them.
 
     Times are truncated to whole seconds, as the API contract specifies. Days are in the time zone `zone`.
     """
@@ -137,7 +137,7 @@ def _time_filters(name: str, conditions: Any, zone: tzinfo) -> list[Filter]:
 class _Edge(NamedTuple):
     """The second at which an interval begins or ends.
 
-    `midnight`: the UTC midnight of the day that begins at this edge. A whole day is stored as its UTC midnight.
+    `midnight` is the UTC midnight of the day that begins at this edge. A whole day is stored as its UTC midnight.
     """
 
     second: int
@@ -214,7 +214,7 @@ def _fields(request: Any, zone: tzinfo) -> list[list[Filter]]:
 
 
 def names_days(request: Any) -> bool:
-    """True if one of the request's time filters, including time filters within `filter`, contains a plain day."""
+    """True if a time filter in the request, even one nested within `filter`, contains a day without a time."""
     for name in _TIMES:
         bounds = getattr(request, name, None)
         values = [getattr(bounds, operator) for operator in ("eq", "ne", "gt", "gte", "lt", "lte")] if bounds is not None else []
@@ -262,7 +262,7 @@ def any_of(*filters: Filter) -> str:
 
 
 def in_time(as_of: datetime | None, known_at: datetime | None, history: bool, now: datetime) -> tuple[str, str | None]:
-    """Return the time clause for memories, and the clause for the history (None: do not search the history).
+    """Return the time clauses for the memories and for the history. The second is None to skip the history.
 
     By default, match current memories. With `as_of`, match memories that were true at that time. With `known_at`, match
     memories recorded by that time; without `as_of`, they must also be true at that time. With `history`, match ended
@@ -294,8 +294,8 @@ def where(scope: Scope, request: Any = None) -> str:
     """Return the query text for a request within the caller's scope.
 
     `request` is an object with the API contract's filter attributes, such as a SearchRequest. Days are in the request's
-    `timezone`, or else in UTC. The tenant's clause always comes first. Raises BadInput for an unknown time zone or too
-    many values.
+    `timezone`, or in UTC by default. The tenant's clause always comes first. Raises BadInput for an unknown time zone
+    or too many values.
     """
     try:
         zone = zone_of(getattr(request, "timezone", None))
@@ -353,9 +353,10 @@ def statements(clause: str) -> str:
 
 
 def during(clause: str, start: datetime, end: datetime, zone: tzinfo = UTC, *, created: bool = True) -> str:
-    """Narrow a clause to memories whose event or, with `created`, creation is at or after `start` and before `end`.
+    """Narrow a clause to memories whose event is at or after `start` and before `end`.
 
-    For events, `start` and `end` are reduced to their days in the time zone `zone`.
+    With `created`, also match memories created in that interval. For events, only the days of `start` and `end` in the
+    time zone `zone` count.
     """
     low, high = start.timestamp(), end.timestamp()
     first, last = (moment.astimezone(zone).date() for moment in (start, end))
@@ -372,7 +373,7 @@ def made_since(clause: str, moment: datetime) -> str:
 
 
 def clauses(scope: Scope, request: Any, clause: str) -> tuple[str, str | None]:
-    """Return the clauses that a search uses to query the memories and the history (None: do not search the history)."""
+    """Return the clauses for searching the memories and the history. The second is None to skip the history."""
     current, past = in_time(request.as_of, request.known_at, request.history, datetime.now(UTC))
     if past is not None:
         past = all_of(clause, past, negated(_QUARANTINED))

@@ -27,7 +27,7 @@ log = get_logger(__name__)
 
 SCHEMA_VERSION = 6
 BUILT = "built"
-"""A field in the store's configuration. Its value is "1" once all indexes have existed."""
+"""A field in the configuration of the store. Its value is "1" once all indexes have existed."""
 _BUILD_SECONDS = 600.0
 # Redis delays writes for `_PAUSE_MS` at a time. The total stays below the default command timeout of 5 s, so that no
 # caller times out.
@@ -47,7 +47,7 @@ class VectorSpec:
     algorithm: str = "FLAT"
     datatype: str = "FLOAT16"
     profile: str = ""
-    """The digest of the model's profile, which defines changes to texts before embedding and to vectors after it."""
+    """The digest of the model's profile, which defines how to change texts before embedding and vectors afterward."""
 
     @property
     def digest(self) -> str:
@@ -67,7 +67,7 @@ class VectorSpec:
 
 
 def word_field() -> dict[str, Any]:
-    """Return the text field for a memory's space-separated terms (`text/terms.py`)."""
+    """Return the text field for the space-separated terms of a memory (`text/terms.py`)."""
     return {"name": "k", "type": "text", "attrs": {"no_stem": True}}
 
 
@@ -112,7 +112,7 @@ def vector_field(spec: VectorSpec) -> dict[str, Any]:
         "datatype": spec.datatype.lower(),
     }
     if spec.algorithm == "HNSW":
-        # The default EF_RUNTIME of 10 reached only a recall@10 of 0.82 to 0.86.
+        # With the default EF_RUNTIME of 10, recall@10 was only 0.82 to 0.86.
         vector |= {"m": 16, "ef_construction": 200, "ef_runtime": 100}
     return {"name": spec.field, "type": "vector", "attrs": vector}
 
@@ -126,7 +126,7 @@ def _memory_fields() -> list[dict[str, Any]]:
 
 
 def shared_schemas(keys: Keys, spec: VectorSpec) -> dict[str, IndexSchema]:
-    """Return, by kind, the schemas of the indexes that several features search. Features define other indexes in `Feature.indexes`.
+    """Return the schemas, by kind, of the indexes that several features search. Others are in `Feature.indexes`.
 
     - `memories`: current memories, with their terms; `n` is the time of the last change in µs.
     - `vectors`, `passages`: the vectors of current memories, and the terms and vectors of passages from long memories.
@@ -157,7 +157,7 @@ def index_schema(name: str, prefix: str, fields: list[dict[str, Any]]) -> IndexS
 
 
 def rebuilt_name(keys: Keys, name: str) -> str:
-    """Return the name under which the index `name` is rebuilt. Once the new index is complete, `name` becomes its alias."""
+    """Return the name for rebuilding the index `name`. Once the new index is complete, `name` becomes its alias."""
     return keys.index("rebuilt:") + name.removeprefix(keys.index(""))
 
 
@@ -191,7 +191,7 @@ async def ensure_index(client: Redis, keys: Keys, schema: IndexSchema, *, hold: 
 
 
 async def note_built(client: Redis, keys: Keys) -> None:
-    """Record that all the store's indexes have been built.
+    """Record that all indexes of the store have been built.
 
     From then on, `ensure_index` builds a missing index under a different name.
     """
@@ -223,16 +223,16 @@ async def _complete(client: Redis, name: str) -> None:
     while int((await _info(client, name) or {}).get(b"indexing", 0)) != 0:
         if asyncio.get_running_loop().time() > deadline:
             raise StartupError(f"the search index {name} is still being built after {_BUILD_SECONDS:.0f} s: start again later")
-        # Each look interrupts the build, and several processes may wait for it.
+        # Each check interrupts the build, and several processes may be waiting for it.
         await asyncio.sleep(pause)
         pause = min(1.25 * pause, 0.5)
 
 
 async def _complete_alone(client: Redis, name: str) -> None:
-    """Wait like `_complete`, but have Redis hold back writes for up to four seconds, too briefly for callers to time out.
+    """Wait like `_complete`, but have Redis pause writes for up to four seconds, too briefly for callers to time out.
 
-    Without the delay, or if the Redis user has no permission for CLIENT PAUSE, documents that Redis indexes twice
-    distort the word statistics until the engine's collector runs.
+    Without the pause, or if the Redis user has no permission for CLIENT PAUSE, documents that Redis indexes twice
+    distort the word statistics until RediSearch collects garbage.
     """
     waiting = asyncio.create_task(_complete(client, name))
     until = asyncio.get_running_loop().time() + _PAUSED_SECONDS
@@ -250,7 +250,7 @@ async def _complete_alone(client: Redis, name: str) -> None:
 
 
 async def former_indexes(client: Redis, keys: Keys, schemas: Collection[IndexSchema]) -> list[str]:
-    """Return the names of indexes from a former embedding model or schema version."""
+    """Return the names of indexes for earlier embedding models or schema versions."""
     with redis_errors():
         listed: list[bytes] = await client.execute_command("FT._LIST") or []
     prefix = keys.index("")

@@ -1,4 +1,4 @@
-"""Search over RESP2, because its lists take only a third of the time that RESP3's maps take to parse.
+"""Search over RESP2, because parsing its lists takes only a third as long as parsing the maps of RESP3.
 
 A search reads about a hundred hits. With RESP3, a search takes 0.35 ms more CPU time, about a third of the total.
 """
@@ -21,11 +21,11 @@ _SEARCH_3 = 3_00_00
 
 
 class SearchReader(PipelineReader):
-    """A reader that runs pipelines with searches, over RESP2 if that is safe, or else over RESP3.
+    """Runs pipelines with searches, over RESP2 if that is safe, and otherwise over RESP3.
 
     Only RESP3 replies contain warnings. For a query without prefixes, RediSearch 2 has just one warning: incomplete
     results. With ON_TIMEOUT "fail", incomplete results are an error instead, so each RESP2 pipeline also checks this
-    option. Newer engines have more warnings, so only RESP3 is used with them.
+    option. Newer engines have more warnings, so the reader uses only RESP3 with them.
     """
 
     def __init__(self, client: aioredis.Redis, resp2: aioredis.Redis | None) -> None:
@@ -52,7 +52,7 @@ class SearchReader(PipelineReader):
 
 
 def _has_prefix(parts: tuple[Any, ...]) -> bool:
-    """True if the command is a search with a prefix, which may match more values than the engine visits."""
+    """True if the command searches for a prefix, which may match more values than the engine visits."""
     return parts[0] == "FT.SEARCH" and "*}" in parts[2]
 
 
@@ -61,7 +61,7 @@ def _fails_on_timeout(reply: Any) -> bool:
 
 
 async def answers_in_lists(client: aioredis.Redis) -> bool:
-    """True if this Redis allows `SearchReader` to use RESP2: it has RediSearch 2, and ON_TIMEOUT is "fail"."""
+    """True if `SearchReader` may use RESP2, because this Redis has RediSearch 2 and ON_TIMEOUT is "fail"."""
     try:
         modules = (await client.info("modules"))["modules"]
         version = next(int(module["ver"]) for module in modules if module["name"] == "search")

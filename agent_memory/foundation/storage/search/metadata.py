@@ -38,7 +38,7 @@ def _sortable(value: float) -> int:
 
 
 def _instant(value: object) -> float | None:
-    """Return an ISO 8601 string's time in seconds since 1970, or None for any other value.
+    """Return the time in an ISO 8601 string as seconds since 1970, or None for any other value.
 
     A time without a zone is in UTC.
     """
@@ -52,7 +52,7 @@ def _instant(value: object) -> float | None:
 
 
 def _comparable(value: object) -> tuple[str, int] | None:
-    """Return ("n", key) for a number or ("d", key) for a date, where the key is a sortable integer. Return None for any other value."""
+    """Return ("n", integer) for a number, ("d", integer) for a date, or None. The integers sort like the values."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
@@ -66,7 +66,7 @@ def _comparable(value: object) -> tuple[str, int] | None:
 
 
 def equal_tag(key: str, value: str | float | bool) -> str:
-    """Return the tag for a key with exactly this value. Values of different types (string, number, Boolean) never share a tag."""
+    """Return the tag for a key with exactly this value. A string, a number and a Boolean never share a tag."""
     if isinstance(value, bool):
         return _digest(key, "b", str(value))
     if isinstance(value, str):
@@ -116,7 +116,7 @@ def range_tags(
     """Return the tags for a range. A value is within the range if and only if it has one of these tags.
 
     The list is empty if no value can be within the range. `above` excludes the lower bound, and `below` excludes the
-    upper bound. Return None unless the bounds are both numbers or both ISO dates.
+    upper bound. Return None unless the bounds are all numbers or all ISO dates.
     """
     bounds = [None if bound is None else _comparable(bound) for bound in (low, high)]
     kinds = {bound[0] for bound in bounds if bound is not None}

@@ -28,7 +28,7 @@ async def walk(
     unbounded = math.isinf(low) and math.isinf(high)
     while True:
         text = clause if unbounded else all_of(clause, between(field, low, high))
-        # Documents with the last value appear again. The page grows by twice their number; once would be quadratic.
+        # Documents with the last value appear again. Growing the page by only their number would take quadratic time.
         limit = page + 2 * len(tied)
         query = name_query(text, 0, limit, sort_by=(field, "ASC"))
         reply = (await read(client, lambda pipe, q=query: queue_search(pipe, index, q, WITH_SORT_KEYS)))[0]

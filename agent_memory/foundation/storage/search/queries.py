@@ -37,8 +37,8 @@ def search_command(index: str, query: BaseQuery, *options: str) -> list[Any]:
     return ["FT.SEARCH", index, *query.get_args(), *options, *(("PARAMS", len(params), *params) if params else ())]
 
 
-# A placeholder for the clause in cached commands. redisvl takes 15 to 30 µs to build a command, and a search has four
-# to ten.
+# A placeholder for the clause in cached commands. redisvl takes 15 to 30 µs to build a command, and a search
+# needs four to ten.
 _CLAUSE = "@clause:{}"
 
 
@@ -96,7 +96,7 @@ def record_query(clause: str, limit: int) -> FilterQuery:
 
 
 class MemoryQueries:
-    """Searches for memories, to be queued on a pipeline. `parse_hits` parses the replies. With `past`, a search covers the history."""
+    """Queues searches for memories on a pipeline. `parse_hits` parses the replies. `past` searches the history."""
 
     def __init__(self, keys: Keys, spec: VectorSpec) -> None:
         self._keys = keys
@@ -109,7 +109,10 @@ class MemoryQueries:
     def queue_nearest(
         self, pipe: Pipeline, clause: str, vector: NDArray[np.float32], limit: int, fields: Sequence[str] = (), *, past: bool = False
     ) -> None:
-        """Queue a search for the `limit` nearest vectors, nearest first. Hits contain cosine distances (0 to 2) and `fields`."""
+        """Queue a search for the `limit` nearest vectors, nearest first.
+
+        Hits contain cosine distances (0 to 2) and `fields`.
+        """
         index, limit = self._history if past else self._vectors, min(limit, _MOST_RESULTS)
         if not fields:
             *made, _ = _nearest_command(self._spec, limit)
@@ -118,7 +121,10 @@ class MemoryQueries:
         queue_search(pipe, index, self._vector_query(clause, vector, limit, fields))
 
     def queue_nearest_passages(self, pipe: Pipeline, clause: str, vector: NDArray[np.float32], limit: int) -> None:
-        """Queue a search for the nearest passages ("<mid>.<n>"). Hits contain distances and `pn`, the memory's number of passages."""
+        """Queue a search for the nearest passages, named "<mid>.<n>".
+
+        Hits contain distances and `pn`, the number of passages in the memory.
+        """
         queue_search(pipe, self._passages, self._vector_query(clause, vector, min(limit, _MOST_RESULTS), ["pn"]))
 
     def queue_within(
@@ -167,7 +173,7 @@ class MemoryQueries:
         _queue_made(pipe, self._passages if passages else self._history if past else self._words, made, text)
 
     def queue_sample(self, pipe: Pipeline, clause: str, limit: int) -> None:
-        """Queue a read of the terms (field `k`) of the newest matches."""
+        """Queue a search for the newest matches. Hits contain their terms (field `k`)."""
         query = FilterQuery(clause, return_fields=["k"], sort_by=("c", "DESC"))
         query.paging(0, limit)
         queue_search(pipe, self._words, query)
@@ -180,12 +186,12 @@ class MemoryQueries:
         queue_search(pipe, self._history if past else self._words, query, WITH_SORT_KEYS)
 
     def queue_count(self, pipe: Pipeline, clause: str, *, embedded: bool = False, past: bool = False) -> None:
-        """Queue a count of the matches, or with `embedded` only of the matches with a vector. The reply contains only the total."""
+        """Queue a count of the matches. With `embedded`, count only the matches that have a vector."""
         index = self._history if past else self._vectors if embedded else self._words
         _queue_made(pipe, index, _count_command(), clause)
 
     def queue_times(self, pipe: Pipeline, mids: Sequence[str]) -> None:
-        """Queue commands that read when each memory was created and last stated, in seconds since 1970. Each memory has its own reply."""
+        """Queue one read for each memory: when it was created and last stated, in seconds since 1970."""
         for mid in mids:
             pipe.hmget(self._keys.memory(mid), "c", "ls")
 

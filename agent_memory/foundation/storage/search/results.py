@@ -13,7 +13,7 @@ from agent_memory.foundation.core.errors import RedisUnavailable
 PAST = "~"
 """The prefix of names in the history. "~<mid>.<version>" is a former version, and "~<mid>" is an ended memory."""
 DISTANCE = "vector_distance"
-"""The field that contains a hit's cosine distance. Queries always request it as the first field."""
+"""The field that contains the cosine distance of a hit. Queries always request it as the first field."""
 _DISTANCE = DISTANCE.encode()
 _NO_FIELDS: list[bytes] = []
 _FARTHEST = 2.0
@@ -24,7 +24,7 @@ Row = Mapping[bytes, bytes] | list[bytes]
 
 
 class Hit(NamedTuple):
-    """A search hit. `value` is the hit's distance or score."""
+    """A search hit. `value` is its distance or score."""
 
     mid: str
     value: float
@@ -33,7 +33,7 @@ class Hit(NamedTuple):
 
 @dataclass(slots=True)
 class Hits:
-    """A page of hits as parallel lists. For hundreds of hits, these are faster than one object per hit."""
+    """A page of hits as parallel lists. For hundreds of hits, lists are faster than one object per hit."""
 
     total: int
     names: Sequence[str] = ()
@@ -55,7 +55,7 @@ class Hits:
         return {name: float(value) for name, value in values if value is not None}
 
     def texts(self, field: bytes, first: int | None = None) -> list[bytes]:
-        """Return one field for each hit, or only for the `first` hits. A missing field is empty."""
+        """Return one field of each hit, or only of the `first` hits. A missing field is empty."""
         return [value or b"" for value in _field_of(self.rows[:first], field)]
 
     @classmethod
@@ -113,7 +113,7 @@ def _parse_list(reply: list[Any]) -> Hits:
         return Hits(total)
     if len(parts) > 1 and isinstance(parts[1], bytes) and parts[1].startswith(b"#"):
         return Hits(total, _names(parts[::2]), _distances(parts[1::2]), distances=True)
-    # Keys contain colons, scores do not.
+    # Keys contain colons. Scores do not.
     scored = len(parts) > 1 and isinstance(parts[1], bytes) and b":" not in parts[1]
     fields = len(parts) > 1 + scored and not isinstance(parts[1 + scored], bytes)
     step = 1 + scored + fields
@@ -138,7 +138,7 @@ def _field_of(rows: Sequence[Row], field: bytes) -> list[bytes | None]:
 
 
 def _names(keys: Sequence[bytes]) -> list[str]:
-    """Extract the names from one index's keys. All the keys have the same prefix."""
+    """Extract the names from the keys of one index. All the keys have the same prefix."""
     if not keys:
         return []
     root, kind, _ = keys[0].rsplit(b":", 2)

@@ -15,7 +15,7 @@ from redisvl.query.filter import FilterExpression, Num
 
 
 def all_of(*filters: FilterExpression | str) -> str:
-    """Return the intersection of all filters that are not empty."""
+    """Return the intersection of the non-empty filters."""
     return " ".join(text for each in filters if (text := str(each)))
 
 

@@ -1,4 +1,4 @@
-"""Find the dates mentioned in a text and the days they refer to. An ambiguous date gets no days.
+"""Find the dates mentioned in a text and the days they refer to. An ambiguous date has no days.
 
 "On 3 March 2024" is unambiguous. "On Friday" is unambiguous if its clause is about the past or the future.
 """
@@ -71,7 +71,7 @@ class Mention(NamedTuple):
 
     @property
     def is_relative(self) -> bool:
-        """True if the date's meaning depends on the day when the text was written."""
+        """True if the meaning of the date depends on the day when the text was written."""
         return self.kind in _RELATIVE
 
 
@@ -101,19 +101,19 @@ def names_time(text: str) -> bool:
 
 
 def without_times(text: str) -> str:
-    """Return a text without the words of its dates."""
+    """Return a text without its dates."""
     for mention in reversed(mentions(text, _SOME_DAY)):
         text = f"{text[: mention.start]} {text[mention.end :]}"
     return text
 
 
 def is_only_time(text: str) -> bool:
-    """True if a text names a time and says nothing else: "On 28 November."."""
+    """True if a text names a time and says nothing else, such as "On 28 November."."""
     return names_time(text) and not _has_words(without_times(text))
 
 
 def mentions(text: str, today: date) -> Sequence[Mention]:
-    """Return every mention of a date in a text's first 8,192 characters, in order."""
+    """Return every mention of a date in the first 8,192 characters of a text, in order."""
     return _mentions(text[:_MOST_CHARS], today)
 
 
@@ -141,7 +141,7 @@ def _may_name_one(text: str) -> bool:
 def _hints() -> tuple[frozenset[str], re.Pattern[str]]:
     """Return words and characters that hint at a date.
 
-    A text that has no digits, and none of these words and characters, contains no date.
+    A text without digits contains no date unless it contains one of these words or characters.
     """
     sources = [pattern.pattern for table in tables().values() if not table.blankless for _, pattern, _ in table.patterns()]
     words = frozenset(word for source in sources for word in _WORD.findall(re.sub(r"\?P<\w+>|\\\w", " ", source.lower())))
@@ -175,13 +175,13 @@ def _tables_of(text: str) -> list[Table]:
 
 
 def language_table(text: str) -> Table | None:
-    """Return the table for the text's likely language, or None."""
+    """Return the table for the likely language of the text, or None."""
     likely_tables = _tables_of(text)
     return likely_tables[0] if likely_tables else None
 
 
 def _without_overlaps(matches: list[_TimeMatch]) -> list[_TimeMatch]:
-    """From overlapping matches, keep only one: preferably one with a year, otherwise the longest."""
+    """Keep only one of several overlapping matches: preferably one with a year, otherwise the longest."""
     chosen: list[_TimeMatch] = []
     for each in sorted(matches, key=lambda each: (not _has_year(each), each.match.start() - each.match.end(), each.match.start())):
         if all(each.match.end() <= other.match.start() or other.match.end() <= each.match.start() for other in chosen):
@@ -267,7 +267,7 @@ def _around(boundary: re.Pattern[str], text: str, start: int, end: int, begin: i
 
 
 def _joined(text: str, mention_pairs: Sequence[tuple[_TimeMatch, Mention]]) -> Iterator[Mention]:
-    """Join the two ends of an interval, as in "from 3 March to 5 March 2024"."""
+    """Join mentions that are the two ends of an interval, as in "from 3 March to 5 March 2024"."""
     index = 0
     while index < len(mention_pairs):
         joint = _interval(text, mention_pairs[index], mention_pairs[index + 1]) if index + 1 < len(mention_pairs) else None
@@ -300,7 +300,7 @@ def _interval(text: str, begin: tuple[_TimeMatch, Mention], end: tuple[_TimeMatc
 
 
 def time_tags(first: date, last: date) -> Sequence[str]:
-    """Return an index tag for each day from `first` to `last`, and for a whole month. Return () for more than 31 days."""
+    """Return an index tag for each day in a period, and one for a whole month. Return () for over 31 days."""
     if (last - first).days >= _MOST_DAYS:
         return ()
     days = [f"{first + timedelta(days=number):%Y%m%d}" for number in range((last - first).days + 1)]
@@ -309,14 +309,14 @@ def time_tags(first: date, last: date) -> Sequence[str]:
 
 
 def tags_of_times(text: str, today: date) -> Sequence[str]:
-    """Return the tags of all times that a text may mean. A whole month has only one tag, because its days are not known."""
+    """Return the tags for all times that a text may refer to. A whole month has only one tag."""
     possible = [reading for mention in mentions(text, today) for reading in mention.possible]
     tags = [(reading.unit, time_tags(reading.first, reading.last)) for reading in possible]
     return list(dict.fromkeys(tag for unit, each in tags for tag in (each[-1:] if unit == "month" else each)))
 
 
 def moments(time_: NamedTime | Reading, zone: tzinfo) -> tuple[datetime, datetime]:
-    """Return the start and the exclusive end of a time's days in `zone`, as UTC times."""
+    """Return the start and the exclusive end of a time, in UTC. Its days are days in the time zone `zone`."""
     return midnight(time_.first, zone), midnight(time_.last + timedelta(days=1), zone)
 
 

@@ -30,7 +30,7 @@ class Span:
     is_in_words: bool = False
     """True if memories may contain the same words: "in May 2023", but not "last week" or "before May 2023"."""
     is_ahead: bool = False
-    """True if the question clearly asks for plans: the time has not ended yet, and the question is not in the past tense."""
+    """True if the question clearly asks about plans: the time has not ended, and the tense is not the past."""
 
 
 def question_time(text: str, now: datetime, zone: tzinfo = UTC) -> Span | None:
@@ -65,7 +65,7 @@ def question_time(text: str, now: datetime, zone: tzinfo = UTC) -> Span | None:
 
 
 def _likely(mention: Mention, tenses: Collection[str], today: date) -> NamedTime | None:
-    """Return the likely one of several readings: the last one up to today in the past tense, else the next one from today.
+    """Return the likely reading: in the past tense, the last one up to today; otherwise, the next one from today.
 
     Return None if the question may be about the past or about plans ("What did I book for Friday?").
     """
@@ -80,7 +80,8 @@ def _likely(mention: Mention, tenses: Collection[str], today: date) -> NamedTime
 def _asks_about(question: str, mention: Mention, table: Table) -> bool:
     """True if a question asks about the mentioned time.
 
-    False if it asks for a time, or if the time belongs to a statement before the question ("I fly on Friday, what do I need?").
+    False if it asks for a time, or if a statement before the question contains the time. Example of the latter: "I fly
+    on Friday, what do I need?".
     """
     if table.asks_when.search(question):
         return False

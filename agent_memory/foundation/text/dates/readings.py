@@ -1,4 +1,4 @@
-"""Return the possible meanings of a date as intervals of days. A date may have no meaning, one, or several."""
+"""Return the possible meanings of a date as intervals of days. A date may have no, one or several meanings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Unit = Literal["day", "week", "month", "year"]
 Tense = Literal["past", "future", "present", "unsure", "none"]
 UNITS: Sequence[Unit] = ("day", "week", "month", "year")
 
-# A date without year and tense means the nearer date, if that is within this time.
+# Without a year and a tense, a date means the nearer date, if that is within this time.
 _NEAR = timedelta(days=61)
 _DAYS_NEAR = 31
 _MOST_UNITS = {"day": 3650, "week": 520, "month": 240, "year": 100}
@@ -169,7 +169,7 @@ def _weekdays(groups: dict[str, str], weekday: int, today: date, tense: Tense) -
 
 
 def _numbered_weekdays(day: int, weekday: int, today: date, tense: Tense) -> list[Reading]:
-    """Return the days within a month of today that are this weekday and this day of their month, as in "Friday the 13th"."""
+    """Return the days near today that match a weekday and a day of the month, as in "Friday the 13th"."""
     near = (today + timedelta(days=distance) for distance in range(-_DAYS_NEAR, _DAYS_NEAR + 1))
     days = [each for each in near if each.day == day and each.weekday() == weekday]
     if len(days) > 1 and tense in ("past", "future"):

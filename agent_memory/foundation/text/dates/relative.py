@@ -1,4 +1,4 @@
-"""Find and replace times that depend on the day when a text was written: "yesterday", "next week"."""
+"""Find and replace times that depend on the day when a text was written, such as "yesterday"."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WORDS: dict[Unit, str] = {
     "year": "in {0:%Y}",
 }
 _PREPOSITIONS = (" on", " of", " from", " since", " until", " till", " by", " for", " before", " after")
-_PREPOSITION_CHARS = 40  # characters before a time in which a preposition may occur
+_PREPOSITION_CHARS = 40  # how far before a time a preposition may occur
 
 
 def names_relative_time(text: str) -> bool:
@@ -50,7 +50,7 @@ def _relative(text: str) -> Sequence[Mention]:
 def with_absolute_times(text: str, today: date) -> str:
     """Replace relative times in English: "yesterday" becomes "on 4 March 2024".
 
-    In other languages, add the date in parentheses. Quotations stay unchanged.
+    In other languages, add the date in parentheses. Do not change quotations.
     """
     quoted = quotations(text)
     first = len(text) - len(text.lstrip())
@@ -66,7 +66,7 @@ def with_absolute_times(text: str, today: date) -> str:
 
 
 def _english(text: str, mention: Mention, named: NamedTime, first: int) -> str:
-    """Return the English words for a date, without their preposition if another preposition precedes them."""
+    """Return the English words for a date. Leave out their preposition if one already precedes them."""
     words = _WORDS[named.unit].format(named.first)
     before = text[max(first, mention.start - _PREPOSITION_CHARS) : mention.start].rstrip().lower()
     if before.endswith(_PREPOSITIONS) or text[mention.end : mention.end + 2] in ("'s", "’s"):

@@ -1,4 +1,4 @@
-"""Compile each language's TOML table of date patterns (`text/data/dates`) on first use.
+"""Compile the TOML table of date patterns for each language (`text/data/dates`) on first use.
 
 A table contains patterns by kind, with the placeholders of `_placeholders`. A table also contains words that may
 precede a date ("since", "early"), words that indicate past or future, and question forms. Patterns of kind `each` match
@@ -19,7 +19,7 @@ _CHINESE = {digit: value for value, digit in enumerate("零一二三四五六七
 _EDGE = r"(?<!\w){}(?![\w(])"
 _YEAR = r"(?P<year>(?:19|20)\d\d)(?!\d|[.,]\d|s\b)"
 _GROUP = re.compile(r"\([^()]*\)\??")
-# The beginning of a month's or weekday's name that all matches of its pattern share.
+# The prefix that all matches of a month's or weekday's pattern share.
 _BEGINNING = re.compile(r"(?:\w(?![?*]))*")
 _NUMERIC = (
     r"(?<![\w.,/-])(?P<year>(?:19|20)\d\d)-(?P<m>0[1-9]|1[0-2])-(?P<day>0[1-9]|[12]\d|3[01])(?![\d-])",
@@ -35,7 +35,7 @@ DatePattern = tuple[str, re.Pattern[str], int]
 
 
 class Table:
-    """One language's compiled date table."""
+    """The compiled date table of one language."""
 
     def __init__(self, code: str, source: Mapping[str, Any]) -> None:
         self.code = code
@@ -84,9 +84,9 @@ class Table:
         self.asks_when = _compiled(edge, questions["silent"], {})
 
     def patterns(self, text: str | None = None) -> list[DatePattern]:
-        """Return each form's kind and pattern. For near days ("yesterday"), also the number of days from today.
+        """Return the kind and pattern of each form. For near days ("yesterday"), also the number of days from today.
 
-        With `text`, omit patterns that cannot match because the text names no month and no weekday.
+        With `text`, omit patterns that cannot match because the text names no month or weekday.
         """
         lowered = None if text is None else text.lower()
         named = self._named if lowered is None or any(map(lowered.__contains__, self._beginnings)) else []
@@ -99,7 +99,7 @@ class Table:
 
 
 def number(numeral: str) -> int:
-    """Return the value of a string of digits, or of a Chinese numeral (up to 99, or a year). Return 0 for any other text."""
+    """Return the value of digits or of a Chinese numeral (up to 99, or a year). Return 0 for any other text."""
     if numeral.isdecimal():
         return int(numeral)
     if len(numeral) == 4 and all(digit in _CHINESE for digit in numeral):
@@ -116,7 +116,7 @@ def tables() -> Mapping[str, Table]:
 
 
 def _placeholders(source: Mapping[str, Any]) -> Mapping[str, str]:
-    """Return each placeholder's pattern.
+    """Return the pattern for each placeholder.
 
     {D} is a day of a month or a range of days, {DM} day and month in digits, {M} a month. {Y} is a year, {W} a weekday,
     {N} a number, {U} a unit, {C} a calendar unit.

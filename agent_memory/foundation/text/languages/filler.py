@@ -27,7 +27,7 @@ _MOST_QUERY_CHARS = 500
 
 @dataclass(frozen=True, slots=True)
 class _Lexicon:
-    """A language's filler phrases.
+    """The filler phrases of a language.
 
     `filler` maps each phrase (a tuple of words) to True if the phrase alone is filler. A phrase that is filler only
     next to other filler maps to False.
@@ -40,7 +40,7 @@ class _Lexicon:
     def covers(self, words: Sequence[str], shapes: Sequence[bool], numbers: bool) -> bool:
         """True if the words form a sequence of filler phrases, and at least one of the phrases is filler on its own.
 
-        `shapes` contains True for each word that is noise, whatever the language.
+        `shapes` is True for each word that is noise in any language.
         """
         # For each position: None if no phrase ends there, else True if a phrase up to there is filler alone.
         reached: list[bool | None] = [False]
@@ -122,9 +122,9 @@ def _has_content(query: str) -> bool:
 
 
 def literal_words(query: str) -> list[str]:
-    """For a query without content, return the words to search for literally: "C++", "R" or an emoji.
+    """Return the words to search for literally if a query has no content, such as "C++", "R" or an emoji.
 
-    A one-word query may be a name, even if some language uses the word as filler: "Mia".
+    A one-word query such as "Mia" may be a name, even if it is a filler word in some language.
     """
     vocabulary = _common_words()
     literals: list[str] = []
@@ -205,7 +205,7 @@ def _lexicon(language: Language, more: Mapping[tuple[str, ...], bool]) -> _Lexic
 
 @lru_cache(maxsize=1)
 def _vocabulary() -> frozenset[str]:
-    """Return all words in filler phrases. Most texts contain other words, so a quick check shows that they are not filler."""
+    """Return all words in filler phrases. Most texts contain other words, which a quick check finds."""
     return frozenset(word for lexicon in _lexicons() for phrase in lexicon.filler for word in phrase)
 
 

@@ -1,4 +1,4 @@
-"""Recognize statements about lasting facts (identity, home, family) by words from each language's data file."""
+"""Recognize statements about lasting facts (identity, home, family) by words from the data file of each language."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _APOSTROPHES = re.compile("['’ʼ`´]")
 
 
 def says_name(text: str) -> bool:
-    """True if a short text states the speaker's name: "my name is Mara", "ich heiße Korbinian", "我叫若溪"."""
+    """True if a short text states the name of the speaker: "my name is Mara", "ich heiße Korbinian", "我叫若溪"."""
     if len(text) > _MOST_CHARS:
         return False
     text_tokens = tokens(text)

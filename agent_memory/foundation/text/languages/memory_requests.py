@@ -11,7 +11,7 @@ from agent_memory.foundation.text.languages.phrases import NOTHING, Joined, Lang
 
 RequestKind = Literal["remember", "forget"]
 
-# A longer text has been pasted, so it is not a request.
+# A longer text is probably pasted, not a request.
 _MOST_CHARS = 4000
 _HEAD_TOKENS, _TAIL_TOKENS = 40, 30
 _LEADS = 4
@@ -34,8 +34,6 @@ class MemoryRequest(NamedTuple):
 
 
 class _Requests:
-    """The patterns for memory requests in one language."""
-
     def __init__(self, language: Language) -> None:
         self._language = language
         self._lead = language.openings("lead")
@@ -173,7 +171,7 @@ class _Requests:
         return self._cut(subject.strip(_ENDS), self._trail)
 
     def _cut(self, subject: str, closing: re.Pattern[str]) -> str:
-        """Remove a subject's closing words, unless the subject contains nothing else."""
+        """Remove closing words from a subject, unless the subject contains nothing else."""
         text_tokens = tokens(subject)
         joined = self._language.join(text_tokens)
         m = closing.search(joined.text)
@@ -194,7 +192,7 @@ def _all() -> Sequence[_Requests]:
 
 
 def memory_request(text: str) -> MemoryRequest | None:
-    """Return the request if the whole text is a request.
+    """Return the request to remember or forget, or None unless the whole text is a request.
 
     For example, "Remember that I'm vegan" is a request to remember "I'm vegan". Return None for quotations and for
     requests inside a statement. A reminder ("Don't forget that …") is a request to remember.

@@ -33,7 +33,7 @@ _MOST_CHARS, _MOST_WORDS = 200, 40
 
 
 def message_kinds(texts: Sequence[str], vectors: NDArray[np.float32]) -> list[Kind | None]:
-    """Return each text's kind (filler, a question or task, a request to forget), or None if no kind is certain.
+    """Return the kind of each text (filler, a question or task, a request to forget), or None if no kind is certain.
 
     `vectors` are the texts' document vectors.
     """
@@ -44,18 +44,18 @@ def message_kinds(texts: Sequence[str], vectors: NDArray[np.float32]) -> list[Ki
 
 
 def kind_probabilities(probabilities: NDArray[np.float32]) -> dict[Kind, NDArray[np.float32]]:
-    """Return each kind's probability: the sum of its labels' probabilities."""
+    """Return the probability of each kind: the sum of the probabilities of its labels."""
     return {kind: probabilities[:, [LABELS.index(label) for label in labels]].sum(axis=1) for kind, (labels, _) in KINDS.items()}
 
 
 def message_features(texts: Sequence[str], vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the regression's input rows: text vectors, and features for length, question marks and digits."""
+    """Return the input rows for the regression: text vectors, plus features for length, question marks and digits."""
     shapes = np.array([_shape(text) for text in texts], dtype=np.float32).reshape(len(texts), 6)
     return np.hstack([vectors * 4, shapes]).astype(np.float32)
 
 
 def label_probabilities(rows: NDArray[np.float32], weights: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return each row's label probabilities (softmax)."""
+    """Return the label probabilities for each row (softmax)."""
     scores = rows @ weights
     powers = np.exp(scores - scores.max(axis=1, keepdims=True))
     return powers / powers.sum(axis=1, keepdims=True)

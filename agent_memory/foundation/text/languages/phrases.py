@@ -28,7 +28,7 @@ CODES = ("en", "zh", "es", "de", "fr", "pt", "ru", "ja", "ko", "it", "nl", "pl",
 REST = "*"
 ANY_WORD = "~"
 
-# `\w` does not match vowel signs, but they are parts of words.
+# `\w` does not match vowel signs, which are parts of words.
 _MARKS = (
     "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0900-\u0963\u0966-\u0dff\u0e00-\u0eff"
     "\u0f71-\u0f84\u1000-\u1049\u1780-\u17d3"
@@ -57,7 +57,7 @@ class Token(NamedTuple):
 
 
 def tokens(text: str) -> list[Token]:
-    """Return a text's tokens. Apostrophes do not split words."""
+    """Return the tokens of a text. Apostrophes do not split words."""
     bare = _APOSTROPHES.sub("", text)
     if len(bare) == len(text):
         # Marks alone are not a word.
@@ -95,7 +95,7 @@ class Joined(NamedTuple):
 
 @dataclass(frozen=True)
 class Language:
-    """A language's phrases by section, as written in its file."""
+    """The phrases of a language by section, as written in its file."""
 
     code: str
     blankless: bool
@@ -110,7 +110,7 @@ class Language:
                     yield phrase
 
     def words(self, section: str) -> frozenset[str]:
-        """Return a section's phrases as strings. Spaces separate the words if the language uses spaces."""
+        """Return the phrases in a section as strings. Spaces separate the words if the language uses spaces."""
         return frozenset(self._between.join(phrase) for phrase in self.phrases(section))
 
     def vocabulary(self, *sections: str) -> frozenset[str]:
@@ -198,7 +198,7 @@ def languages() -> Mapping[str, Language]:
 
 @lru_cache(maxsize=32)
 def function_words(code: str) -> frozenset[str]:
-    """Return a language's function words, or an empty set if its file does not list them."""
+    """Return the function words of a language, or an empty set if its file does not list them."""
     return languages()[code].vocabulary("function words") if code in CODES else frozenset()
 
 

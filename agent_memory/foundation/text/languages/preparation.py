@@ -1,4 +1,4 @@
-"""Compile all languages' phrases before the first request."""
+"""Compile the phrases of all languages before the first request."""
 
 from __future__ import annotations
 

@@ -34,8 +34,6 @@ _MOST_TOKENS_AHEAD = 5
 
 
 class _Forms:
-    """A language's question forms."""
-
     def __init__(self, language: Language) -> None:
         self.language = language
         self.interrogatives = language.words("questions")
@@ -64,7 +62,7 @@ class _Forms:
         return any(token.word in self.interrogatives for token in text_tokens) or whole.rstrip().endswith(self._endings)
 
     def lacks_accent(self, text_tokens: Sequence[Token], sentence: str) -> bool:
-        """True if a longer clause begins with an interrogative that lacks its accent: "Cuando llueve me quedo en casa"."""
+        """True if a longer clause begins with an unaccented interrogative, as in "Cuando llueve me quedo en casa"."""
         first = text_tokens[0]
         return len(text_tokens) > _UNACCENTED_TOKENS and first.word in self._with_accent and sentence[first.start : first.end].isascii()
 
@@ -126,7 +124,7 @@ def _is_question(form: _Forms, sentence: str, clauses: Sequence[Sequence[Token]]
 
 
 def _is_stated(text_tokens: Sequence[Token]) -> bool:
-    """True if a clause is a statement that begins like a question: "What I like most is tea"."""
+    """True if a clause is a statement that begins like a question, such as "What I like most is tea"."""
     return any(form.statement_pattern.match(form.language.join(text_tokens).text) for form in _forms())
 
 
@@ -181,8 +179,6 @@ def _words_of_asking() -> tuple[frozenset[str], re.Pattern[str]]:
 
 
 class _Everything:
-    """One language's ways of asking about everything in memory."""
-
     def __init__(self, language: Language) -> None:
         self._language = language
         self._pattern = language.pattern("everything")
@@ -204,7 +200,7 @@ class _Everything:
         return self.words.issuperset(token.word for token in behind)
 
     def is_made_of_its_words(self, text_tokens: Sequence[Token]) -> bool:
-        """True if all tokens occur in questions about everything, and include words for the user and for knowing."""
+        """True if all tokens occur in questions about everything, and some are words for the user and for knowing."""
         text = self._language.join(text_tokens).text
         return (
             self.words.issuperset(token.word for token in text_tokens)

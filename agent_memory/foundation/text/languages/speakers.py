@@ -13,13 +13,13 @@ _LABEL = re.compile(r"([^\s:：][^:：\n]{0,39}?)\s?[:：](?=\s|$)|([^\s:：\x00
 _MOST_WORDS = 3
 _LOOKED_AT = 200
 _MARK = "name0"
-# A speaker says at least this share of the memories.
+# A frequent speaker says at least this share of the memories.
 _SHARE = 0.05
 _POSSESSIVE = re.compile(r"['’]s\b")
 
 
 def speaker_terms(text: str) -> list[str]:
-    """Return an index term for each word in the speaker's name at the beginning of a text.
+    """Return an index term for each word in the name of a speaker at the beginning of a text.
 
     These terms have a prefix, so they differ from the terms of ordinary words.
     """
@@ -29,14 +29,14 @@ def speaker_terms(text: str) -> list[str]:
 
 
 def speakers_of(documents: Collection[str]) -> frozenset[str]:
-    """Return the terms in frequent speakers' names. `documents` contain memories' index terms."""
+    """Return the terms in the names of frequent speakers. `documents` contain the index terms of memories."""
     counts = Counter(term for document in documents for term in set(_leading_names(document)))
     least = max(2.0, _SHARE * len(documents))
     return frozenset(term.removeprefix(_MARK) for term, count in counts.items() if count >= least)
 
 
 def without_names(text: str, names: Collection[str]) -> tuple[str, list[str]]:
-    """Remove speakers' names from a question. Return the question and the removed names.
+    """Remove the names of speakers from a question. Return the question and the removed names.
 
     A speaker's name occurs in all of that speaker's statements, so in a vector it would outweigh the rest of the
     question. A question that consists only of names stays unchanged.
@@ -58,7 +58,7 @@ def without_names(text: str, names: Collection[str]) -> tuple[str, list[str]]:
 
 
 def terms_of_speakers(names: Iterable[str]) -> frozenset[bytes]:
-    """Return the index terms that begin memories by speakers with these names."""
+    """Return the index terms that come first in memories by speakers with these names."""
     return frozenset((_MARK + term).encode() for name in names for term in index_terms_of_name(name))
 
 

@@ -20,12 +20,12 @@ _ORDINAL = re.compile(
 )
 _MONTHS = ("Januar", "Jänner", "Februar", "März", "April", "Mai", "Juni", "Juli", "August", "September", "Oktober", "November", "Dezember")
 _WORD_BEFORE = re.compile(r"([^\W\d_](?:[\w.]{0,21}[^\W\d_])?)\.$")
-_BEFORE_CHARS = 23  # characters up to a full stop in which an abbreviation is recognized
+_BEFORE_CHARS = 23  # how far before a full stop an abbreviation may begin
 _NUMBERED = re.compile(r"(?:^|\n)\s{0,4}\d{1,3}\.$")
 
 
 def split_sentences(text: str) -> list[str]:
-    """Return a text's sentences without surrounding spaces. Cut sentences after 1,000 characters.
+    """Return the sentences of a text without surrounding spaces. Cut sentences after 1,000 characters.
 
     A line break ends a sentence, unless a lower-case letter follows.
     """

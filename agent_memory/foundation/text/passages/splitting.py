@@ -1,6 +1,6 @@
 """Split a long text into passages, which are embedded and searched separately.
 
-Lengths are in UTF-8 bytes. A token has about four bytes, in English and in Chinese.
+Lengths are in UTF-8 bytes. A token has about four bytes in both English and Chinese.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ LONG_BYTES = 1200
 # Sentences at the end of a passage, up to this length, also begin the next one.
 _OVERLAP_BYTES = 160
 _LOOKED_AT = 4096
-# Text after the last passage is not searched by passages.
+# A search for passages does not find text after the last passage.
 MOST_PASSAGES = 96
 
 # The end of a sentence, line or list item. The pattern visits a run of marks only once.

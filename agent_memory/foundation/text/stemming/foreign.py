@@ -13,7 +13,7 @@ import Stemmer
 
 from agent_memory.foundation.core.tables import read_table
 
-# `\w` does not match vowel signs, but they are parts of words.
+# `\w` does not match vowel signs, which are parts of words.
 MARKS = (
     "\u0300-\u036f\u0653-\u065f\u0670\u06d6-\u06ed\u0730-\u074a\u07a6-\u07b0\u07eb-\u07f3\u0900-\u0963\u0966-\u096f\u0971-\u0df3"
     "\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ece\u0f71-\u0f84\u102b-\u103e\u1056-\u1059\u105e-\u1060"
@@ -36,7 +36,7 @@ _SCRIPTS = (
 _LATIN = re.compile("[a-z\u00df-\u024f\u1e00-\u1eff]")
 _WORDS = read_table("text/data/words/common.toml")
 LANGUAGE_CODES = dict(zip(["de", "es", "fr", "pt", "it", "nl", "sv", "tr", "pl"], _WORDS["frequent"], strict=True))
-"""Languages in Latin script, by the code of each language's data file."""
+"""Languages in Latin script, keyed by the codes that name their data files."""
 _SHARED = frozenset(_WORDS["shared"].split())
 _ENGLISH = frozenset(_WORDS["english"].split())
 _LANGUAGES = {language: frozenset(words.split()) - _ENGLISH for language, words in _WORDS["frequent"].items()}
@@ -60,7 +60,7 @@ def language_of(text: str) -> str | None:
 
 
 def frequent_words(language: str) -> frozenset[str]:
-    """Return a language's frequent words, which carry no content."""
+    """Return the frequent words of a language, which carry no content."""
     return _LANGUAGES[language] | _SHARED
 
 

@@ -10,7 +10,7 @@ _SLICE = 8192
 
 
 def normalized(form: Literal["NFC", "NFKC", "NFKD"], text: str) -> str:
-    """Return the text in a Unicode normalization form. Long texts are processed in slices, so that other threads can run in between.
+    """Return the text in a Unicode normalization form. Slice long texts, so that other threads can run in between.
 
     Combining marks at the boundary between two slices stay unchanged.
     """

@@ -34,8 +34,8 @@ _SOURCES = {
     "learned": "learned from a refusal",
     "assumed": "assumed: the server does not report it; MODEL_CONTEXT_WINDOWS sets it",
 }
-# Tokens for the messages and the answer, in addition to the instructions. With fewer tokens, extraction gets single
-# sentences or nothing.
+# Minimum number of tokens for the messages and the answer, without the instructions. With fewer tokens, a prompt has
+# room for single sentences, or for nothing.
 _LEAST_ROOM = 512
 
 
@@ -101,7 +101,7 @@ async def _context(settings: Settings) -> str:
 
 
 async def _add_learned(settings: Settings, context: ModelContext) -> None:
-    """Add to `context` the limit that workers have learned. Do nothing if Redis does not answer, because another finding reports that."""
+    """Add the limit that workers have learned to `context`. If Redis does not answer, do nothing."""
     options = settings.redis
     url = options.url.get_secret_value() if options.url is not None else running_redis(options.data_dir)
     if url is None:
@@ -123,7 +123,7 @@ async def _redis(settings: Settings, engines: list[str], *, everything: bool) ->
     with tempfile.TemporaryDirectory(prefix="am-") as folder:
         reports = await examine_engines(Path(folder), all_of_them=True)
     usable = next((report for report in reports if report.problem is None), None)
-    # One engine is enough: missing parts of other engines matter only if none works.
+    # One engine is enough. Missing parts of the others matter only if no engine works.
     if everything or usable is None:
         lines = [f"          - {report.name}: {report.problem or 'works'}" for report in reports]
         engines += [re.sub(r"\S{90,}", lambda path: f"…{path[0][-85:]}", line) for line in lines]  # fits 100 columns

@@ -25,7 +25,7 @@ _NO_ANSWER = {"not": {"memory_type": {"eq": "message"}, "user_id": {"exists": Tr
 
 
 def shown_selection(*, extracts: bool) -> dict[str, Any]:
-    """Return the selection that all lists and searches use: facts if `extracts` is true, else messages.
+    """Return the selection for all lists and searches: facts if `extracts` is true, else messages.
 
     `extracts` means that a model extracts facts. An assistant's message to a user is not one of the user's memories.
     Without a user, such a message is one of the agent's memories.
@@ -34,7 +34,7 @@ def shown_selection(*, extracts: bool) -> dict[str, Any]:
 
 
 def condition_of(filters: object) -> Condition | None:
-    """Return Mem0's filters as a condition, or None if there are no filters. Raises BadInput or NotSupported."""
+    """Convert Mem0's filters to a condition, or to None if there are none. Raises BadInput or NotSupported."""
     joined = _joined(filters, 0)
     if joined is None:
         return None
@@ -45,7 +45,7 @@ def condition_of(filters: object) -> Condition | None:
 
 
 def only_entities(filters: object) -> dict[str, str] | None:
-    """Return the user, agent, run and app in filters, or None if the filters contain anything else."""
+    """Return the user, agent, run and app in the filters, or None if the filters contain anything else."""
     if not isinstance(filters, Mapping):
         return None
     joined = filters.get("AND") if list(filters) == ["AND"] else [filters]
@@ -128,7 +128,7 @@ def _tag(field: str, name: str, value: object) -> dict[str, Any]:
 
 
 def text_ids(value: Any) -> Any:
-    """Return an id condition with its integers converted to text."""
+    """Return an id condition in which all integers are text."""
     if isinstance(value, list):
         return [text_id(each) for each in value]
     return {operator: text_ids(each) for operator, each in value.items()} if isinstance(value, Mapping) else text_id(value)

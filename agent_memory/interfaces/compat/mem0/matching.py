@@ -1,4 +1,7 @@
-"""Apply Mem0 filters that the index cannot evaluate: parts of texts, nested metadata, ids, and change times."""
+"""Apply Mem0 filters that the index cannot evaluate.
+
+These filters match substrings, nested metadata, ids and change times.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ def needs_reading(filters: object) -> bool:
 
 
 def indexed_part(filters: object) -> Any:
-    """Return a filter for the index that finds at least all matches of `filters`, or None if it would match everything."""
+    """Return a filter for the index that finds at least all matches of `filters`, or None to match everything."""
     if not isinstance(filters, Mapping):
         return filters
     indexed: dict[str, Any] = {}
@@ -93,7 +96,7 @@ def _field_passes(name: str, value: Any, memory: Mapping[str, Any], zone: tzinfo
 
 
 def _value_passes(value: Any, condition: Any) -> bool:
-    """True if a value matches a plain value, a list of values, operators or an object with nested keys."""
+    """True if a value passes a condition: a plain value, a list of values, operators or an object with nested keys."""
     if isinstance(condition, list):
         return _is_one_of(value, condition)
     if not isinstance(condition, Mapping):
@@ -104,7 +107,7 @@ def _value_passes(value: Any, condition: Any) -> bool:
 
 
 def is_operators(condition: Mapping[Any, Any]) -> bool:
-    """True if all keys are operators, and false if they are metadata keys.
+    """True if all keys are operators. Return False if they are metadata keys.
 
     Raises NotSupported for an unknown operator.
     """

@@ -1,6 +1,6 @@
 """Serve Mem0's profile API from this server's profiles.
 
-These profiles update automatically when memories change, so a Mem0 job only rebuilds a profile.
+Profiles are updated automatically when memories change, so all that a Mem0 job does is rebuild a profile.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class Mem0Profiles(CompatService):
         return {"job": state}
 
     async def _ended(self, orders: Sequence[Mark]) -> tuple[int, int]:
-        """Return the number of finished orders and the number of dead orders. A finished order leaves no record."""
+        """Return how many orders have finished and how many are dead. A finished order leaves no record."""
         states = await self._services[OperationService].load_states(self._scope, [[mark] for mark in orders])
         failed = sum(OperationState.DEAD in state for state in states)
         return sum(not state - {OperationState.DONE} for state in states), failed
@@ -152,7 +152,7 @@ def _sample_size(limit: object) -> int:
 
 
 def _content(profile: Profile) -> dict[str, Any]:
-    """Return a profile's slots in the form of the schema, with lasting and current facts as strings."""
+    """Return a profile's slots in the structure of its schema. Lasting and current facts are strings."""
     topics = {topic: {name: entry.text for name, entry in entries.items()} for topic, entries in profile.slots.items()}
     top = topics.pop(_TOP, {})
     profile_texts = {"static": [entry.text for entry in profile.static], "dynamic": [entry.text for entry in profile.dynamic]}
@@ -171,7 +171,7 @@ def _json_schema(schema: ProfileSchema) -> dict[str, Any]:
 
 
 def _profile_schema(schema: Any) -> ProfileSchema:
-    """Convert a JSON Schema to topics. A more deeply nested object becomes a single string. Raises BadInput or ValidationError."""
+    """Convert a JSON Schema to topics, with deeply nested objects as strings. Raises BadInput or ValidationError."""
     properties = schema.get("properties") if isinstance(schema, dict) else None
     if not isinstance(properties, dict) or not properties:
         raise BadInput("must be a JSON schema of an object with properties", field="entities.user.schema")

@@ -30,7 +30,7 @@ _TEXT_PARTS = ("text", "input_text", "output_text", None)
 
 
 def text_id(value: object) -> object:
-    """Return an integer as text, because programs may pass their own database ids. Return any other value unchanged."""
+    """Return an integer as text, because programs may use their own database ids. Return other values unchanged."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
@@ -39,7 +39,7 @@ EntityId = Annotated[OptionalIdentifier, BeforeValidator(text_id)]
 
 
 class Message(BaseModel):
-    """A message. `parts` contains its content parts, but only if some of them are not text."""
+    """A message. `parts` contains its content parts, but only if at least one of them is not text."""
 
     role: Annotated[str, Field(min_length=1, max_length=64)] = "user"
     content: FreeText = ""
@@ -61,7 +61,7 @@ class Message(BaseModel):
 
 
 def _part_of(part: dict[str, Any] | str) -> dict[str, Any] | None:
-    """Return a part in the format of chat APIs, or None for a text part without text."""
+    """Return a part in the format of chat APIs, or None for an empty text part."""
     if isinstance(part, dict) and part.get("type") not in _TEXT_PARTS:
         return {**part, "type": str(part["type"])[:64]}
     text = part if isinstance(part, str) else part.get("text")
@@ -116,7 +116,7 @@ class AddRequest(Entities):
 
     @property
     def stated_at(self) -> datetime | None:
-        """The messages' time: `timestamp`, else a past `date` in the metadata, else None."""
+        """The time of the messages: `timestamp`, else a past `date` in the metadata, else None."""
         if self.timestamp is not None:
             return self.timestamp
         date = stated_date(self.metadata or {})
@@ -140,7 +140,7 @@ class AddRequest(Entities):
         return [message for message in messages if message.role not in PROGRAM_ROLES], instructions
 
     def keeps_parts(self, message: Message) -> bool:
-        """True if a message becomes part of a conversation, which also stores the message's pictures and files."""
+        """True if a message becomes part of a conversation. Conversations also store pictures and files."""
         return self.infer is not False and message.role not in PROGRAM_ROLES
 
     def dropped(self) -> list[str]:
@@ -148,7 +148,7 @@ class AddRequest(Entities):
         return [name for name, _, is_stored in self._other_parts() if not is_stored]
 
     def unread(self) -> list[str]:
-        """Return the positions and types of stored message parts that no model reads, because they are not pictures."""
+        """Return the positions and types of stored message parts that no model reads because they are not pictures."""
         return [name for name, part, is_stored in self._other_parts() if is_stored and not pictures_of([part])]
 
     def _other_parts(self) -> Iterator[tuple[str, dict[str, Any], bool]]:

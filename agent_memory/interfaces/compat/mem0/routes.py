@@ -1,4 +1,4 @@
-"""Serve Mem0's paths as its clients 0.1, 1.x and 2.x call them."""
+"""Serve the paths that Mem0's clients 0.1, 1.x and 2.x call."""
 
 from __future__ import annotations
 
@@ -115,9 +115,9 @@ async def _delete_all(request: Request, service: Mem0Service) -> Any:
 
 
 def _filters_in_query(text: str | None) -> dict[str, str]:
-    """Parse the owner from the query parameter for filters. Clients write its value as a Python literal or as JSON.
+    """Parse the owner from the filters in a query parameter, which clients write as a Python literal or as JSON.
 
-    Raises NotSupported if the value is not a filter by owner.
+    Raises NotSupported if the filters contain anything except an owner.
     """
     if text is None:
         return {}

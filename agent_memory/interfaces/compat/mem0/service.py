@@ -1,4 +1,4 @@
-"""Serve Mem0's operations with this server's features, in one namespace. The service keeps no state of its own."""
+"""Serve Mem0's operations with this server's features, in one namespace. The service itself stores no data."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ _MOST_LINKS = 20
 _WAIT_SECONDS = 10.0
 _NOBODY_WORKS_SECONDS = 2.0
 _AGENT_SESSION = f"{OWN_SESSION}agent:"
-# Fields that null clears, with our names.
+# Fields that null clears, with the names that this server uses.
 _CLEARABLE = {"expiration_date": "expires_at", "timestamp": "event_date"}
 
 
 class _Selection(NamedTuple):
-    """The fields of a search, and the filters to apply to the search hits."""
+    """The fields of a search request, and the filters to apply to its hits."""
 
     values: dict[str, Any]
     reads: Sequence[Any] = ()
@@ -150,12 +150,10 @@ class Mem0Service(CompatService):
         return [fields_of(hit, request.fields) for hit in hits if request.threshold is None or hit["score"] >= request.threshold]
 
     async def _was_new(self, selection: Mapping[str, Any]) -> bool:
-        """Wait until selected memories without vectors have been embedded.
+        """Wait until all selected memories have been embedded.
 
-        Return True if there were any and their vectors are now ready.
-
-        This helps programs that list memories and then immediately search for them, perhaps before the memories have
-        been embedded.
+        Return True if some had no vectors before, and all have them now. Programs may list memories and then
+        immediately search for them, perhaps before they have been embedded.
         """
         operations, listed = self._services[OperationService], await self._search(**selection, limit=_MOST_LINKS)
         marks = operations.memory_marks(self._scope, [hit.id for hit in listed.memories])
@@ -176,7 +174,7 @@ class Mem0Service(CompatService):
         return [fields_of(memory_answer(hit), request.fields) for hit in page_hits], total
 
     async def _matching(self, selection: _Selection, values: dict[str, Any], most: int = _MOST_READ) -> Sequence[MemoryRecordResult]:
-        """Return the first matching memories. If the index cannot evaluate all filters, only the first `most` hits are checked."""
+        """Return the first matching memories. If the index cannot evaluate all filters, check at most `most` hits."""
         if not selection.reads:
             return (await self._search(**values)).memories
         limit, passing = values["limit"], list[MemoryRecordResult]()
@@ -191,7 +189,7 @@ class Mem0Service(CompatService):
         return memory_answer(await self._services[MemoryService].get(self._scope, memory_id))
 
     async def update(self, memory_id: str, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """Change a memory's text, metadata, `expiration_date` or `timestamp`. Raises NotFound, BadInput or NotSupported."""
+        """Change a memory's text, metadata, expiration date or time. Raises NotFound, BadInput or NotSupported."""
         refuse_unknown(changes, ("text", "memory", "metadata", "expiration_date", "timestamp", "memory_id"), "update: ")
         fields: dict[str, Any] = {
             "text": changes.get("text", changes.get("memory")),
@@ -214,7 +212,7 @@ class Mem0Service(CompatService):
         return memory_answer(changed)
 
     async def history(self, memory_id: str) -> list[dict[str, Any]]:
-        """Return the events for a memory and for the memories that it replaced, oldest first. Raises NotFound."""
+        """Return the events of a memory and of the memories that it replaced, oldest first. Raises NotFound."""
         events: list[dict[str, Any]] = []
         waiting, visited = [memory_id], set[str]()
         while waiting and len(visited) < _MOST_LINKS:
@@ -235,7 +233,7 @@ class Mem0Service(CompatService):
         return events
 
     async def delete(self, memory_ids: Sequence[str]) -> None:
-        """Delete memories permanently. If a memory is missing, raise NotFound and delete nothing."""
+        """Delete memories permanently. If one of them is missing, raise NotFound and delete nothing."""
         scope = writing(self._scope)
         for memory_id in memory_ids:
             await self._services[MemoryService].get(scope, memory_id)
@@ -251,7 +249,7 @@ class Mem0Service(CompatService):
         return deleted + await self._delete_matching(filter=condition_of(entities))
 
     async def entities(self) -> list[dict[str, Any]]:
-        """Return users, agents, runs and apps with the number of their memories among the newest 5,000 memories."""
+        """Return users, agents, runs and apps with their memory counts. Only the newest 5,000 memories count."""
         counts: dict[tuple[str, str], dict[str, Any]] = {}
         async for page in self._pages(_MOST_COUNTED, **shown_selection(extracts=self._runtime.extracts)):
             for hit in page:
@@ -342,7 +340,7 @@ class Mem0Service(CompatService):
         return [{"id": record.id, "memory": record.text, "event": "ADD"} for record in body.memories]
 
     def _message_texts(self, messages: Sequence[Message]) -> list[str]:
-        """Return the messages' texts without the context blocks of agent harnesses. Omit texts that contain only such blocks."""
+        """Return the messages' texts without the context blocks of agent harnesses. Omit texts that are then empty."""
         blocks = context_blocks(self._runtime.settings.longterm.context_tags)
         pairs = [(message.content, blocks.outside(message.content)) for message in messages]
         return [outside for content, outside in pairs if outside or outside == content]
@@ -359,7 +357,7 @@ class Mem0Service(CompatService):
         return [hit for hit in listed.memories if messages.intersection(hit.extracted_from or ())]
 
     async def _delete_sessions(self, scope: Scope, entities: Mapping[str, str]) -> int:
-        """Delete sessions, and return the number of deleted sessions.
+        """Delete sessions, and return how many were deleted.
 
         Delete the run's session, else the agent's session without a run, else all of the user's sessions.
         """
@@ -382,7 +380,7 @@ class Mem0Service(CompatService):
 
 
 def _session_filter(agent: str | None, run: str | None) -> Callable[[str], bool]:
-    """Return a predicate that selects session ids. "*" selects any run or agent.
+    """Return a predicate that selects session ids. "*" means any run or agent.
 
     The predicate selects the run's session, else the agent's session without a run, else all sessions.
     """
@@ -395,7 +393,7 @@ def _session_filter(agent: str | None, run: str | None) -> Callable[[str], bool]
 
 
 def _noted(request: AddRequest, answer: dict[str, Any]) -> dict[str, Any]:
-    """Add `notices` about message parts that were not stored, or that no model reads."""
+    """Add `notices` about message parts that were not stored or that no model reads."""
     unread = [f"{part} is stored, but no model reads it" for part in request.unread()]
     dropped = [f"{part} was not stored: infer=False and instructions accept only text" for part in request.dropped()]
     return {**answer, "notices": [*dropped, *unread]} if dropped or unread else answer

@@ -19,7 +19,7 @@ TAGS = "container_tags"
 """Metadata key for all container tags after the first."""
 _OUR_METADATA = frozenset({"role", QUESTION, ABOUT_USER, TAGS})
 _MOST_TITLE = 80
-# Compare only this many of a hit's characters with the query: an answer may contain a hundred long documents.
+# Compare only this many characters of a hit with the query: an answer may contain a hundred long documents.
 _COMPARED_CHARS = 8_000
 
 
@@ -34,7 +34,7 @@ def metadata_of(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def raw_similarity(hit: MemoryRecordResult, query: str) -> float:
-    """Return the cosine similarity, increased by the share of query words in the hit.
+    """Return the cosine similarity, raised by the share of query words that the hit contains.
 
     If the hit has no vector, only the words determine its score.
     """
@@ -105,7 +105,7 @@ def chunk_answer(name: str, position: int, text: str, made: datetime, metadata: 
 def document_results(
     hits: Sequence[MemoryRecordResult], whole: Mapping[tuple[str | None, str | None], Mapping[str, Any]] | None
 ) -> list[dict[str, Any]]:
-    """Return the results of /v3/search, best document first. `whole` maps (user, id) pairs to documents."""
+    """Return the results of /v3/search, with the best document first. `whole` maps (user, id) pairs to documents."""
     documents: dict[tuple[str | None, str], dict[str, Any]] = {}
     for hit in hits:
         name = hit.session_id or hit.id

@@ -1,4 +1,4 @@
-"""Operations on containers (context and deletion) and on the organization's settings."""
+"""Serve operations on containers (context and deletion) and on the organization's settings."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SETTINGS_BYTES = 64 * 1024
 class ContainerService(SupermemoryService):
     """Operations on containers.
 
-    A container's context is stored as the extraction instructions for the container's user.
+    A container's context is stored as extraction instructions for the container's user.
     """
 
     async def container(self, tag: str) -> dict[str, Any]:
@@ -36,7 +36,7 @@ class ContainerService(SupermemoryService):
         return {"namespace": tag, "supportingContext": rules.instructions, "system": times}
 
     async def prepare_context(self, tag: str | None, context: str | None) -> KeepContext:
-        """Check that a container's context may be stored, and return a function that stores it. Raises BadInput or Forbidden."""
+        """Return a function that stores a container's context. Raises BadInput, or Forbidden if this is not allowed."""
         if not tag:
             raise BadInput("must be given with entityContext", field="containerTag")
         service, scope = self._services[ExtractionRulesService], writing(self._scope)
@@ -50,7 +50,7 @@ class ContainerService(SupermemoryService):
         return keep
 
     async def settings(self) -> dict[str, Any]:
-        """Return the tenant's settings. If the caller is restricted to one user, return that user's settings.
+        """Return the tenant's settings, or the user's settings if the caller is restricted to one user.
 
         Raises Forbidden if the caller is restricted to several users, or to certain agents.
         """
@@ -76,7 +76,7 @@ class ContainerService(SupermemoryService):
         return ItemOwner(*place_of(self._scope, self._namespace, None))
 
     async def delete_container(self, tag: str) -> dict[str, Any]:
-        """Delete all documents and memories under a container tag, and the container's context."""
+        """Delete a container's context, and all documents and memories under its tag."""
         # Delete the context first: this refuses unauthorized callers before anything is deleted.
         await self._services[ExtractionRulesService].delete(writing(self._scope), self._namespace, tag)
         _, memories = await self.memories(DocumentListing(container_tag=tag, limit=1), chunks=False)

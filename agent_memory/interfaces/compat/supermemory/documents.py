@@ -26,9 +26,10 @@ _MESSAGE_FIELDS = ("tool_calls", "tool_call_id", "name")
 
 
 def message_of(text: str, metadata: Mapping[str, Any], stated_at: datetime | None, name: str | None = None) -> dict[str, Any]:
-    """Return the message that stores a document's text. A short note counts as a statement about the container's user.
+    """Return the message that stores a document's text.
 
-    `name` is the message id. Moving a document keeps the message id, so that an interrupted move can be recognized.
+    A short note counts as a statement about the container's user. `name` is the message id. Moving a document keeps the
+    message id, so that an interrupted move can be recognized.
     """
     remember_as = {**({"metadata": dict(metadata)} if metadata else {}), **({"about_user": True} if _is_note(text) else {})}
     return {
@@ -41,7 +42,7 @@ def message_of(text: str, metadata: Mapping[str, Any], stated_at: datetime | Non
 
 
 def content_of(session: WorkingMemoryResponse) -> str:
-    """Return a document's text. Each message starts with its role, unless all roles are `user` (plain documents) or `tool` (files)."""
+    """Return a document's text, with each message's role unless all roles are `user` (documents) or `tool` (files)."""
     spoken = {message.role for message in session.messages} not in ({"user"}, {"tool"})
     return "\n".join(f"{message.role}: {message.content}" if spoken else message.content for message in session.messages)
 
@@ -54,7 +55,7 @@ def metadata_of(session: WorkingMemoryResponse) -> dict[str, Any]:
 
 
 def added_text(parts: Sequence[str], new_text: str) -> str | None:
-    """Return the text that `new_text` adds to a document's parts, or None if `new_text` is a new version of the document.
+    """Return the text that `new_text` adds to a document's parts, or None if it is a new version of the document.
 
     Callers send either only the new text or the whole text again. Text that equals an existing part is a retry and adds
     nothing. If `new_text` contains at least half of the document's lines, it is a new version of the whole document.
@@ -79,8 +80,8 @@ def _lines(text: str) -> set[str]:
 def messages_of(sent: Sequence[Mapping[str, Any]], metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return a conversation's messages with stable ids and with the metadata for their memories.
 
-    Clients resend the whole conversation, so a message's id depends on its content and on the number of equal messages
-    before it. Of the content, only text and pictures are stored. Raises BadInput if there is nothing to store, and
+    Clients resend the whole conversation. A message's id therefore depends on its content and on the number of equal
+    messages before it. Only text and pictures are stored. Raises BadInput if there is nothing to store, and
     NotSupported if the messages contain only parts of other types.
     """
     counts: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""Operations on documents that were uploaded as files. Each document has the same id as its file."""
+"""Serve operations on documents that were uploaded as files. Each document has the same id as its file."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class FileDocuments(ContainerService):
 async def read_upload(request: Request) -> tuple[dict[str, Any], bytes, str]:
     """Return the fields of a multipart body, the file's bytes, and its media type.
 
-    Raises BadInput and anything that `read_body` raises.
+    Raises BadInput and any error that `read_body` raises.
     """
     body = await read_body(request.scope, request.receive, None)
 

@@ -23,7 +23,7 @@ _OPERATORS = {**_BOUNDS, "==": "eq", "!=": "ne", "eq": "eq", "neq": "ne", "array
 
 
 def condition_of(filters: object, values: Values | None = None) -> dict[str, Any] | None:
-    """Return filters as a condition, or None if there are no filters. Raises BadInput or NotSupported.
+    """Convert filters to a condition, or to None if there are none. Raises BadInput or NotSupported.
 
     3.x clients send `AND` and `OR`, possibly as JSON text. 5.x clients send `operator` and `operands`. `values` maps
     each key from `text_keys` to its existing strings, for substring and case-insensitive comparisons.
@@ -41,7 +41,7 @@ def condition_of(filters: object, values: Values | None = None) -> dict[str, Any
 
 
 def text_keys(filters: object) -> set[str]:
-    """Return the metadata keys whose filters match substrings or ignore case."""
+    """Return the metadata keys that filters compare by substring or without regard to case."""
     waiting, keys = [_parsed(filters) if isinstance(filters, str) else filters], set[str]()
     while waiting:
         part = waiting.pop()
@@ -97,7 +97,7 @@ def _joined(join: str, operands: object, depth: int, values: Values) -> dict[str
 
 
 def _by_text(part: Mapping[str, Any], values: Values) -> dict[str, Any]:
-    """Return a condition that compares a key with the filter's text and with every existing value that matches this text."""
+    """Return a condition that accepts the filter's text and each existing value of the key that matches this text."""
     operator, key = part.get("operator"), str(part.get("field", part.get("key")))
     if operator not in (*_PARTS, "eq", "neq", None):
         raise NotSupported(f"filter.operator: {str(operator)[:64]} with caseSensitive: false")
@@ -136,7 +136,7 @@ def _predicate(part: Mapping[str, Any], existing_values: Values) -> dict[str, An
 
 
 def _alike(value: object) -> list[Any]:
-    """Return the values that a filter value may represent, because 3.x clients send numbers and booleans as text."""
+    """Return the values that a filter value can stand for, because 3.x clients send numbers and booleans as text."""
     if not isinstance(value, str):
         return [value]
     values: list[Any] = [value]

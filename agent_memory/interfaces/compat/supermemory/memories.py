@@ -1,4 +1,4 @@
-"""Serve Supermemory's operations on memories: search, profiles, new versions and forgetting."""
+"""Serve Supermemory's operations that search, create, change and forget memories, and return profiles."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _STATEMENTS: tuple[dict[str, Any], ...] = (
 # Filters are applied to at most this many memories or messages.
 MOST_LOOKED_THROUGH = 5_000
 _MOST_TEXT_KEYS = 4
-# Optional fields of a change, with our names.
+# Optional fields of a change, with the names that this server uses.
 _CHANGEABLE = {"metadata": "metadata", "forget_after": "expires_at", "temporal_context": "event_date"}
 
 
@@ -50,7 +50,7 @@ class MemoryOperations(CompatService):
     product = "supermemory"
 
     async def search(self, request: Search) -> list[tuple[MemoryRecordResult, bool]]:
-        """Return the best hits, each with a flag that is true if the hit is a message, not a memory."""
+        """Return the best hits, each with a flag that is true if the hit is a message rather than a memory."""
         condition = await self._selection(request.tags(), request.given_filters)
         as_chunks = request.search_mode == "documents"
         # Without a model that extracts facts, messages count as memories.
@@ -128,7 +128,7 @@ class MemoryOperations(CompatService):
         return await self._services[MemoryService].get(self._scope, name)
 
     async def change_memory(self, request: ChangedMemory) -> MemoryRecord:
-        """Change a memory's text, and its metadata and end time if given. Raises NotFound."""
+        """Change a memory's text, and its metadata and end time if they are given. Raises NotFound."""
         record = await self._named(request)
         event = request.temporal_context.event_date if request.temporal_context else None
         kept_metadata = {TAGS: record.metadata[TAGS]} if TAGS in record.metadata else {}
@@ -144,7 +144,7 @@ class MemoryOperations(CompatService):
         return await self._services[MemoryService].patch(writing(self._scope), record.id, body)
 
     async def forget(self, request: NamedMemory) -> str:
-        """Forget a memory and its evidence, and return its id. This can be undone in the same way as `/v1/memory/forget`.
+        """Forget a memory and its evidence, and return its id. The caller can undo this as in `/v1/memory/forget`.
 
         Raises NotFound.
         """
@@ -168,7 +168,7 @@ class MemoryOperations(CompatService):
         return [] if forgotten.ambiguous else _deleted_memories(forgotten)
 
     async def existing_ids(self, names: Sequence[str], user: str | None) -> set[str]:
-        """Return the ids in `names` that belong to a container's memories."""
+        """Return the ids in `names` that belong to memories in the container."""
         unique_ids = list(dict.fromkeys(names[:MAX_PAGE]))
         records = await self._services[MemoryStore].get(self._scope, unique_ids)
         return {name for name, record in zip(unique_ids, records, strict=True) if record is not None and record.user_id == user}
@@ -209,7 +209,7 @@ class MemoryOperations(CompatService):
         return conditions if condition is None else [*conditions, condition]
 
     async def _texts_under(self, key: str, conditions: Sequence[dict[str, Any]]) -> list[str]:
-        """Return the distinct strings stored under a metadata key in the newest memories that have this key."""
+        """Return the distinct strings under a metadata key in the newest memories that have this key."""
         texts: dict[str, None] = {}
         having = {"and": [*conditions, {"metadata": {key: {"exists": True}}}]}
         async for page in self._pages(MOST_LOOKED_THROUGH, filter=having):

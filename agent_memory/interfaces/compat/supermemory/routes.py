@@ -149,7 +149,7 @@ async def _change_container(request: Request, service: FileDocuments) -> Any:
 async def _read_deletion(request: Request, *allowed_names: str) -> dict[str, Any]:
     """Return the body of a delete request.
 
-    Raises NotSupported for a field that has no effect, because the field could have narrowed the deletion.
+    Raises NotSupported for an unknown field, because it may have been meant to narrow the deletion.
     """
     body = await read_object(request)
     refuse_unknown((name for name, value in body.items() if value not in (None, {}, "")), allowed_names, f"DELETE {request.url.path}: ")

@@ -1,4 +1,4 @@
-"""Supermemory's operations, implemented with this server's features in one namespace. The service keeps no state of its own."""
+"""Serve Supermemory's operations with this server's features, in one namespace. The service stores no data."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from agent_memory.interfaces.compat.supermemory.requests import (
 )
 from agent_memory_client.models import MAX_SEARCH_OFFSET, AppendMessagesRequest, MemoryRecord, OperationState, WorkingMemoryResponse
 
-# Maximum attempts for a write while other writes change the document.
+# Maximum number of attempts for a write while other writes change the document.
 _TRIES = 16
 # Maximum number of pages that one call deletes from a container.
 _MOST_PAGES = 1_000
@@ -44,13 +44,13 @@ KeepContext: TypeAlias = Callable[[], Awaitable[None]]
 
 
 class SupermemoryService(MemoryOperations):
-    """Supermemory's API for one caller. Raises Forbidden if the caller may not access the namespace.
+    """Supermemory's API for one caller. Raises Forbidden if the caller cannot access the namespace.
 
     A document is a session with the same id. The first container tag is the session's user.
     """
 
     async def add(self, document: Document, keep_context: KeepContext | None = None) -> dict[str, Any]:
-        """Store a document, which the worker turns into memories. Idempotent with a `customId`.
+        """Store a document, which the worker turns into memories. Idempotent if the document has a `customId`.
 
         If the container already has a document with this `customId`, the text extends that document. If the text is a
         new version of the whole document, it replaces the document.
@@ -81,8 +81,8 @@ class SupermemoryService(MemoryOperations):
     ) -> dict[str, Any]:
         """Store a document as `add` does, in one attempt. If `replaces` is true, the text is the whole document.
 
-        A single script writes the new state, and outdated memories are deleted afterwards. Raises VersionMismatch if
-        the document has changed since it was read.
+        A single script writes the new state. Outdated memories are deleted afterward. Raises VersionMismatch if the
+        document has changed since it was read.
         """
         scope, others = writing(self._scope), document.tags()[1:]
         text, metadata = document.content, document.metadata or {}
@@ -133,7 +133,7 @@ class SupermemoryService(MemoryOperations):
         await self._services[SessionService].append(writing(self._scope), ref.session_id, request, if_match=if_match, replaces=replaces)
 
     async def add_batch(self, batch: DocumentBatch, contexts: Mapping[str, KeepContext]) -> dict[str, Any]:
-        """Store documents in order, and report invalid ones. `contexts` maps container tags to functions that store their contexts."""
+        """Store documents in order, and report invalid ones. `contexts` maps tags to functions that store contexts."""
         shared = batch.model_dump(by_alias=True, exclude_none=True, exclude={"documents"})
         results: list[dict[str, Any]] = []
         for item in batch.documents:
@@ -221,7 +221,7 @@ class SupermemoryService(MemoryOperations):
         return {"success": not errors, "deletedCount": deleted, **{name: value for name, value in optional_fields.items() if value}}
 
     async def list(self, request: DocumentListing) -> tuple[Sequence[dict[str, Any]], dict[str, Any]]:
-        """Return a page of documents, newest first by default, and pagination details."""
+        """Return a page of documents (by default, newest first) and the pagination details."""
         size = min(request.limit, MAX_PAGE)
         condition = await self._selection(request.tags(), request.given_filters)
         if len(condition) > (0 if request.user is None else 1):
@@ -252,7 +252,7 @@ class SupermemoryService(MemoryOperations):
         return documents, page_of(request.page, size, len(ordered))
 
     async def _documents(self, refs: Sequence[SessionRef], *, content: bool = True) -> list[dict[str, Any]]:
-        """Return the documents that exist among `refs`, in the same order. The number of round trips is constant."""
+        """Return the documents among `refs` that exist, in the same order. The number of round trips is constant."""
         return await self._answers(await self._load_sessions(refs), content=content)
 
     async def _load_sessions(self, refs: Sequence[SessionRef]) -> list[WorkingMemoryResponse]:
@@ -267,7 +267,7 @@ class SupermemoryService(MemoryOperations):
         return session_of(self._scope, name, self._namespace, user)
 
     async def _read(self, ref: SessionRef) -> tuple[WorkingMemoryResponse | None, str]:
-        """Return the document stored under exactly this reference, or None, and the version that a write must expect."""
+        """Return the document with exactly this reference, or None, and the version that a write must expect."""
         try:
             sessions = self._services[SessionService]
             answer = await sessions.get(self._scope, ref.session_id, namespace=ref.namespace, user_id=ref.user_id)
@@ -291,10 +291,7 @@ class SupermemoryService(MemoryOperations):
         return session if session.messages and (user is None or session.user_id == user) else None
 
     async def _moving(self, name: str, user: str | None, tags: Sequence[str]) -> WorkingMemoryResponse | None:
-        """Return the old copy of a document that an interrupted move left in both containers.
-
-        Return None if there was no such move.
-        """
+        """Return the old copy of a document that an interrupted move left behind in its old container, or None."""
         if user is not None or not tags:
             return None
         refs = await self._services[SessionStore].find(self._scope, name, self._namespace, None)
@@ -335,7 +332,7 @@ class SupermemoryService(MemoryOperations):
         ]
 
     async def _facts_of(self, refs: Sequence[SessionRef]) -> list[MemoryRecord]:
-        """Return the facts from documents, including facts from documents with the same ids under other tags."""
+        """Return the facts from documents, including documents with the same ids under other tags."""
         facts: list[MemoryRecord] = []
         names = sorted({ref.session_id for ref in refs})
         condition = [{"memory_type": {"ne": "message"}}, {"session_id": {"any": names}}]
@@ -349,7 +346,7 @@ class SupermemoryService(MemoryOperations):
         return [document_answer(session, status, content=content) for session, status in zip(sessions, statuses, strict=True)]
 
     async def _remove(self, ref: SessionRef) -> None:
-        """Delete a document. The session is deleted last, so that a retry after a crash can find the document and finish."""
+        """Delete a document. The session is deleted last, so that a retry after a crash can find it and finish."""
         scope, sessions = writing(self._scope), self._services[SessionStore]
         await sessions.delete(scope, ref, only_work=True)
         await delete_memories_of(self._services, scope, ref)

@@ -1,4 +1,4 @@
-"""Show changes to memories as diffs, and list the proposals and quarantined memories that await review."""
+"""Show changes to memories as diffs. List the proposals and quarantined memories that await review."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MOST_NAMED = 100
 _MOST_SESSIONS = 5
 _MOST_RECEIPTS = 5
 _WORDS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|\w+|\s+|.", re.DOTALL)
-# Longer texts are shown whole, because the time to compare them grows with the square of their length.
+# Longer texts are shown whole, because the time to compare texts grows with the square of their length.
 _MOST_COMPARED = 4000
 # Fields that only the server uses, or that follow from the text.
 _UNTOLD = (
@@ -54,7 +54,7 @@ async def show_changes(page: Page) -> Response:
         )
     else:
         kind = query.get("kind")
-        # Undoing a request to forget is not a separate change: the request's record becomes `undone`.
+        # Undoing a request to forget is not a separate change. Instead, the request's record becomes `undone`.
         choice = {"state": "undone"} if kind == "undo" else {"kind": kind}
         proposals = await page.read_if_allowed("/v1/changes", limit=_PAGE, offset=offset, **choice, **owner)
         quarantine = {"memories": [], "total": 0}
@@ -75,7 +75,7 @@ async def show_changes(page: Page) -> Response:
 
 
 async def saved_diff(page: Page) -> Pieces:
-    """Return a diff of the edit that redirected the browser to this page."""
+    """Return a diff for the edit that redirected the browser to this page."""
     memory_id = page.query.get("changed")
     if memory_id is None or page.query.get("done") not in ("edit-memory", "undo-edit"):
         return []
@@ -85,7 +85,7 @@ async def saved_diff(page: Page) -> Pieces:
 
 
 async def _add_texts(page: Page, changes: list[dict[str, Any]]) -> None:
-    """Add to proposals to forget what they would delete (`planned`), and the texts of messages that they name only by id."""
+    """Add to proposals to forget what they would delete (`planned`), and any missing message texts."""
     for change in [each for each in changes if each["state"] == "proposed" and each["kind"] == "forget"]:
         named = [each for each in change["memories"] if not (each.get("before") or each.get("after"))]
         before: dict[str, Any] = next((each["before"] for each in change["memories"] if each.get("before")), {})
@@ -104,7 +104,6 @@ async def _add_texts(page: Page, changes: list[dict[str, Any]]) -> None:
 
 
 async def _add_writers(page: Page, messages: dict[str, dict[str, Any]], owner: dict[str, Any]) -> None:
-    """Add the writer of each session message."""
     sessions = {each["before"]["session_id"] for each in messages.values() if each.get("before", {}).get("session_id")}
     for session in sorted(sessions)[:_MOST_SESSIONS]:
         working_memory = await page.read_if_allowed(f"/v1/working-memory/{session}", recent_messages_limit=_MOST_NAMED, **owner) or {
@@ -116,19 +115,19 @@ async def _add_writers(page: Page, messages: dict[str, dict[str, Any]], owner: d
 
 
 async def add_forgotten(page: Page, changes: list[dict[str, Any]]) -> None:
-    """Add to the newest requests to forget what they have deleted (`texts`), if the caller may undo them."""
+    """Add to the newest requests to forget what they deleted (`texts`), if the caller is allowed to undo them."""
     if page.principal is None or page.principal.role is Role.READ:
         return
 
     async def add(change: dict[str, Any]) -> None:
-        with suppress(RestError):  # Too late, or being erased: the change shows only its counts.
+        with suppress(RestError):  # It is too late, or the data is being erased. The change then shows only its counts.
             change["texts"] = (await page.rest("GET", f"/v1/memory/forget/{change['receipt_id']}"))["items"]
 
     await asyncio.gather(*(add(change) for change in [each for each in changes if each.get("undo_until")][:_MOST_RECEIPTS]))
 
 
 async def show_forgotten(page: Page) -> Response:
-    """Show what a request to forget has deleted or, after its undo, what came back."""
+    """Show what a request to forget has deleted. If it was undone, show what was restored."""
     receipt = await page.rest("GET", f"/v1/memory/forget/{page.request.path_params['receipt_id']}")
     await page.name_keys()
     back = page.local(page.query["back"]) if "back" in page.query else None
@@ -136,7 +135,7 @@ async def show_forgotten(page: Page) -> Response:
 
 
 async def show_history(page: Page) -> Response:
-    """Show all versions of a memory, each compared with the version before it."""
+    """Show all versions of a memory, and compare each with the version before it."""
     history = await page.rest("GET", f"/v1/long-term-memory/{page.request.path_params['memory_id']}/history")
     await page.name_keys()
     texts = [*(each["record"]["text"] for each in history["versions"]), ""]
@@ -146,7 +145,7 @@ async def show_history(page: Page) -> Response:
 
 
 def shown_change(change: dict[str, Any]) -> dict[str, Any]:
-    """Return a change with the changed memories as diffs."""
+    """Return a change in which the changed memories are diffs."""
     return {**change, "lines": [_line(each) for each in change["memories"]]}
 
 

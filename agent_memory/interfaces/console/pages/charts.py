@@ -1,6 +1,6 @@
 """Charts of the server load over time.
 
-Without scripts, browsers show only the lines; with scripts, they also show axes and values.
+Without scripts, browsers show only the lines. With scripts, they also show axes and values.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 PERIODS = ("hour", "day")
-# The lines in each chart (fields in the history), and True if its caption shows a sum instead of the last value.
+# The lines in each chart (fields in the history), and whether its caption shows a sum instead of the last value.
 _LINES: dict[str, tuple[tuple[str, ...], bool]] = {
     "memories": (("memories",), False),
     "sessions": (("sessions",), False),
@@ -31,12 +31,12 @@ _UNITS = {"times": "ms", "healthy": "%", "oldest": "s"}
 
 
 def charts_of(history: Any, names: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the named charts in an answer from `/v1/metrics/history`, or [] if the caller may not read the history."""
+    """Return the named charts for an answer from `/v1/metrics/history`, or [] if the caller has no access to it."""
     return [_chart(name, history) for name in names] if history is not None else []
 
 
 def _chart(name: str, history: Any) -> dict[str, Any]:
-    """Return a chart. `data` is the JSON that the script draws. `paths` are the lines as SVG paths in a 100 × 100 box."""
+    """Return a chart. `data` is JSON that the script draws. `paths` are SVG paths of the lines in a 100 × 100 box."""
     lines, is_sum = _LINES[name]
     points = history["points"]
     factor = 100 if name == "healthy" else 1
@@ -67,7 +67,7 @@ def format_value(value: float | None, unit: str) -> str:
 
 
 def _scale(values: Sequence[float], *, from_zero: bool) -> tuple[float, float]:
-    """Return a scale's rounded lower and upper limits for these values."""
+    """Return the rounded lower and upper limits of a scale for these values."""
     low, high = (0.0 if from_zero else min(values, default=0.0)), max(values, default=0.0)
     span = max(high - low, 1.0)
     power = 10 ** math.floor(math.log10(span / 2))

@@ -1,4 +1,4 @@
-"""Send all of a person's data as a file: JSON Lines for programs, or a text for the person."""
+"""Send all of a person's data as a file: JSON Lines for programs, or plain text for the person."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from starlette.responses import Response
 
 from agent_memory.interfaces.console.frame import Page, moment
 
-# They repeat what the other lines say, for imports.
+# These lines are for imports. They repeat what the other lines say.
 _LEFT_OUT = ("change", "rules")
 
 
 async def export_person(page: Page) -> Response:
-    """Send all of a person's data as JSON Lines or, with `format=text`, as a text that a person can read."""
+    """Send all of a person's data as JSON Lines. With `format=text`, send a text that a person can read."""
     user, as_text = page.request.path_params["user_id"], page.query.get("format") == "text"
     headers = {"content-disposition": attachment(f"{user} {datetime.now(UTC):%Y-%m-%d}.{'txt' if as_text else 'jsonl'}")}
     if as_text:
@@ -28,7 +28,7 @@ async def export_person(page: Page) -> Response:
 
 
 def attachment(name: str) -> str:
-    """Return the header `Content-Disposition` for a file with this name."""
+    """Return the `Content-Disposition` header for a file with this name."""
     plain = "".join(char if char.isascii() and (char.isalnum() or char in " -_.@") else "_" for char in name)
     return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name.replace('/', '_'), safe='')}"
 
@@ -38,7 +38,7 @@ def _readable(words: dict[str, str], raw: bytes) -> bytes:
 
 
 def _texts(words: dict[str, str], line: dict[str, Any]) -> Iterator[str]:
-    """Yield the lines of text for a line in an export."""
+    """Yield the lines of text for one line of an export."""
     kind = line["kind"]
     if kind == "header":
         yield f"{words['copy_title']} {line['user_id']} ({line.get('namespace') or words['all_of_them']}), {moment(line['at'])} UTC\n"

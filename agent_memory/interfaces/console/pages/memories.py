@@ -1,4 +1,4 @@
-"""Search memories as programs do through the API, and preview what would be forgotten."""
+"""Search memories in the same way as the API, and preview what would be forgotten."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def show_memories(page: Page) -> Response:
 
 
 def _without_same_words(memories: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Omit former versions with the same words as another version on the page, such as the one before a memory ended."""
+    """Omit former versions of a memory that have the same words as another version on the page."""
     shown_versions = {(each["id"], each["text"]) for each in memories if each["end"] != "retired"}
     shown_memories: list[dict[str, Any]] = []
     for each in memories:
@@ -62,18 +62,18 @@ def _without_same_words(memories: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _choices(page: Page) -> dict[str, dict[str, str]]:
-    """For each filter with a fixed list of values, return the values with their names."""
+    """Return the values and their names for each filter that has a fixed list of values."""
     words = page.words
     choices = {
         "kind": {value: words[f"kind_{value}"] for value in KINDS},
         "source": {value: words[f"filter_source_{value}"] for value in _SOURCES},
     }
-    # Only administrators may read the names of keys; others type the writer that a memory shows.
+    # Only administrators may read the names of keys. Others type the writer that a memory shows.
     return choices | ({"writer": {**page.key_names, "anonymous": words["written_open"]}} if page.key_names else {})
 
 
 def note_ends(memories: Iterable[dict[str, Any]]) -> None:
-    """Set `end` and `end_at` in each memory: why and since when it is no longer current."""
+    """Set `end` and `end_at` in each memory: why it is no longer current, and since when."""
     now = datetime.now(UTC)
     for each in memories:
         each["end"], each["end_at"] = _end_of(each, now)

@@ -1,4 +1,4 @@
-"""The overview page: the numbers of memories and sessions, the load over time, and how to get started."""
+"""The overview page: how many memories and sessions exist, the load over time, and how to get started."""
 
 from __future__ import annotations
 

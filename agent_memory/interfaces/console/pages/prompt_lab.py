@@ -81,7 +81,7 @@ async def show_prompt(page: Page) -> Response:
 async def _find_ended(page: Page, search: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the best matches that are no longer current and therefore appear in no prompt.
 
-    Omit former versions of found memories.
+    Omit former versions of memories that were found.
     """
     memories = (await page.rest("POST", "/v1/long-term-memory/search", {**search, "history": True, "limit": _MOST_SEARCHED}))["memories"]
     note_ends(memories)
@@ -92,7 +92,7 @@ async def _find_ended(page: Page, search: dict[str, Any]) -> list[dict[str, Any]
 def prompt_of(page: Page, prefix: str = "") -> dict[str, Any]:
     """Build the body of a prompt request from the page's query.
 
-    Query fields that are specific to one setting have names that start with `prefix`.
+    Query fields that belong to only one set of settings start with `prefix`.
     """
     query = page.query
     search: dict[str, Any] = {"explain": True}
@@ -120,7 +120,6 @@ def _share(text: str, field: str) -> float:
 
 
 async def _setting(page: Page, body: dict[str, Any], answer: dict[str, Any], nearest: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the data that the page shows about a prompt."""
     memories = {memory["id"]: memory for memory in answer["long_term_memories"] or []}
     texts = [text_of(message["content"]) for message in answer["messages"]]
     counts = await asyncio.gather(*(page.runtime.counter.count_in_thread(text) for text in texts))
@@ -169,7 +168,7 @@ def code_of(address: str, body: dict[str, Any], *, has_key: bool) -> dict[str, s
 
 
 def _left_out(shown_memories: Mapping[str, Any], nearest: Sequence[dict[str, Any]], explanation: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the memories that were left out although they were relevant, and memories below the threshold."""
+    """Return relevant memories that were left out, and memories below the relevance threshold."""
     cut = {each["memory_id"]: each for each in explanation["cut"]}
     others = [memory for memory in nearest if memory["id"] not in shown_memories]
     above = [(memory, cut.pop(memory["id"])) for memory in others if memory["id"] in cut]
@@ -189,7 +188,7 @@ def _section(role: str, text: str) -> str:
 
 
 def _lines(text: str, memories: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Split a text into pieces of whole lines. A memory's line is a separate piece, paired with the memory."""
+    """Split a text into pieces of whole lines. Each memory's line is a separate piece, paired with the memory."""
     pieces: list[tuple[str, Any]] = []
     for line in text.split("\n"):
         match = _ID.search(line)

@@ -1,4 +1,4 @@
-"""Pages for the server's state and rules, API keys, and background work (waiting, to be retried, or permanently failed)."""
+"""Pages for the server's state and rules, API keys, and background work."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ async def show_job(page: Page) -> Response:
     job = await page.read_if_allowed(f"/v1/operations/{name}") if "open" in page.query else await page.rest("GET", f"/v1/operations/{name}")
     is_unlisted = job is None
     if job is None:
-        # The page that led here showed the operation, so it has ended since then.
+        # The previous page showed this operation, so the operation has ended since then.
         query = page.query
         session = {"user_id": query.get("user"), "namespace": query.get("namespace"), "session_id": query.get("session")}
         job = {"id": name, "kind": name.partition("-")[0], "state": "done", **session}
@@ -80,7 +80,7 @@ async def show_job(page: Page) -> Response:
 
 
 async def _facts_of(page: Page, job: dict[str, Any]) -> list[Any]:
-    """Return the newest facts of the session that an extraction has worked on."""
+    """Return the newest facts from the session that an extraction processed."""
     if job["kind"] != "extraction" or job["state"] != "done" or not job.get("session_id"):
         return []
     filters = {name: {"eq": job[name]} for name in ("session_id", "user_id", "namespace") if job.get(name)}

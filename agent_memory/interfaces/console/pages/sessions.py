@@ -1,4 +1,4 @@
-"""Show one conversation, and which memory each message became."""
+"""Show a conversation, and which memory each message became."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agent_memory.interfaces.console.frame import Page
 _WINDOW_TOKENS = 16_000
 _MEMORIES = 100
 _MESSAGES = 200
-# A page shows at most this many bytes of pictures, and only names the others.
+# A page shows at most this many bytes of pictures. It only names the other pictures.
 _PICTURE_BYTES = 16 * 1024 * 1024
 
 
@@ -51,7 +51,7 @@ async def show_session(page: Page) -> Response:
 
 
 def _with_pictures(messages: list[Any]) -> Iterator[tuple[Any, list[tuple[str, bool]]]]:
-    """Yield each message with its pictures. Each picture is a pair: its address, and whether the page shows it.
+    """Yield each message with its pictures, as pairs of an address and whether the page shows the picture.
 
     The page does not show pictures from other servers, because these servers would learn who reads the conversation.
     """
@@ -66,7 +66,7 @@ def _with_pictures(messages: list[Any]) -> Iterator[tuple[Any, list[tuple[str, b
 
 
 def _calls_of(message: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return the name and the arguments of each tool that a message calls, in the form of chat APIs or of content blocks."""
+    """Return the name and arguments of each tool call in a message, from chat API fields or content blocks."""
     calls: list[tuple[str, str]] = []
     for call in message.get("tool_calls") or ():
         body = call.get("function") if isinstance(call, dict) else None

@@ -1,7 +1,7 @@
-"""Describe fields in the OpenAPI document with the models' attribute docstrings.
+"""Add field descriptions to the OpenAPI document, using the models' attribute docstrings.
 
-The docstrings are read from the source code when the document is first built. Startup and requests are therefore fast,
-and MCP schemas are small.
+The docstrings are read from the source code when the document is first built. This keeps startup and requests fast, and
+MCP schemas small.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _COMMON: Mapping[str, str] = {
 
 
 def describe_fields(document: dict[str, Any]) -> None:
-    """Add descriptions of fields to the document's schemas."""
+    """Add field descriptions to the document's schemas."""
     modules = [module for name, module in sys.modules.items() if name.startswith(f"{models.__name__}.")]
     classes = [value for module in modules for value in vars(module).values() if isinstance(value, type)]
     described = {model.__name__: model for model in classes if issubclass(model, BaseModel)}
@@ -77,7 +77,6 @@ def descriptions_of(model: type[BaseModel]) -> dict[str, str]:
 
 
 def _of_filters(model: type[BaseModel]) -> Iterator[tuple[str, str]]:
-    """Yield each filter field with the docstring of its filter class."""
     for name, field in model.model_fields.items():
         kinds = [kind for kind in get_args(field.annotation) if isinstance(kind, type) and issubclass(kind, Filter)]
         if kinds and kinds[0].__doc__:

@@ -1,6 +1,7 @@
-"""Middleware that limits a request to the user in the `X-Acting-User` header, for applications that serve many users with one API key.
+"""Middleware that limits a request to the user in the `X-Acting-User` header.
 
-Like an API key limited to that user, the header limits every operation, even operations that take only an id.
+The header is for applications that serve many users with one API key. It limits every operation, even operations that
+take only an id.
 """
 
 from __future__ import annotations

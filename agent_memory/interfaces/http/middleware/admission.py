@@ -29,7 +29,7 @@ TENANT = "agent_memory.tenant"
 Without this key, a request uses the share for all unknown callers.
 """
 
-# Exempt monitoring, which must work under overload, and streams, which are mostly idle. MCP's calls are separate
+# Exempt monitoring, which must work under overload, and streams, which are mostly idle. MCP calls are separate
 # requests.
 _EXEMPT = re.compile(r"/v1/health|/v1/ready|/metrics|/console/live|(/[^/]+)?/sse")
 _BEAT_SECONDS = 0.01
@@ -45,7 +45,7 @@ Turn = TypeVar("Turn")
 class AdaptiveLimit:
     """Limit the number of running requests to `most`, or to fewer under load.
 
-    The limit shrinks, but not below `least`, when the event loop has been late for `patience` seconds.
+    The limit shrinks when the event loop has been late for `patience` seconds, but never below `least`.
     """
 
     def __init__(self, most: int, *, least: int = 16, patience: float = 0.2) -> None:
@@ -72,7 +72,7 @@ class AdaptiveLimit:
 
 
 class FairQueue(Generic[Turn]):
-    """Each tenant's running and waiting requests. Without `fair`, all requests count as one tenant's.
+    """Track each tenant's running and waiting requests. Without `fair`, all requests belong to one tenant.
 
     The next slot goes to the tenant with the fewest running requests. Tenants with equal numbers take turns.
     """
@@ -116,7 +116,7 @@ class FairQueue(Generic[Turn]):
             self._delete_if_empty(tenant)
 
     def next(self, limit: int, now: float) -> tuple[str, Turn] | None:
-        """Start the next request if one of `limit` slots is free. Return its tenant and turn, or None if no request starts."""
+        """Start the next request if one of `limit` slots is free. Return its tenant and turn, or None."""
         share = limit
         if self._fair:
             # Keep one eighth of all places free for other tenants; a competing tenant gets a quarter at most.
@@ -148,9 +148,10 @@ class FairQueue(Generic[Turn]):
 
 
 class AdmissionMiddleware:
-    """Middleware that runs at most `most` requests at a time and refuses others with 503. With `fair`, tenants share the slots.
+    """Middleware that runs at most `most` requests at a time, and refuses others with 503.
 
-    Calls to language models, whose paths begin with one of `calls`, take seconds anyway: `most_calls` of them may wait.
+    With `fair`, tenants share the slots. Paths of calls to language models begin with one of `calls`. These calls take
+    seconds anyway, so up to `most_calls` of them may wait.
     """
 
     def __init__(self, app: ASGIApp, *, most: int, fair: bool = False, calls: tuple[str, ...] = (), most_calls: int = 0) -> None:
@@ -208,7 +209,7 @@ class _Admission:
     async def _enter(self, tenant: str) -> bool:
         """Wait for a slot to run.
 
-        Return False if the queue is full, or if another tenant takes this request's position in the queue.
+        Return False if the queue is full, or if another tenant's request displaces this one from the queue.
         """
         now, queue = monotonic(), self._queue
         queue.note_arrival(tenant, now)
@@ -244,7 +245,7 @@ class _Admission:
                 turn.set_result(True)
 
     def _beat(self, due: float) -> None:
-        """Measure the event loop's delay while requests run. An idle process sleeps, so its delay says nothing."""
+        """Measure the event loop's delay while requests run. An idle process sleeps, so its delay means nothing."""
         now, working = monotonic(), self._queue.working
         late = now - due if working else 0.0
         # If requests wait although places are free, their tenants have used their shares: count these requests, too, to

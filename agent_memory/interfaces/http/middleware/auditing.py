@@ -17,7 +17,7 @@ _UNAUDITED_PATHS = frozenset({"/v1/health", "/v1/ready", "/metrics", *pages.PATH
 
 
 class AuditMiddleware:
-    """Middleware that audits all requests except monitoring and console page requests.
+    """Middleware that audits all requests except monitoring and console pages.
 
     `required` is True if the server requires credentials.
     """

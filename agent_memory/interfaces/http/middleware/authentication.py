@@ -17,8 +17,8 @@ from agent_memory.interfaces.http.protected_resource import METADATA_PATH
 
 # Public paths: health, metadata and documentation.
 OPEN_PATHS = frozenset({"/v1/health", METADATA_PATH, *pages.PATHS})
-# Without credentials, these paths give a shorter answer. Console paths pass, too: the console looks for a browser's
-# login.
+# Without credentials, these paths return a shorter answer. Console paths also pass, because the console checks the
+# browser's login.
 TERSE_PATHS = frozenset({"/v1/ready"})
 
 SCHEMES: dict[str, dict[str, str]] = {
@@ -29,7 +29,7 @@ SCHEMES: dict[str, dict[str, str]] = {
 
 
 def describe(document: dict[str, Any], *, required: bool) -> None:
-    """Add the security schemes to each operation of an OpenAPI document. Credentials are optional unless `required` is True."""
+    """Add the security schemes to an OpenAPI document's operations, as optional unless `required` is True."""
     document.setdefault("components", {})["securitySchemes"] = SCHEMES
     schemes: list[dict[str, list[str]]] = [{name: []} for name in SCHEMES]
     for path, methods in document["paths"].items():
@@ -39,9 +39,9 @@ def describe(document: dict[str, Any], *, required: bool) -> None:
 
 
 class AuthenticationMiddleware:
-    """Put the caller's `Principal` into the scope, or answer with 401 or 503. `gate` returns None until the runtime is open.
+    """Put the caller's `Principal` into the scope, or answer with 401 or 503.
 
-    `open_paths` are public in addition to `OPEN_PATHS`.
+    `gate` returns None until the runtime is open. `open_paths` are public in addition to `OPEN_PATHS`.
     """
 
     def __init__(

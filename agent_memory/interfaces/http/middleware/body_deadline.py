@@ -39,7 +39,7 @@ class BodyDeadlineMiddleware:
     """Middleware that limits the time for a body to arrive.
 
     The limit is `seconds`, plus one second for every BYTES_PER_SECOND received, but at most `request_timeout` seconds.
-    Paths of calls to language models begin with one of `calls`.
+    Calls to language models, whose paths begin with one of `calls`, can have longer bodies in the buffer.
     """
 
     def __init__(self, app: ASGIApp, *, seconds: float, request_timeout: float, calls: tuple[str, ...] = ()) -> None:
@@ -81,7 +81,7 @@ class BodyDeadlineMiddleware:
             await answer(scope, receive, send)
 
     async def _buffer(self, body: TimedBody, most: int) -> deque[Message]:
-        """Return a body's messages: all of them if there is room in the buffer, or else the first ones."""
+        """Buffer and return a body's messages, or only the first ones if the buffer has no room for all."""
         messages, is_full = deque[Message](), False
         while not (is_full or body.complete or REFUSAL in body.scope):
             size = body.size
@@ -125,7 +125,6 @@ class TimedBody:
         return {"type": "http.disconnect"}
 
     async def _receive_in_time(self) -> Message | None:
-        """Return the next message, or None if it does not arrive in time."""
         loop = asyncio.get_running_loop()
         begun, left = loop.time(), self._seconds_left()
         coming = asyncio.ensure_future(self.source())

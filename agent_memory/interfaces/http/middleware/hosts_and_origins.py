@@ -1,7 +1,7 @@
-"""Checks of host names and origins, so that no web page can reach a server that requires no credentials.
+"""Check host names and origins, so that no web page can reach a server that requires no credentials.
 
 With DNS rebinding, a browser treats a page as same-origin, but the `Host` header contains a foreign name. A page from
-another origin can send simple requests; the headers `Origin` and `Sec-Fetch-Site` reveal such a page.
+another origin can send simple requests, but the headers `Origin` and `Sec-Fetch-Site` reveal where it comes from.
 """
 
 from __future__ import annotations
@@ -39,9 +39,10 @@ def _names(setting: str) -> frozenset[str]:
 
 
 class HostMiddleware:
-    """Middleware that answers with 421 for unknown host names, and with 403 for data-changing requests from pages with other origins.
+    """Middleware that answers with 421 for unknown host names.
 
-    `names` are the server's names (None allows any name). `origins` are the allowed origins (CORS_ALLOWED_ORIGINS).
+    It answers with 403 for requests that change data and come from pages with other origins. `names` are the server's
+    names (None allows any name). `origins` are the allowed origins (CORS_ALLOWED_ORIGINS).
     """
 
     def __init__(self, app: ASGIApp, *, names: frozenset[str] | None, origins: frozenset[str]) -> None:
@@ -104,7 +105,7 @@ def _reads(scope: Scope) -> bool:
 
 
 def _parts(origin: bytes) -> tuple[bytes, bytes, int] | None:
-    """Return the scheme, host and port of a web origin, or None if the origin is invalid."""
+    """Return an origin's scheme, host and port, or None if the origin is invalid."""
     try:
         parts = urlsplit(origin)
         port = parts.port

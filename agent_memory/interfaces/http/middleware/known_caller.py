@@ -1,4 +1,4 @@
-"""Middleware that identifies callers before admission by recently checked credentials, so that each tenant uses its own share of slots."""
+"""Middleware that identifies known callers before admission, so that tenants use their own shares of slots."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _OPERATORS = "\0operators"
 
 
 class KnownCallerMiddleware:
-    """Identify known callers, if the server requires credentials.
+    """Identify callers by recently checked credentials, if the server requires credentials.
 
     The middleware calls `gate` for each request, because the gate does not exist yet when the middleware is created.
     """

@@ -29,11 +29,12 @@ _MOST_DELAYED = 256
 class RateLimitMiddleware:
     """Middleware that answers requests above the limit with 429 and a `Retry-After` header.
 
-    The middleware calls `limit` for each request, because the limit exists only after the runtime opens. The server
-    installs the middleware twice. The first layer, before admission, handles known callers, so that refused requests
-    occupy no slots. The second layer, after authentication, handles all others. In the first layer, at most
-    `most_waiting` of a tenant's requests wait for Redis; the second layer counts the others. With `required`, operators
-    have no limit, because they must be able to act during a flood of requests.
+    The server installs the middleware twice. The first layer, before admission, handles known callers, so that refused
+    requests occupy no slots. At most `most_waiting` of a tenant's requests wait there for Redis. The second layer,
+    after authentication, handles all other requests.
+
+    The middleware calls `limit` for each request, because the limit exists only after the runtime opens. With
+    `required`, operators have no limit, because they must be able to act during a flood of requests.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The outermost layer: it sets the request id and deadline, measures and logs each request, and handles crashes."""
+"""The outermost layer. It sets request ids and deadlines, measures and logs requests, and handles crashes."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class RequestMiddleware:
 
 
 def _prefix_of(path: str) -> str:
-    """Return the part of a path that may appear in the log if no operation matches the path."""
+    """Return the part of a path that is safe to log if no operation matches the path."""
     if path in PATHS:
         return path
     prefix = _PREFIX.match(path)

@@ -11,7 +11,7 @@ BODY_UNIT = 16 * 1024
 
 
 def declared_bytes(scope: Scope) -> int | None:
-    """Return a body's length according to its headers: 0 without a body, or None if the length is unknown."""
+    """Return a body's length from the request headers: 0 without a body, or None if the length is unknown."""
     headers = dict(scope["headers"])
     length = headers.get(b"content-length", b"0")
     if b"transfer-encoding" in headers or not length.isdigit():
@@ -20,7 +20,7 @@ def declared_bytes(scope: Scope) -> int | None:
 
 
 def cost_of(scope: Scope) -> int | None:
-    """Return a request's cost according to its body's declared length, or None if the length is unknown."""
+    """Return a request's cost from the declared length of its body, or None if the length is unknown."""
     length = declared_bytes(scope)
     return None if length is None else 1 + length // BODY_UNIT
 

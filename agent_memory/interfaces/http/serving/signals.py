@@ -31,7 +31,7 @@ class Shutdown:
             loop.add_signal_handler(number, self._on_signal, number)
 
     def started(self) -> None:
-        """Mark startup as complete. Signals then no longer cancel the starting task; the caller waits for `requested` instead."""
+        """Mark startup as complete. After this, signals no longer cancel the starting task."""
         self._starting = None
 
     def _on_signal(self, number: int) -> None:

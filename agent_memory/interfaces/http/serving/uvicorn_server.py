@@ -20,7 +20,7 @@ _ACCEPTS_PER_TURN = 32
 
 
 class _Uvicorn(uvicorn.Server):
-    """A uvicorn server that does not handle signals, and that sets `answers` once it serves requests."""
+    """A uvicorn server that leaves signals alone, and sets `answers` once it serves requests."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -78,12 +78,12 @@ class HttpServer:
         await self._uvicorn.answers.wait()
 
     def drain(self) -> bool:
-        """Close each connection after its next answer, and make readiness checks report the shutdown. Requests are still answered."""
+        """Close each connection after its next answer, and let readiness checks fail. Requests are still answered."""
         self._draining.begin()
         return True
 
     def stop(self) -> None:
-        """Stop accepting connections. `run` returns after running requests have ended, or after the grace period."""
+        """Stop accepting connections. `run` returns when running requests have ended or the grace period is over."""
         self.drain()
         self._uvicorn.should_exit = True
         if self._on_stop is not None:
