@@ -177,7 +177,7 @@ def _entries(payloads: Sequence[Mapping[str, Any]]) -> list[ProfileEntry]:
 def _by_topic(pages: ProfilePages, schema: ProfileSchema, now: datetime) -> dict[str, dict[str, ProfileEntry]]:
     """Return slot values by topic and sub-topic. If slots share a sub-topic, the latest statement wins."""
     topics, values_by_topic = SlotTopics(schema), dict[str, dict[str, ProfileEntry]]()
-    for slot, entry in (pages.slots or {}).items():
+    for slot, entry in sorted(pages.slots, key=lambda item: str(item[1]["last_said"]), reverse=True):
         place = topics.place_of(slot)
         if place is not None and _is_true(entry, now.timestamp()) and place[1] not in values_by_topic.get(place[0], {}):
             values_by_topic.setdefault(place[0], {})[place[1]] = _entries([entry])[0]

@@ -57,14 +57,14 @@ class ReadMemory(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ProfilePages:
-    """A profile: static entries as (static until, entry), dynamic entries as (last mention, entry), slots, and version.
+    """A profile: static entries as (static until, entry), dynamic entries as (last mention, entry), slots as (slot, entry), and version.
 
     Times are in seconds since 1970.
     """
 
     static: Sequence[tuple[float, Mapping[str, Any]]] = ()
     dynamic: Sequence[tuple[float, Mapping[str, Any]]] = ()
-    slots: Mapping[str, Mapping[str, Any]] | None = None
+    slots: Sequence[tuple[str, Mapping[str, Any]]] = ()
     version: int = 0
 
 
@@ -186,7 +186,7 @@ def parse_pages(reply: Sequence[bytes | None], limit: int, *, slots: bool = True
     version, *rest = reply
     static, dynamic = ([line for page in rest[start : start + pages] if page for line in _entries(page)] for start in (0, pages))
     values = [line.split(b" ", 1) for line in (rest[-1] or b"").split(b"\n") if line] if slots else []
-    return ProfilePages(static, dynamic, {untag(slot.decode()): json.loads(entry) for slot, entry in values}, int(version or 0))
+    return ProfilePages(static, dynamic, [(untag(slot.decode()), json.loads(entry)) for slot, entry in values], int(version or 0))
 
 
 # A user's next prompt reads the same pages, so the cache saves 0.1 ms of CPU.

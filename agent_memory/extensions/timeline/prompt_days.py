@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from agent_memory.extensions.timeline.event_time import PRECISIONS
 from agent_memory.extensions.timeline.periods import Period, day_number, day_of, period_key, period_of, period_of_key
 from agent_memory.extensions.timeline.summaries.digest import event_line, weightiest
+from agent_memory.foundation.core.clock import local_time
 from agent_memory.foundation.text.dates.question_time import Span
 from agent_memory_client.models.features.timeline import Granularity
 
@@ -91,7 +92,7 @@ def in_zone(event: dict[str, Any], zone: tzinfo) -> dict[str, Any]:
     """Move a one-day event with an exact time to that time's day in `zone`."""
     if event.get("at") is None or event["start"] != event["end"]:
         return event
-    day = datetime.fromisoformat(event["at"]).astimezone(zone).date().isoformat()
+    day = local_time(datetime.fromisoformat(event["at"]), zone).date().isoformat()
     return {**event, "start": day, "end": day}
 
 

@@ -35,10 +35,11 @@ class ViewKeys:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """A computed partition, with a fingerprint of its inputs."""
+    """A computed partition, with a fingerprint of its inputs, and the memories that it summarizes."""
 
     result: SummaryViewPartitionResult
     fingerprint: str
+    mids: Sequence[str] = ()
 
 
 def group_key(group: Mapping[str, str]) -> str:
@@ -96,19 +97,23 @@ class ViewStore:
         """Return all tenants that have, or had, views."""
         return sorted(name.decode() for name in (await read(self._client, lambda pipe: pipe.smembers(self._view_keys.tenants)))[0])
 
-    async def store_partitions(self, scope: Scope, view_id: str, partitions: Iterable[Partition]) -> bool:
-        """Store partitions. Return False if their view is missing.
+    async def store_partitions(self, scope: Scope, view_id: str, partitions: Iterable[Partition]) -> bool | None:
+        """Store partitions. Return False if their view is missing, and None if a memory was deleted after it was read.
 
         If a user whose memories may be in the partitions is being erased, store nothing and raise ErasureUnderWay.
         """
         items: list[str] = []
         guards: list[Guard] = []
+        mids: list[str] = []
         for partition in partitions:
             body = {"f": partition.fingerprint, "r": partition.result.model_dump(mode="json")}
             guards.append(self._guard(scope, partition.result.group))
+            mids += partition.mids
             items += [group_key(partition.result.group), json.dumps(body, ensure_ascii=False)]
         views, partitions_key = self._view_keys.views(scope.tenant), self._view_keys.partitions(scope.tenant, view_id)
-        return bool(await self._store(views=views, partitions_key=partitions_key, view_id=view_id, guards=guards, partitions=items))
+        named = {"views": views, "partitions_key": partitions_key, "root": self._keys.root, "view_id": view_id}
+        reply = int(await self._store(**named, guards=guards, mids=mids, partitions=items))
+        return None if reply < 0 else reply > 0
 
     def _guard(self, scope: Scope, group: Mapping[str, str]) -> Guard:
         if "user_id" not in group:

@@ -109,9 +109,8 @@ class SessionLearner:
             counter = self._procedure_keys.learned(owner_digest(session.scope.tenant, session.owner))
             learned = (await read(self._client, lambda pipe, key=counter: pipe.get(key)))[0]
             decision = await self._decide(session, answers)
-            state = await self._commit(session, decision, counter, (learned or b"0").decode())
-            if state != "moved":
-                return decision.outcome if state == "done" else state
+            if await self._commit(session, decision, counter, (learned or b"0").decode()):
+                return decision.outcome
         raise Conflict("the procedures that a session is compared with keep changing")
 
     async def _load(self, sid: str) -> _Session | None:
@@ -195,7 +194,7 @@ class SessionLearner:
         chat = None if self._limits is None else self._models.chat(session.scope.tenant)
         if chat is None:
             return None
-        answer_key = (session.marked.mark, *((stored.pid, stored.procedure.version) for stored in similar_procedures))
+        answer_key = (session.marked.epoch, session.marked.mark, *((stored.pid, stored.procedure.version) for stored in similar_procedures))
         if answer_key not in answers:
             answers[answer_key] = await self._answer(chat, session, [stored.content for stored in similar_procedures])
         return answers[answer_key]
@@ -234,7 +233,8 @@ class SessionLearner:
         fitting_lines = first_fitting([*lines[:1], *reversed(lines[1:])], tokens, self._counter.count)
         return [*fitting_lines[:1], *reversed(fitting_lines[1:])]
 
-    async def _commit(self, session: _Session, decision: _Decision, counter: str, expected_learned: str) -> str:
+    async def _commit(self, session: _Session, decision: _Decision, counter: str, expected_learned: str) -> bool:
+        """Store the decision. Return False if something has changed since it was read."""
         marked, now = session.marked, datetime.now(UTC)
         outcome, existing, content, vector = decision
         keys: list[str] = []
@@ -268,7 +268,7 @@ class SessionLearner:
             change=change,
             calls=calls,
         )
-        return reply.decode()
+        return reply == b"done"
 
 
 def _chosen(draft: LearnedProcedure, candidates: Sequence[StoredProcedure]) -> StoredProcedure | None:
