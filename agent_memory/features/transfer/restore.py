@@ -76,6 +76,7 @@ class Restorer:
             root=self._keys.root,
             vector_field=self._spec.field,
             uncompared=self._keys.uncompared(scope.tenant),
+            unmerged=self._keys.unmerged(scope.tenant),
             kept_seconds=REMEMBERED_SECONDS,
             reach=REACH,
             buries=buries,

@@ -14,10 +14,13 @@ from agent_memory.features.memories.duplicates.store import MergeStore
 from agent_memory.features.memories.service import fact_memory_id
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.memories.upkeep.scan import MemoryScan, Selection, StoredMemory
+from agent_memory.features.transfer.export import ExportService
+from agent_memory.features.transfer.imports import ImportService
 from agent_memory.foundation.core.scope import SessionRef
 from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.foundation.llm.openai.chat import OpenAIChat
 from agent_memory_client.models import MemoryRecord
+from agent_memory_worker.memories import duplicates
 from agent_memory_worker.memories.duplicates import compact, compact_changed
 from tests.support.lookalike import Lookalike
 from tests.support.rig import SCOPE, MakeRig, Rig, record
@@ -218,6 +221,25 @@ async def test_periodic_compaction_asks_a_model_only_for_idle_tenants_and_retrie
         await settle(rig)
         await compact_changed(rig.rt, quiet_seconds=0)
         assert lookalike.calls["chat"] <= asked + 1, "the pair with the memory that changed is a new question"
+
+
+async def test_imported_facts_are_compared_although_they_are_older_than_the_last_pass(
+    make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(duplicates, "_OVERLAP_MICROS", 0)
+    async with make_rig(chat, COMPACTION_SIMILARITY=0.8) as rig:
+        twins = [record("It rained", f"rain {n}", user_id="ada", event_date=WHEN + timedelta(days=n)) for n in (0, 1)]
+        await rig.remember(fact(SIMILAR[1], day=1), record("It rained", "rain 2", user_id="ada", event_date=WHEN + timedelta(days=1)))
+        lines = b"".join([piece async for piece in (await rig.rt[ExportService].begin(SCOPE, None, "ada"))[1]])
+        await rig.rt[MemoryStore].drop_records(SCOPE, [(one, None) for one in await rig.stored()])
+        await rig.remember(fact(SIMILAR[0], "s0"), *twins)
+        await settle(rig)
+        assert await compact_changed(rig.rt, quiet_seconds=0) == 0
+        assert (await rig.rt[ImportService].run(SCOPE, None, "ada", lines)).imported == {"memory": 2}
+        await settle(rig)
+        assert await compact_changed(rig.rt, quiet_seconds=0) == 2
+        assert {one.id for one in await rig.stored()} == {fact(SIMILAR[0], "s0").id, "rain 0", "rain 1"}
+        assert not [key for key in await rig.raw_keys() if key.startswith("unmerged:")]
 
 
 async def test_similar_facts_are_compared_in_batches_that_fit_the_context(

@@ -120,7 +120,7 @@ async def _compare_batch(work: _Pass) -> bool:
     since = await runtime[JobTimes].looked_until(cursor)
     facts = Selection(memory_type=MemoryType(ne=MemoryTypeEnum.MESSAGE))
     changed, until = await runtime[MemoryScan].load_changed(scope, facts, since, _FACTS_PER_BATCH)
-    imported = await runtime[MergeStore].load_uncompared(scope.tenant, _FACTS_PER_BATCH)
+    imported = await runtime[MergeStore].load_imported(runtime.keys.uncompared(scope.tenant), _FACTS_PER_BATCH)
     changed += await runtime[MemoryScan].load_current(scope, sorted({*imported} - {memory.mid for memory in changed}))
     if not (imported or until != since) or not await work.is_idle():  # New facts may not be embedded yet.
         return False
@@ -136,7 +136,7 @@ async def _compare_batch(work: _Pass) -> bool:
         if chat is not None and runtime.extracts:
             complete = await _judge(work, chat, _grouped([pair for pair in pairs if not _other_value(*pair)]))
     if complete and imported:
-        await runtime[MergeStore].note_compared(scope.tenant, imported)
+        await runtime[MergeStore].note_compared(runtime.keys.uncompared(scope.tenant), imported)
     if complete and until != since:
         await runtime[JobTimes].note_looked(cursor, until)
     return complete

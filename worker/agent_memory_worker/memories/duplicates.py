@@ -38,6 +38,7 @@ _FACTS = Selection(memory_type=MemoryType(ne=MemoryTypeEnum.MESSAGE))
 # Memories that changed up to 10 minutes before the last pass are compared again: their vectors may have arrived later.
 _OVERLAP_MICROS = 600_000_000
 _QUERIES = 100
+_IMPORTED = 1000
 _MOST_TWINS = 1000
 _MOST_NEAR = 16
 _PAIRS_PER_CALL = 20
@@ -57,8 +58,10 @@ async def compact_changed(runtime: Runtime, quiet_seconds: float = QUIET_SECONDS
     for tenant in tenants:
         async for page in runtime[MemoryScan].walk_memories(scope_of_work(tenant), _FACTS, by="changed", since=since):
             merged_count += await _merge_repeats(runtime, scope_of_work(tenant), [memory for memory in page if memory.version >= since])
+    idle = await runtime[IdleTenants].idle_tenants(tenants, quiet_seconds)
+    for tenant in idle:
+        merged_count += await _compact_imported(runtime, tenant)
     if _judges(runtime):
-        idle = await runtime[IdleTenants].idle_tenants(tenants, quiet_seconds)
         for tenant in tenants:
             merged_count += await _compact_similar(runtime, tenant, began if tenant in idle else None)
     await runtime[JobTimes].note_looked(_JOB, began)
@@ -83,6 +86,19 @@ async def _compact_similar(runtime: Runtime, tenant: str, began: int | None) -> 
             break
     if complete:
         await runtime[JobTimes].note_looked(cursor, began)
+    return merged_count
+
+
+async def _compact_imported(runtime: Runtime, tenant: str) -> int:
+    """Merge duplicates of imported memories, whose last change may be older than the cursors. Return the number merged."""
+    scope, waiting, merged_count, complete = scope_of_work(tenant), runtime.keys.unmerged(tenant), 0, True
+    while complete and (mids := await runtime[MergeStore].load_imported(waiting, _IMPORTED)):
+        merged_count += await _merge_repeats(runtime, scope, await _loaded(runtime, scope, mids))
+        if _judges(runtime):
+            merged, complete = await _merge_similar(runtime, scope, await _loaded(runtime, scope, mids))
+            merged_count += merged
+        if complete:
+            await runtime[MergeStore].note_compared(waiting, mids)
     return merged_count
 
 

@@ -35,13 +35,12 @@ class MergeStore:
     async def remember_judged(self, pairs: Sequence[str]) -> None:
         await write(self._client, lambda pipe: [pipe.set(self._keys.apart(pair), "1", ex=REMEMBERED_SECONDS) for pair in pairs])
 
-    async def load_uncompared(self, tenant: str, limit: int) -> list[str]:
-        """Return the mids of up to `limit` imported facts that have not been compared for contradictions yet."""
-        key = self._keys.uncompared(tenant)
-        return [mid.decode() for mid in (await read(self._client, lambda pipe: pipe.srandmember(key, limit)))[0]]
+    async def load_imported(self, waiting: str, limit: int) -> list[str]:
+        """Return up to `limit` mids of imported facts in `waiting`, the key of `uncompared` or `unmerged` facts."""
+        return [mid.decode() for mid in (await read(self._client, lambda pipe: pipe.srandmember(waiting, limit)))[0]]
 
-    async def note_compared(self, tenant: str, mids: Sequence[str]) -> None:
-        await write(self._client, lambda pipe: pipe.srem(self._keys.uncompared(tenant), *mids))
+    async def note_compared(self, waiting: str, mids: Sequence[str]) -> None:
+        await write(self._client, lambda pipe: pipe.srem(waiting, *mids))
 
 
 def pair_by_words(memory: StoredMemory, other: StoredMemory) -> str:

@@ -5,7 +5,8 @@
 --   buries        memories that were deleted here stay deleted
 --   vector_field  field of the vectors of this store's model
 --   uncompared    facts to compare for contradictions, because the last comparison may have passed their `n`
---   kept_seconds  lifetime of `uncompared`
+--   unmerged      facts to compare for duplicates, for the same reason
+--   kept_seconds  lifetime of `uncompared` and `unmerged`
 --   items         [{mid, owner, state ("current", "over" or "gone"), version, digest,
 --                 fields, count (position and number of the hash's fields and values in `values`),
 --                 fact: bool, vector (position in `values`)?, order?, score?, scope?, slot?,
@@ -13,7 +14,7 @@
 --                 versions: [{version, fields, count, bare: bool}…], aliases: [[mid, digest]…],
 --                 evidence: [field, JSON…]}…]
 --   values        fields and values of hashes, and vectors; positions count from 0
--- KEYS: due, tries, reasons, dead, wake, uncompared
+-- KEYS: due, tries, reasons, dead, wake, uncompared, unmerged
 -- ARGV: root, vector_field, kept_seconds: number, reach: number, buries: flag, guard: json, items: json, values...
 -- -> for each memory "new", "same" (it exists), "other" (its id has other content or another owner), "buried",
 --    "slot" (another fact of its slot is current), "twin <mid>" (a memory in the same words is current)
@@ -72,8 +73,10 @@ local function write_current(item)
   end
   standings.link(item.mid, redis.call('HGET', key, 'bk'))
   if item.fact then
-    redis.call('SADD', uncompared, item.mid)
-    redis.call('EXPIRE', uncompared, kept_seconds)
+    for _, waiting in ipairs({uncompared, unmerged}) do
+      redis.call('SADD', waiting, item.mid)
+      redis.call('EXPIRE', waiting, kept_seconds)
+    end
   end
 end
 local function write_alias(item, name, digest)
