@@ -126,6 +126,8 @@ class ChangeOrigin:
 
 
 CLIENT_STATEMENT = ChangeOrigin("client", "stated by a client")
+# Actors whose changes neither a caller nor a conversation caused. They do not keep an import from being undone.
+UPKEEP = ("import", "compaction", "contradictions")
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +203,7 @@ class MemoryCommits:
             return CommitOutcome()
         batch = str(ULID())
         revised = {"id": str(ULID()), "fields": change_base(scope.tenant, ChangeKind.UPDATE, origin, batch, "applied")}
-        steps = StepGroups(self._keys, scope.tenant, atomic=True, fence=fence, revised=revised)
+        steps = StepGroups(self._keys, scope.tenant, atomic=True, fence=fence, revised=revised, upkeep=origin.actor in UPKEEP)
         counts: list[int] = []
         changes: list[str | None] = []
         first_id = int(ULID())

@@ -147,13 +147,24 @@ class PutOptions:
 class StepGroups:
     """Collects groups of steps for one call to `memory_commit.lua`. A group that records a change can be undone."""
 
-    def __init__(self, keys: Keys, tenant: str, *, atomic: bool, fence: Fence | None = None, revised: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        keys: Keys,
+        tenant: str,
+        *,
+        atomic: bool,
+        fence: Fence | None = None,
+        revised: dict[str, Any] | None = None,
+        upkeep: bool = False,
+    ) -> None:
         """Create an empty collection. With `atomic`, run all groups or none.
 
         `revised` (an id and fields) is the change to record when a put by the memory's owner changes the memory.
+        With `upkeep`, changed memories still count as their import left them.
         """
         self._keys = keys
         self._tenant = tenant
+        self._upkeep = upkeep
         self._shared: dict[Sequence[str], int] = {}
         # The arguments of `memory_commit.lua`.
         self.atomic = atomic
@@ -219,6 +230,7 @@ class StepGroups:
             "deleted_since": "1" if options.deleted_since is True else options.deleted_since,
             "same_text": options.same_text,
             "edited": options.edited,
+            "upkeep": self._upkeep,
             "said_often": len(record.evidence or ()) > 1,
             "order": self.message_order(record),
             "leave": options.leave,

@@ -11,14 +11,11 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from agent_memory.features.memories.changes.store import StoredChange
-from agent_memory.features.memories.commit import ChangeKind
+from agent_memory.features.memories.commit import UPKEEP, ChangeKind
 from agent_memory.features.memories.records import TRUST, StoredMemory, evidence_of, source_of
 from agent_memory.features.privacy.lineage import LineageMemory
 from agent_memory.foundation.text.normalization import is_turn
 from agent_memory_client.models import Evidence, MemoryRecord, PurgeRequest
-
-# The actors of changes that imports and background work make on their own.
-_OWN_ACTORS = ("import", "compaction")
 
 Sources = Callable[[MemoryRecord, Evidence], Sequence[str]]
 """Returns the mids of the messages and the memory that a piece of evidence cites."""
@@ -145,7 +142,7 @@ def changed_since(memory: LineageMemory, changes: Sequence[StoredChange]) -> boo
     """True if a caller or a conversation has changed or ended an imported memory since the import."""
     if memory.edited:
         return True
-    applied = [change for change in changes if change.state == "applied" and change.origin.get("actor") not in _OWN_ACTORS]
+    applied = [change for change in changes if change.state == "applied" and change.origin.get("actor") not in UPKEEP]
     return any(mid == memory.mid and before for change in applied for mid, before, _ in change.memories)
 
 

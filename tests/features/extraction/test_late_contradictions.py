@@ -15,6 +15,8 @@ from agent_memory.features.memories.changes.service import HistoryService
 from agent_memory.features.memories.commit import CLIENT_STATEMENT, MemoryCommits, Update
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.memories.upkeep.scan import MemoryScan, Selection
+from agent_memory.features.privacy.purge import PurgeService
+from agent_memory.features.transfer.export import ExportService
 from agent_memory.features.transfer.imports import ImportService
 from agent_memory.features.transfer.sources.lines import Placement, fact_line
 from agent_memory.features.transfer.sources.model import Fact
@@ -22,7 +24,7 @@ from agent_memory.foundation.core.errors import Conflict
 from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.foundation.llm.openai.chat import OpenAIChat
 from agent_memory.foundation.storage.job_times import JobTimes
-from agent_memory_client.models import Change, MemoryRecord
+from agent_memory_client.models import Change, MemoryRecord, PurgeRequest
 from agent_memory_worker.extraction import contradictions
 from agent_memory_worker.extraction.contradictions import find_contradictions
 from tests.support.lookalike import Lookalike
@@ -142,6 +144,21 @@ async def test_imported_facts_are_compared_although_they_are_older_than_the_last
         assert await look(rig) == 0
         assert ends.calls["chat"] == asked
         assert not [key for key in await rig.raw_keys() if key.startswith("uncompared:")]
+
+
+@pytest.mark.parametrize("own", ["Ada plays the violin", TURIN])
+async def test_undo_of_an_import_takes_back_what_the_pass_decided(make_rig: MakeRig, chat: OpenAIChat, ends: Lookalike, own: str) -> None:
+    async with make_rig(chat) as rig:
+        await settled(rig, said(own, 0, source_class="tool"))
+        imported = {text: day for text, day in {TURIN: 0, OSLO: 9}.items() if text != own}
+        assert await move_in(rig, imported) == {"memory": len(imported)}
+        assert await look(rig) == 1
+        assert await current(rig) == {OSLO, own} - {TURIN}
+        await rig.rt[PurgeService].order(SCOPE, PurgeRequest(import_source="mem0", unchanged=True), None, None, dry_run=False)
+        await rig.work(DueKind.ORDER)
+        assert await current(rig) == {own}
+        lines = b"".join([piece async for piece in (await rig.rt[ExportService].begin(SCOPE, None, "ada"))[1]]).splitlines()
+        assert [line for line in lines if b'"kind":"memory"' in line and own.encode() not in line] == []
 
 
 async def test_fact_imported_during_a_pass_is_compared_once_it_is_embedded(

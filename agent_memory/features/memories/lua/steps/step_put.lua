@@ -19,12 +19,13 @@ local function end_alias(step)
   if redis.call('HDEL', root .. 'ev:' .. step.alias_of, 'm' .. step.mid) == 1 then repetitions.refresh(step.alias_of) end
 end
 -- Moves the replaced version to the history, but keeps its vector; returns the version.
-local function replace(mid, from, key)
+local function replace(mid, from, key, upkeep)
   local before, standing = history.archive(mid, from)
   standings.unlink(mid, standing)
   if from == key then
-    -- A changed memory is no longer as its import (`im`) left it.
-    redis.call('HDEL', key, 'k', 'ro', 'of', 'bk', 'q', 'es', 'ts', 'nt', 'om', 'im', unpack(vector_tags.NAMES))
+    -- Except after upkeep, a changed memory is no longer as its import (`im`) left it.
+    local of_import = upkeep and 'k' or 'im'
+    redis.call('HDEL', key, of_import, 'k', 'ro', 'of', 'bk', 'q', 'es', 'ts', 'nt', 'om', unpack(vector_tags.NAMES))
   else
     redis.call('RENAME', from, key)
     local fields, vector = documents.read(mid, key)
@@ -50,7 +51,7 @@ local function put(step)
   local vector_key = documents.vector_key(mid)
   local digest = step.digest or step.first_digest or from and redis.call('HGET', from, 'h') or ''
   if step.alias_of then end_alias(step) end
-  local before = from and replace(mid, from, key) or '-'
+  local before = from and replace(mid, from, key, step.upkeep) or '-'
   redis.call('DEL', root .. 'mt:' .. mid)
   local version = history.new_version()
   write_fields(step, key, digest, version)
