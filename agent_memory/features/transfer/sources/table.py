@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 
 from agent_memory.features.transfer.sources.model import Conversation, Fact, Fields, Item, LeftOut, SourceMessage, Unusable
@@ -25,11 +24,10 @@ def read(path: Path, mapping: Mapping[str, str]) -> Iterator[Item]:
     if unknown := mapping.keys() - _FIELDS:
         raise Unusable(f"--map {', '.join(sorted(unknown))} is unknown: use {', '.join(sorted(_FIELDS))}")
     columns = {name: mapping.get(name, name) for name in _FIELDS}
-    changed = datetime.fromtimestamp(path.stat().st_mtime, UTC)
 
     def convert(fields: Fields, key: str) -> Iterator[Item]:
         row = Fields({name: fields.values.get(column) for name, column in columns.items()})
-        text, at = row.needed("text"), row.time("created_at") or changed
+        text, at = row.needed("text"), row.time("created_at")
         owner = row.text("user_id"), row.text("agent_id")
         name = row.text("id") or made_id(text, *owner, row.text("session_id"), row.text("created_at"))
         if (role := row.text("role")) and (session := row.text("session_id")):
@@ -54,20 +52,16 @@ def read(path: Path, mapping: Mapping[str, str]) -> Iterator[Item]:
 
 
 def _joined(items: Iterator[Item]) -> Iterator[Item]:
-    """Join consecutive messages of a session into one conversation."""
-    last: Conversation | None = None
+    """Join the messages of each session into one conversation, even if other rows are between them."""
+    talks: dict[tuple[str | None, ...], Conversation] = {}
     for item in items:
         if isinstance(item, Conversation):
-            if last is not None and (item.id, item.user_id, item.agent_id) == (last.id, last.user_id, last.agent_id):
-                last.messages.extend(item.messages)
-                continue
-            if last is not None:
-                yield last
-            last = item
+            talk = talks.setdefault((item.id, item.user_id, item.agent_id), item)
+            if talk is not item:
+                talk.messages.extend(item.messages)
         else:
             yield item
-    if last is not None:
-        yield last
+    yield from talks.values()
 
 
 def _csv(path: Path) -> Iterator[SourceRecord | LeftOut]:
