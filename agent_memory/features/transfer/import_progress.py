@@ -26,6 +26,9 @@ _BATCH = 1000
 _NAME_CHARS = 12
 # Values that differ in each run: the time at which it created a line, and the time until a session expires.
 _VOLATILE = re.compile(rb'"(ra|seconds_left)": ?"?[0-9.]+"?')
+# The times of an undated line come from its file.
+_UNDATED = b'{"undated":true,'
+_FILE_TIMES = re.compile(rb'"(created_at|updated_at|last_accessed|n|h)": ?"[^"]*"')
 
 
 class ImportOwner(NamedTuple):
@@ -53,6 +56,7 @@ class ImportProgress:
 
     def mark_of(self, owner: ImportOwner, raw: bytes) -> str:
         """Return a line's mark. Values that differ in each run do not affect it."""
+        raw = _FILE_TIMES.sub(b"", raw) if raw.startswith(_UNDATED) else raw
         return self._ids.of(*owner, _VOLATILE.sub(b"", raw).decode("utf-8", "replace").strip())
 
     async def begin(self, scope: Scope, source: str, owner: ImportOwner) -> None:

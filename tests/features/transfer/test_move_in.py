@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shlex
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
@@ -269,6 +270,29 @@ async def test_repeated_import_does_not_restore_data_deleted_here(home: Home, tm
     restored = await home.move_in("mem0", files["mem0"], "--source", "resumed")
     assert restored["imported"] == first
     await home.run("import", "--undo", name)
+
+
+async def test_repeated_import_of_undated_records_ignores_the_time_of_the_file(home: Home, tmp_path: Path) -> None:
+    rows = [{"text": f"Hal keeps {pet}.", "user_id": "hal"} for pet in ("a cat", "a dog")]
+    rows += [{**rows[0], "text": f"I keep bees in hive {n} by the river.", "role": "user", "session_id": f"s{n % 2}"} for n in range(4)]
+    note = tmp_path / "notes" / "n.md"
+    note.parent.mkdir()
+    note.write_text("- [pet] Hal keeps a goat.\n")
+    table = tmp_path / "rows.jsonl"
+    table.write_text("\n".join(map(json.dumps, rows)))
+    files = {"table": table, "basic-memory": note.parent}
+    for system, file in files.items():
+        await home.move_in(system, [file], "--user", "hal")
+    assert [len((await home.session(name, "hal") or {})["messages"]) for name in ("s0", "s1")] == [2, 2]
+    gone = [memory["id"] for memory in await home.memories(user_id="hal")]
+    assert len(gone) == 7
+    (await home.http.delete("/v1/long-term-memory", params={"memory_ids": gone[1:]})).raise_for_status()
+    for path in (table, note, note.parent):
+        os.utime(path, (BASE, BASE))
+    for system, file in files.items():
+        again = await home.move_in(system, [file], "--user", "hal")
+        assert (again["imported"], again["problems"]) == ({}, [])
+    assert [memory["id"] for memory in await home.memories(user_id="hal")] == gone[:1]
 
 
 async def test_later_export_adds_only_new_messages(home: Home, tmp_path: Path) -> None:

@@ -43,8 +43,9 @@ def _note(path: Path, name: str) -> Iterator[Item]:
     tags = front.values.get("tags")
     topics = [tag.strip().lstrip("#") for tag in tags.split(",")] if isinstance(tags, str) else front.texts("tags")
     changed = datetime.fromtimestamp(path.stat().st_mtime, UTC)
-    created = front.time("created", "created_at", "date") or changed
-    common: dict[str, Any] = {"created_at": created, "updated_at": front.time("modified", "updated") or created}
+    dated = front.time("created", "created_at", "date")
+    created = dated or changed
+    common: dict[str, Any] = {"created_at": created, "undated": dated is None, "updated_at": front.time("modified", "updated") or created}
     metadata = {"title": title, "permalink": permalink, "type": front.text("type") or "note"}
     metadata |= {key: value for key, value in front.values.items() if key not in _OWN}
     prose: list[str] = []

@@ -74,7 +74,8 @@ def fact_line(fact: Fact, place: Placement, default: datetime) -> dict[str, Any]
         "source_class": "import",
         **extra,
     }
-    return _checked_line({name: value for name, value in record.items() if value is not None}, fact.updated_at or created)
+    line = _checked_line({name: value for name, value in record.items() if value is not None}, fact.updated_at or created)
+    return _with_dating(line, undated=fact.undated or fact.created_at is None)
 
 
 def memory_line(record: dict[str, Any], changed: float, position: float | None = None) -> dict[str, Any]:
@@ -85,6 +86,11 @@ def memory_line(record: dict[str, Any], changed: float, position: float | None =
     marks["ra"] = f"{datetime.now(UTC).timestamp():.6f}"
     now: dict[str, Any] = {"record": record, "marks": marks} | ({} if position is None else {"place": str(position)})
     return {"kind": "memory", "id": record["id"], "state": _state(record), "now": now}
+
+
+def _with_dating(line: dict[str, Any], *, undated: bool) -> dict[str, Any]:
+    """Mark a line whose times come from its file. `ImportProgress.mark_of` ignores such times."""
+    return {"undated": True, **line} if undated else line
 
 
 def _checked_line(record: dict[str, Any], changed: datetime, position: float | None = None) -> dict[str, Any]:
@@ -106,7 +112,8 @@ def block_line(block: CoreBlock, place: Placement, default: datetime) -> dict[st
     stored |= {"limit": max(block.limit, len(block.text), _BLOCK_CHARS), "chars": len(block.text), "tokens": 0}
     stored |= {"version": 1, "created_at": at, "updated_at": at}
     owner = {"user_id": place.user_id, "agent_id": block.agent_id, "namespace": place.namespace}
-    return {"kind": "block", "id": block.label, **owner, "label": block.label, "block": stored, "base": block.text}
+    line = {"kind": "block", "id": block.label, **owner, "label": block.label, "block": stored, "base": block.text}
+    return _with_dating(line, undated=block.created_at is None)
 
 
 def conversation_lines(talk: Conversation, place: Placement, default: datetime) -> Iterator[dict[str, Any] | tuple[str, str]]:
@@ -114,6 +121,7 @@ def conversation_lines(talk: Conversation, place: Placement, default: datetime) 
 
     For a message that cannot become a memory, yield its id and the reason instead. Long conversations are split.
     """
+    undated = not (talk.created_at or talk.updated_at or any(message.at for message in talk.messages))
     dated_messages = _dated(talk, default)
     for number, part in enumerate(_parts(dated_messages)):
         session = (talk.id if number == 0 else f"{talk.id}~{number + 1}").replace("/", ":")
@@ -130,12 +138,12 @@ def conversation_lines(talk: Conversation, place: Placement, default: datetime) 
                 record = message_memory(ref, chat, text).model_dump(mode="json", exclude_unset=True, exclude_none=True)
                 record |= {"agent_id": talk.agent_id} if talk.agent_id else {}
                 record.pop("persisted_at", None)
-                yield _checked_line(record, chat.created_at, position + 1 - 1e6)
+                yield _with_dating(_checked_line(record, chat.created_at, position + 1 - 1e6), undated=undated)
             # Old requests to forget something must not delete anything now.
             waits = place.extracts and text is not None and subject_to_forget(chat) is None
             common = {"role": chat.role, "content": message.text, "id": message.id, "created_at": _plain(chat.created_at)}
             messages.append(common | {"extracted": not waits, "promoted": True, "waits": waits})
-        yield _session_line(talk, session, place, part, messages)
+        yield _with_dating(_session_line(talk, session, place, part, messages), undated=undated)
 
 
 def _session_line(talk: Conversation, session: str, place: Placement, part: Sequence[SourceMessage], messages: list[Any]) -> dict[str, Any]:

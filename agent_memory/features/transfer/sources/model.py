@@ -25,6 +25,8 @@ class Fact:
     agent_id: str | None = None
     session_id: str | None = None
     created_at: datetime | None = None
+    undated: bool = False
+    """True if `created_at` is only the time of the file, which may differ in the next import."""
     updated_at: datetime | None = None
     topics: list[str] = field(default_factory=list[str])
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
