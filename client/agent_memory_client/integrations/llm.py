@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal, TypeVar, cast
 
+import anyio  # httpx requires it
 from pydantic import ValidationError
 
 from agent_memory_client._wire.requests import validation_error
@@ -121,6 +122,16 @@ class _Call:
             self.status = "failed"
             log.warning("model call continues without memories", extra={"error": str(error)})
 
+    @contextmanager
+    def storing(self) -> Generator[None]:
+        """Log a warning if storing the messages fails."""
+        try:
+            yield
+        except (MemoryClientError, ValidationError) as error:
+            # A validation error would show the message's text.
+            why = "invalid" if isinstance(error, ValidationError) else str(error)
+            log.warning("messages of a model call not stored", extra={"session_id": self._session_id, "error": why})
+
     def request(self) -> Any:
         """Return the request for the model: with the memories, without the memory headers, and asking for an uncompressed answer."""
         dropped = {*HEADERS.values(), "content-length", "accept-encoding"}
@@ -215,7 +226,7 @@ def _blocking_transport(http: Any, sender: Any, memory: EitherClient, defaults: 
 
         def close(self) -> None:
             self._response.close()
-            with self._call.going_on():
+            with self._call.storing():
                 if messages := self._call.messages(self._response):
                     self._call.append(memory.blocking, messages)
 
@@ -250,10 +261,12 @@ def _async_transport(http: Any, sender: Any, memory: EitherClient, defaults: dic
                 yield piece
 
         async def aclose(self) -> None:
-            await self._response.aclose()
-            with self._call.going_on():
-                if messages := self._call.messages(self._response):
-                    await memory.awaited(lambda client: self._call.append(client, messages))
+            # Web frameworks cancel the scope of a caller that disconnects. The messages must be stored nevertheless.
+            with anyio.CancelScope(shield=True):
+                await self._response.aclose()
+                with self._call.storing():
+                    if messages := self._call.messages(self._response):
+                        await memory.awaited(lambda client: self._call.append(client, messages))
 
     class Transport(http.AsyncBaseTransport):
         async def handle_async_request(self, request: Any) -> Any:
