@@ -38,13 +38,13 @@ class _OwnerArguments(BaseModel):
 class InsertIntoArchive(wire.ArchiveInsertArguments, _OwnerArguments):
     """Arguments of archival_memory_insert."""
 
-    tags: Annotated[wire.Tags | None, Field(description="Short tags to find the memory by.")] = None
+    tags: Annotated[wire.Tags, Field(description="Short tags to find the memory by.")] = None
 
 
 class SearchArchive(wire.ArchiveSearchArguments, _OwnerArguments):
     """Arguments of archival_memory_search."""
 
-    tags: Annotated[wire.Tags | None, Field(description="Only entries with one of these tags.")] = None
+    tags: Annotated[wire.Tags, Field(description="Only entries with one of these tags.")] = None
 
 
 class SearchConversations(wire.ConversationSearchArguments, _OwnerArguments):
