@@ -15,6 +15,7 @@ from agent_memory.foundation.api.errors import render
 from agent_memory.foundation.api.responses import DEADLINE, HAS_REQUEST_ID
 from agent_memory.foundation.core.errors import AgentMemoryError, Unavailable
 from agent_memory.foundation.core.logs import get_logger
+from agent_memory.interfaces.proxy.authorization import FORWARDED
 from agent_memory.interfaces.proxy.call_memory import CallMemory
 from agent_memory.interfaces.proxy.forwarding import Headers, to_caller
 from agent_memory.interfaces.proxy.upstreams import SILENCE_SECONDS
@@ -86,7 +87,7 @@ class Relay(Response):
                 else:
                     pieces = await self._stored_body(pieces)
             headers = [*to_caller(response.headers.raw), *self._memory_headers()]
-            self._begun = True
+            self._begun = scope[FORWARDED] = True
             await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
             async for piece in pieces:
                 self._postpone()
