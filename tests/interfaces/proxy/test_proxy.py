@@ -94,6 +94,16 @@ async def test_tool_calls_of_a_stream_are_stored(proxied: Proxied) -> None:
     assert answer["tool_calls"] == [{"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"at": "nuts"}'}}]
 
 
+async def test_tool_calls_with_the_same_index_and_a_split_emoji_are_stored(proxied: Proxied) -> None:
+    """Older versions of Ollama give each tool call the index 0. JavaScript gateways cut text between UTF-16 units."""
+    calls = [{"id": name, "type": "function", "function": {"name": name, "arguments": "{}"}} for name in ("a", "b")]
+    deltas = [{"content": "So \ud83d"}, {"content": "\ude00"}, *({"tool_calls": [{"index": 0, **call}]} for call in calls)]
+    proxied.upstream.answers.append(chat_events(*deltas))
+    await proxied.chat([NUTS], S1, stream=True)
+    (_, answer) = await proxied.session("s1")
+    assert (answer["content"], answer["tool_calls"]) == ("So 😀", calls)
+
+
 async def test_responses_api_call_gets_memories_and_is_stored(proxied: Proxied) -> None:
     await proxied.remember("Ada is allergic to peanuts.")
     said = [{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Peanuts."}]}]
