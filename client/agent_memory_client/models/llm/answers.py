@@ -53,7 +53,7 @@ class AnswerReader(ABC):
         text = "".join(self._texts).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         if not (text.strip() or self._calls):
             return None
-        calls = [tool_call(call["id"], call["name"], "".join(call["arguments"])) for call in self._calls]
+        calls = [tool_call(call["id"], call["name"], "".join(call["arguments"]) or "{}") for call in self._calls]
         return {"role": "assistant", "content": text if text.strip() else None, **({"tool_calls": calls} if calls else {})}
 
     @abstractmethod
@@ -81,6 +81,8 @@ class AnswerReader(ABC):
         Some servers, such as older versions of Ollama, give all calls of a stream the same key.
         """
         call = self._last_calls.get(str(key))
+        if call is None and not name:
+            return  # a part of something else, such as a search on Anthropic's servers
         if call is None or (call_id and name and call_id != call["id"]):
             call = self._last_calls[str(key)] = {"id": call_id, "name": name, "arguments": []}
             self._calls.append(call)

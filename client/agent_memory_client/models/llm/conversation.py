@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from hashlib import blake2b
-from typing import Any, cast
+from typing import Any
 
 from pydantic_core import to_json
 
@@ -80,4 +80,5 @@ def _with_pictures(own_message: Message, message: Message) -> Message:
 def _says_something(message: Message) -> bool:
     content = message["content"]
     is_empty = is_blank(content) if isinstance(content, str) else not content
-    return not is_empty or bool(cast("Any", message.get("tool_calls")))
+    # Model APIs refuse a conversation in which a tool call has no result, even an empty one.
+    return not is_empty or bool(message.get("tool_calls") or message.get("tool_call_id"))
