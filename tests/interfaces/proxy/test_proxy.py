@@ -104,6 +104,14 @@ async def test_tool_calls_with_the_same_index_and_a_split_emoji_are_stored(proxi
     assert (answer["content"], answer["tool_calls"]) == ("So 😀", calls)
 
 
+async def test_call_with_the_beginning_of_the_answer_stores_the_question(proxied: Proxied) -> None:
+    parts = [{"type": "thinking", "thinking": [{"type": "text", "text": "Nuts?"}]}, {"type": "text", "text": "anuts."}]
+    for _ in range(2):
+        proxied.upstream.answers.append(chat(parts))
+        await proxied.chat([NUTS, {"role": "assistant", "content": "Pe"}], S1)
+    assert await proxied.said("s1") == [("user", NUTS["content"]), ("assistant", "anuts.")]
+
+
 async def test_empty_result_of_a_tool_is_stored(proxied: Proxied) -> None:
     """OpenAI refuses a prompt in which a tool call has no result."""
     calls = [{"id": "c1", "type": "function", "function": {"name": "clear", "arguments": "{}"}}]

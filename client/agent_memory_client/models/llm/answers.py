@@ -101,8 +101,10 @@ class ChatAnswer(AnswerReader):
         for choice in objects(event.get("choices")):
             if choice.get("index", 0) == 0:
                 message = _as_object(choice.get("delta") or choice.get("message"))
-                self.add_text(message.get("content"))
-                self.add_text(message.get("refusal"))
+                content = message.get("content")
+                # Mistral's reasoning models answer in parts.
+                for text in (content, *(part.get("text") for part in objects(content)), message.get("refusal")):
+                    self.add_text(text)
                 for position, call in enumerate(objects(message.get("tool_calls"))):
                     function = _as_object(call.get("function"))
                     self.add_call(call.get("index", position), call.get("id"), function.get("name"), function.get("arguments"))
