@@ -46,8 +46,10 @@ class Conversation:
         end = len(by_model) - by_model[::-1].index(False) if False in by_model else 0
         last = max((place for place in range(end) if by_model[place]), default=-1)
         new = slice(max(last + 1, end + 1 - MAX_APPENDED_MESSAGES), end)  # the answer is appended, too
-        kept = (_with_pictures(own_message, message) for own_message, message in zip(self.messages[new], messages[new], strict=True))
-        self.new = [pair for pair in zip(kept, self.ids[new], strict=True) if _says_something(pair[0])]
+        new_messages = (
+            _with_pictures(own_message, message) for own_message, message in zip(self.messages[new], messages[new], strict=True)
+        )
+        self.new = [pair for pair in zip(new_messages, self.ids[new], strict=True) if _says_something(pair[0])]
 
     @property
     def default_session_id(self) -> str:
