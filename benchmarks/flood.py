@@ -118,7 +118,7 @@ async def _key(base: str, operator: str, tenant: str) -> str:
 
 
 async def flood(rounds: int, seconds: float, folder: Path) -> dict[str, Any]:
-    """Return figures for the flood, and for the quiet tenant with and without the flood.
+    """Return figures for the flood and for the quiet tenant with and without the flood.
 
     There are `rounds` slices of each kind, and each slice lasts `seconds`.
     """
@@ -213,10 +213,7 @@ async def _flooding(sender: asyncio.subprocess.Process, seconds: float, number: 
 
 
 async def _be_the_flood(target: dict[str, Any]) -> None:
-    """Run as the flood's process.
-
-    Report when ready. For each line on stdin, report the start, send requests, and report the results.
-    """
+    """Run the flood's process. For each line on stdin, report the start, send requests, and report the results."""
     _give_way()
     garbage_collection.settle()
     loud = Tenant(Driver([target["base"]]), target["key"])
@@ -250,7 +247,7 @@ async def _steadily(tenant: Tenant, seconds: float, rates: dict[str, float], *, 
 
 
 def verdicts(result: dict[str, Any]) -> list[Verdict]:
-    """Return the verdicts on the quiet tenant's responses and times, and on the flood and its rejections."""
+    """Return the verdicts on the quiet tenant, the flood and its rejections."""
     quiet = [result[side][kind] for side in _SIDES for kind in _RATES]
     wrong = sum(count for one in quiet for status, count in one["answers"].items() if status != 200) + sum(
         sum(one["broken connections"].values()) for one in quiet

@@ -1,4 +1,4 @@
-"""Load a server for minutes, or with twice its capacity: `python -m benchmarks.load sustained|overload`.
+"""Load a server for minutes or with twice its capacity: `python -m benchmarks.load sustained|overload`.
 
 The command prints the figures, and whether each criterion in rows L1 and L2 of docs/guarantees.md holds. The exit code
 is 1 if a criterion does not hold.
@@ -194,7 +194,7 @@ class Driver:
 
 
 class Talk:
-    """Makes the requests of a run: messages to changing sessions, and searches for what users said."""
+    """Makes the requests of a run: messages to changing sessions and searches for what users said."""
 
     def __init__(self, driver: Driver, memories: int) -> None:
         self.driver = driver

@@ -206,9 +206,9 @@ async def _rest(callers: Callers) -> None:
 
 
 async def _stored(url: str, callers: Callers, memories: int) -> tuple[dict[str, int], int]:
-    """Count the documents by their number of vectors, and the vectors of each model. Old versions may have none.
+    """Count the documents by their number of vectors and the vectors of each model. Old versions may have none.
 
-    Also return how many memories are lost, or still exist after they were deleted or erased.
+    Also return how many memories are lost or still exist after they were deleted or erased.
     """
     client, keys = redis.asyncio.Redis.from_url(url), Keys("am")
     counts: Counter[str] = Counter()

@@ -128,10 +128,7 @@ async def _series(
     tries: Attempts,
     say: Say,
 ) -> None:
-    """Measure all operations at each concurrency, in short rounds.
-
-    An operation's limits are measured just before or after it.
-    """
+    """Measure all operations in short rounds at each concurrency, each just before or after its limits."""
     numbers = dict.fromkeys(operations, 0)
     for concurrency in plan.concurrency:
         rounds, rows = count(plan.requests, concurrency), list[dict[str, Any]]()
@@ -186,7 +183,7 @@ async def _answers(stack: Stack, operations: Sequence[Operation]) -> dict[str, A
 
 
 async def _chat(apis: Sequence[str], scenarios: Scenarios, meter: Meter, *, turns: int, concurrency: int) -> dict[str, Any]:
-    """Measure turns of a prompt and an append, in many sessions at once. Each time is for a whole turn."""
+    """Measure turns in many sessions at once. A turn is a prompt and an append, and each time is for a whole turn."""
     each = 10
     conversations = iter(scenarios.chat(range(concurrency * 1000, concurrency * 1000 + max(turns // each, concurrency)), each))
     seconds: list[float] = []

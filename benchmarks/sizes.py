@@ -45,10 +45,7 @@ def _best(command: list[str], folder: Path) -> float:
 
 
 def _serve(folder: Path) -> float:
-    """Return the seconds until `agent-memory serve` (Redis, models, API and worker) responds to requests.
-
-    The value is the best of three starts, after a first start that does not count.
-    """
+    """Return the seconds until `agent-memory serve` responds. The value is the best of three, after a first start."""
     folder.mkdir(parents=True, exist_ok=True)
     return round(min([_serve_once(folder) for _ in range(4)][1:]), 2)
 
@@ -64,10 +61,7 @@ def _serve_once(folder: Path) -> float:
 
 
 def _closure(project: str) -> set[str]:
-    """Return the distributions that a project needs without its extras.
-
-    If the project is not installed, its pyproject lists them.
-    """
+    """Return the distributions that a project needs without its extras, even if the project is not installed."""
     distributions: set[str] = set()
     waiting = [(Requirement(text), "") for text in _direct(project)]
     while waiting:

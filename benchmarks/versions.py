@@ -52,7 +52,7 @@ class _Version:
 
 
 async def compare(before: Path, after: Path, plan: Plan, say: Say) -> list[dict[str, Any]]:
-    """Return a row for each operation and concurrency: both figures, and the median ratio with its upper bound.
+    """Return a row for each operation and concurrency: both figures and the median ratio with its upper bound.
 
     Each checkout must have its own environment (`make dev`). Raises RuntimeError if a server does not start.
     """
@@ -122,7 +122,7 @@ def _together(operations: Sequence[Sequence[Sequence[dict[str, float]]]]) -> lis
 
 
 def row(name: str, concurrency: int, pairs: Sequence[Sequence[dict[str, float]]]) -> dict[str, Any]:
-    """Return an operation's figures: both medians, and the median ratio with its upper bound."""
+    """Return an operation's figures: both medians and the median ratio with its upper bound."""
     result: dict[str, Any] = {"operation": name, "concurrency": concurrency, "pairs": len(pairs)}
     for figure in _FIGURES:
         ratios = [after[figure] / before[figure] for before, after in pairs]

@@ -1,12 +1,12 @@
-"""A terminal chat that remembers you. The memory server stores the conversation, and any OpenAI-compatible server answers.
+"""A terminal chat that remembers you.
 
     pip install ./client openai rich
     python examples/chat.py --user ada
 
-OPENAI_API_KEY or OPENAI_BASE_URL names the model's server, and CHAT_MODEL names the model. Without a model, or if it does not answer, the
-chat shows the memories that the model would get.
+The memory server stores the conversation. OPENAI_API_KEY or OPENAI_BASE_URL selects the model server, and CHAT_MODEL
+selects the model. Without a model, or if it does not answer, the chat shows the memories that the model would receive.
 
-Ctrl-D ends the chat. The next start is a new session, which recalls what you said in this one.
+To end the chat, press Ctrl-D. The next start begins a new session, which recalls what you said in earlier sessions.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ async def chat(options: argparse.Namespace) -> None:
     async with MemoryClient(MemoryClientConfig(base_url=options.base_url)) as memory:
         await memory.server.health()
         while (text := await asyncio.to_thread(read_line)) is not None:
-            # The prompt has this session (summary and newest messages), memories of earlier sessions, and the question.
+            # The prompt contains this session (summary and newest messages), earlier sessions' memories, and the
+            # question.
             prompt = await memory.prompts.render(
                 text, session_id=session_id, user_id=options.user, model_name=options.model, long_term_search={"limit": 5}
             )
@@ -57,7 +58,7 @@ async def chat(options: argparse.Namespace) -> None:
 
 
 def model_of_environment() -> AsyncOpenAI | None:
-    """Return a client of the model's server, or None if the environment names no server."""
+    """Return a client for the model server, or None if the environment does not specify a server."""
     if not (os.environ.get("OPENAI_API_KEY") or os.environ.get("OPENAI_BASE_URL")):
         return None
     try:
@@ -67,7 +68,7 @@ def model_of_environment() -> AsyncOpenAI | None:
 
 
 async def ask(model: AsyncOpenAI, name: str, messages: list[dict[str, str]]) -> str | None:
-    """Return the model's answer. Without one, print why and return None."""
+    """Return the model's answer. If there is no answer, print the reason and return None."""
     try:
         completion = await model.chat.completions.create(model=name, messages=messages)
     except Exception as error:  # noqa: BLE001 - the chat continues whatever is wrong with the model or its address.
@@ -82,7 +83,7 @@ async def ask(model: AsyncOpenAI, name: str, messages: list[dict[str, str]]) -> 
 
 
 def recalled(earlier: Sequence[str], current: Sequence[str]) -> str:
-    """Return what the model would get: memories of earlier sessions, and messages of this one."""
+    """Return what the model would receive: memories of earlier sessions and messages of this session."""
     parts = [("From earlier conversations:", earlier), ("From this conversation:", current)]
     lines = [line for title, texts in parts if texts for line in (title, *(f"- {text}" for text in texts))]
     return "\n".join(lines) or "(nothing was said yet; it is remembered from now on)"
@@ -99,7 +100,7 @@ def read_line() -> str | None:
 
 
 def main() -> None:
-    """Read the command line and chat."""
+    """Parse the arguments and chat."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--url", "--base-url", dest="base_url", default="http://127.0.0.1:8000", help="the memory server")
     parser.add_argument("--user", default="me", help="user id")

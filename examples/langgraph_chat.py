@@ -1,10 +1,11 @@
-"""A LangGraph chat that remembers facts: the model extracts them, the memory server stores them, each prompt gets the nearest three.
+"""A LangGraph chat that remembers facts.
 
     pip install './client[langgraph]' langchain-openai
-    python examples/langgraph_chat.py --user ada          (OPENAI_API_KEY or OPENAI_BASE_URL name the model's server)
+    python examples/langgraph_chat.py --user ada          (OPENAI_API_KEY or OPENAI_BASE_URL selects the model server)
 
-Talk, leave with Ctrl-D, and start again: the new thread recalls the facts. Without a model, the program stores every line unchanged, and
-prints the recalled facts instead of an answer.
+The model extracts facts, the memory server stores them, and each prompt contains the three nearest. Press Ctrl-D and
+start again: the new thread recalls the facts. Without a model, the program stores every line and prints the recalled
+facts.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ EXTRACT = "List the lasting facts that the user states about themselves, one sho
 
 
 def build(store: BaseStore, model: ChatOpenAI | None) -> CompiledStateGraph:
-    """Return the graph: recall the nearest facts, answer with them, store new facts."""
+    """Return the graph: recall the nearest facts, answer with them, and store new facts."""
 
     def answer(state: MessagesState) -> MessagesState:
         question = str(state["messages"][-1].content)
@@ -64,7 +65,7 @@ def build(store: BaseStore, model: ChatOpenAI | None) -> CompiledStateGraph:
 
 
 def chat(graph: CompiledStateGraph, lines: Callable[[], str | None]) -> None:
-    """Answer each line, in one thread."""
+    """Answer all lines in one thread."""
     config = {"configurable": {"thread_id": str(uuid4())}}
     while (text := lines()) is not None:
         print(graph.invoke({"messages": [HumanMessage(text)]}, config)["messages"][-1].content, flush=True)
@@ -81,7 +82,7 @@ def line() -> str | None:
 
 
 def main() -> None:
-    """Read the command line and chat."""
+    """Parse the arguments and chat."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--user", default="ada", help="user id (ada)")
     parser.add_argument(

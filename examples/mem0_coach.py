@@ -1,11 +1,11 @@
-"""A running coach that remembers. It uses Mem0's own client: only the address names this server.
+"""A running coach that remembers. It uses Mem0's own client with this server's address.
 
     COMPAT_APIS=mem0 make serve
     pip install mem0ai openai
-    python examples/mem0_coach.py --url http://127.0.0.1:8000      (OPENAI_API_KEY or OPENAI_BASE_URL name the model's server)
+    python examples/mem0_coach.py --url http://127.0.0.1:8000
 
-Talk, leave with Ctrl-D, and start again: the coach remembers your goals and injuries. It stores its own style apart from your facts, and
-ignores small talk. Without a model, the program prints the coach's system prompt.
+OPENAI_API_KEY or OPENAI_BASE_URL selects the model server. Press Ctrl-D and start again: the coach remembers your goals
+and injuries. It stores its own style separately, and ignores small talk. Without a model, it prints the system prompt.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ STYLE = "Short answers, one workout at a time"
 
 
 def memories(client: MemoryClient, query: str, **entity: str) -> list[str]:
-    """Return the memories of a user or an agent that match a question, best first."""
+    """Return a user's or an agent's memories that match a question, best first."""
     answer = client.search(query, filters={"AND": [entity]}, top_k=5)
     return [memory["memory"] for memory in (answer["results"] if isinstance(answer, dict) else answer)]
 
 
 def prompt_of(client: MemoryClient, runner: str, text: str) -> str:
-    """Return the system prompt: how the coach speaks, and facts about the runner."""
+    """Return the system prompt: how the coach speaks and facts about the runner."""
     sections = {
         "How you speak": memories(client, "style of the coach", agent_id="coach"),
         "The runner": memories(client, text, user_id=runner),

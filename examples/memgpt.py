@@ -1,13 +1,13 @@
-"""An agent that manages its own memory, over plain chat completions: inner thoughts, heartbeats, and tools of the memory server.
+"""An agent that manages its own memory. It has inner thoughts, heartbeats and the memory server's tools.
 
     pip install ./client openai rich
-    python examples/memgpt.py --user ada       (OPENAI_API_KEY or OPENAI_BASE_URL name the model's server, CHAT_MODEL the model)
+    python examples/memgpt.py --user ada
 
-Each prompt shows the agent's memory blocks, and the agent edits them. Everything else goes to its archive. The model's text is a thought,
-printed dim. It speaks by calling `send_message`. A call that asks for a heartbeat, or fails, gives the agent
-another step before the user's next line. `agent-memory export` and `import` move the agent's whole memory.
-
-Without a model, or while it does not answer, the program prints what the agent's prompt would contain.
+OPENAI_API_KEY or OPENAI_BASE_URL selects the model server, and CHAT_MODEL selects the model. The agent edits its memory
+blocks, which are in every prompt. Everything else goes to its archive. The model's text is a thought, which is printed
+dim. To speak, the model calls `send_message`. If a call asks for a heartbeat or fails, the agent gets another step
+before the user's next line. `agent-memory export` and `import` move the agent's whole memory. Without a model, or while
+it does not answer, the program prints the agent's prompt.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ SEND_MESSAGE: dict[str, Any] = {
 
 @dataclass
 class Agent:
-    """An agent and its user. `say` and `think` print messages and thoughts. Without a model, it prints what its prompt would contain."""
+    """An agent and its user. `say` prints messages (or, without a model, the prompt), and `think` prints thoughts."""
 
     memory: SyncMemoryClient
     model: OpenAI | None
@@ -77,7 +77,7 @@ class Agent:
                 self.memory.blocks.put(label, value, description=description, limit=limit, user_id=self.user, agent_id=self.name)
 
     def answer(self, line: str) -> list[str]:
-        """Return the agent's answer to a line of the user."""
+        """Return the agent's answer to a line from the user."""
         prompt = self.memory.prompts.render(line, self.session, user_id=self.user, agent_id=self.name, format="openai").to_openai()
         spoken: list[str] | None = None
         if self.model is not None:
@@ -94,14 +94,14 @@ class Agent:
         return spoken or []
 
     def in_mind(self, line: str, core: Sequence[str]) -> str:
-        """Return the core memory, and earlier messages that match the line."""
+        """Return the core memory and earlier messages that match the line."""
         memories = self.memory.memories.search(line, user_id={"eq": self.user}, limit=3).memories
         return "\n\n".join(
             [*core, "\n".join(["Said before:", *(f"- {memory.text}" for memory in memories)]) if memories else "Nothing was said yet."]
         )
 
     def speak(self, model: OpenAI, messages: list[Any]) -> list[str]:
-        """Return the agent's messages, after as many steps as it asks for."""
+        """Return the agent's messages, after as many steps as the agent asks for."""
         spoken: list[str] = []
         for _ in range(MOST_STEPS):
             done = model.chat.completions.create(model=self.model_name, messages=messages, tools=tools_of(self.memory))
@@ -122,7 +122,7 @@ class Agent:
         return spoken
 
     def run(self, call: dict[str, Any], spoken: list[str]) -> tuple[str, bool]:
-        """Return a call's result, and True if another step follows: the call asked for one, or failed."""
+        """Return a call's result, and whether another step follows. It follows if the call asked for one or failed."""
         name = call["function"]["name"]
         try:
             arguments = json.loads(call["function"]["arguments"] or "{}")
@@ -138,7 +138,7 @@ class Agent:
 
 
 def tools_of(memory: SyncMemoryClient) -> list[Any]:
-    """Return the model's tools. Each can ask for a heartbeat."""
+    """Return the model's tools. Each tool call can ask for a heartbeat."""
     schemas = memory.tools.schemas()
     tools: list[Any] = [SEND_MESSAGE, *(schema.to_dict() for name in TOOLS if (schema := schemas.get_by_name(name)))]
     for tool in tools:
@@ -148,7 +148,7 @@ def tools_of(memory: SyncMemoryClient) -> list[Any]:
 
 
 def main() -> None:
-    """Read the command line and talk."""
+    """Parse the arguments and talk."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--url", "--base-url", dest="base_url", default="http://127.0.0.1:8000", help="the memory server")
     parser.add_argument("--user", default="me", help="user id")

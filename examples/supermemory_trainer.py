@@ -1,12 +1,13 @@
-"""A personal trainer that remembers. It uses Supermemory's own client: only the address names this server.
+"""A personal trainer that remembers. It uses Supermemory's own client with this server's address.
 
     COMPAT_APIS=supermemory make serve
     pip install ./client 'supermemory==3.37.0' openai-agents
     export SUPERMEMORY_BASE_URL=http://127.0.0.1:8000 SUPERMEMORY_API_KEY=local
-    python examples/supermemory_trainer.py          (OPENAI_API_KEY or OPENAI_BASE_URL name the model's server)
+    python examples/supermemory_trainer.py
 
-Describe a workout, leave with Ctrl-D, start again, and ask "What should I do for my workout today?". The memory server also stores the
-conversation, as a session of the Agents SDK. Without a model, the program logs every line, and prints the facts for the agent.
+OPENAI_API_KEY or OPENAI_BASE_URL selects the model server. Describe a workout, press Ctrl-D, start again, and ask "What
+should I do for my workout today?". The memory server also stores the conversation, as a session of the Agents SDK.
+Without a model, the program logs every line, and prints the facts for the agent.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def log_workout(memory: Supermemory, athlete: str, text: str) -> str:
 
 
 def suggest_next_session(memory: Supermemory, athlete: str, question: str) -> str:
-    """Return stable facts, recent facts, and facts that match the question, as text for the model."""
+    """Return stable facts, recent facts and facts that match the question, as text for the model."""
     profile = memory.profile(container_tag=athlete, q=question)
     results = profile.search_results.results if profile.search_results else []
     sections = {
@@ -47,7 +48,7 @@ def suggest_next_session(memory: Supermemory, athlete: str, question: str) -> st
 
 
 def tools_of(memory: Supermemory, athlete: str) -> list[Tool]:
-    """Return the two tools of the agent."""
+    """Return the agent's two tools."""
 
     def log(text: str) -> str:
         """Remember a workout, a goal or a limit, in the athlete's own words."""

@@ -16,7 +16,7 @@ _SHOWN = 90
 
 
 def reference() -> str:
-    """Return the page."""
+    """Return the reference as Markdown."""
     document = create_app(load_settings()).openapi()
     return "\n".join(_page(document))
 

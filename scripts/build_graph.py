@@ -185,7 +185,7 @@ class _RoundedBuilder(_Builder):
 
 
 def main() -> None:
-    """Write the graph of the encoder in a directory, or the built-in graphs."""
+    """Write the graph of the encoder in a directory. Without arguments, write the built-in graphs."""
     graphs: list[tuple[Path, EncoderShape, Precision]] = [(FOLDER / f"{name}.onnx", *graph) for name, graph in GRAPHS.items()]
     if sys.argv[1:]:
         directory = Path(sys.argv[1])

@@ -228,7 +228,7 @@ async def ask(name: str, store: Turns, question: Question, embedding: Embedding,
 
 
 async def samples_of(questions: QuestionSet, embedding: Embedding, most: int) -> list[Sample]:
-    """Ask about `most` questions with evidence, and all without evidence. Use whole conversations and parts."""
+    """Ask about `most` questions with evidence and all questions without. Use whole conversations and parts."""
     rng, samples = random.Random(5), list[Sample | None]()
     share = max(1, most // len(questions.conversations))
     for conversation in questions.conversations[: most if most < len(questions.conversations) else None]:
@@ -247,7 +247,7 @@ async def samples_of(questions: QuestionSet, embedding: Embedding, most: int) ->
 
 
 def parts_of(conversation: Conversation, question: Question, rng: random.Random) -> list[Sequence[Turn]]:
-    """Return three parts: an evidence turn among random others, and consecutive turns with and without evidence."""
+    """Return three parts: evidence among random turns, and consecutive turns with evidence and without evidence."""
     turns, size = conversation.turns, _size(conversation, rng)
     evidence = [place for place, turn in enumerate(turns) if turn.id in question.evidence]
     others = [place for place in range(len(turns)) if place not in evidence]

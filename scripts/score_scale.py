@@ -60,7 +60,7 @@ def ask(client: httpx.Client, tag: str, text: str, limit: int = 10) -> list[tupl
 
 
 def measure(client: httpx.Client, path: Path, questions: int) -> tuple[list[float], list[float]]:
-    """Return the similarities of correct matches, and of the best match for each question without evidence."""
+    """Return the similarities of correct matches and of the best match for each question without evidence."""
     right: list[float] = []
     noise: list[float] = []
     rng = random.Random(1)

@@ -1,4 +1,4 @@
-"""Measure the CPU seconds and memory of processes, and the CPU seconds of all other processes."""
+"""Measure the CPU seconds and memory of processes. Also measure the CPU seconds of all other processes."""
 
 from __future__ import annotations
 

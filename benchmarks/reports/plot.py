@@ -1,4 +1,4 @@
-"""Draw a run as an SVG file: the API's CPU usage for each operation, and below it the CPU usage of the limits."""
+"""Draw a run as an SVG file that shows the API's CPU usage for each operation above the CPU usage of the limits."""
 
 from __future__ import annotations
 

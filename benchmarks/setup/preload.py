@@ -49,7 +49,7 @@ def memory(number: int) -> MemoryRecord:
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """The cost of filling a store: seconds, and bytes in Redis.
+    """The cost of filling a store: seconds and bytes in Redis.
 
     The bytes cover only these memories' records, indexes and bookkeeping.
     """

@@ -63,7 +63,7 @@ def _by_meaning(method: Callable[Parameters, Coroutine[Any, Any, Answer]]) -> Ca
 def _flat_iterator(
     noun: str, method: Callable[Concatenate[Noun, Parameters], AsyncIterator[Item]]
 ) -> Callable[Concatenate[FlatCalls, Parameters], AsyncIterator[Item]]:
-    """Return a method like the ones that `_flat` returns, but for a `method` that yields its results."""
+    """Do the same as `_flat`, but for a `method` that yields its results."""
 
     @wraps(method)
     async def call(client: FlatCalls, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> AsyncIterator[Item]:

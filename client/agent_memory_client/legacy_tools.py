@@ -18,7 +18,7 @@ def _schema(tool: str, schema_format: SchemaFormat = "openai") -> classmethod[An
 
 
 class Tools:
-    """Schemas of the nine memory tools, and parsers for tool calls. The methods send no requests.
+    """Schemas of the nine memory tools and parsers for tool calls. The methods send no requests.
 
     The `parse_` methods raise MemoryValidationError (a ValueError) if the name is missing, or if the arguments are not
     a JSON object.

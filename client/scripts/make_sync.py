@@ -1,7 +1,7 @@
 """Generate the blocking client from the asynchronous client: `python client/scripts/make_sync.py`. Needs only Python.
 
-Every build of the package also runs this script, even for an editable installation. `_sync/` is neither committed nor
-edited, so the two clients cannot diverge.
+Every build of the package runs this script, including editable installs. `_sync/` is neither committed nor edited, so
+the two clients cannot diverge.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "agent_memory_client"
 TWINNED = ("transport.py", "memory_client.py", "flat_calls.py", "legacy.py", "resources/*.py", "resources/features/*.py")
 """The modules that wait for the network, and the modules that import them."""
 
-# The order matters: a name comes before shorter names that it contains.
+# The order matters: a name must come before shorter names that are part of it.
 RULES: tuple[tuple[str, str], ...] = (
     (r"\basync (def|with|for)\b", r"\1"),
     (r"\bawait ", ""),
@@ -51,7 +51,7 @@ def blocking(text: str, source: str) -> str:
 
 
 def _words(tree: ast.AST) -> set[str]:
-    """Return the kinds of all nodes, and every name in the code (not in strings)."""
+    """Return all kinds of nodes and all names in the code, but not the words in strings."""
     words: set[str] = set()
     for node in ast.walk(tree):
         words.add(type(node).__name__)
@@ -61,7 +61,7 @@ def _words(tree: ast.AST) -> set[str]:
 
 
 def twins(package: Path) -> dict[Path, str]:
-    """Return the text of each file of the blocking client. Raises ValueError for asynchronous code that no rule converts."""
+    """Return the blocking client's files, with their text. Raises ValueError for asynchronous code without a rule."""
     sources = sorted(path for pattern in TWINNED for path in package.glob(pattern))
     made = {
         package / "_sync" / path.relative_to(package): blocking(path.read_text("utf-8"), path.relative_to(package.parent).as_posix())
@@ -71,7 +71,7 @@ def twins(package: Path) -> dict[Path, str]:
 
 
 def write_twins(package: Path) -> list[Path]:
-    """Write missing and changed files, and remove files without a source. Return the paths of all these files."""
+    """Write missing and changed files, and delete files without a source. Return the paths of all these files."""
     expected_files = twins(package)
     changed = [path for path, text in expected_files.items() if not path.exists() or path.read_text("utf-8") != text]
     for path in changed:

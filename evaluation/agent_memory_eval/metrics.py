@@ -38,7 +38,7 @@ def recall_scores(ranked: Sequence[str], evidence: Collection[str]) -> dict[str,
 
 
 def prompt_scores(prompt_ids: Collection[str], evidence: Collection[str]) -> dict[str, float]:
-    """Score a prompt's memories: evidence and precision if the question has evidence, or else "nothing shown"."""
+    """Score the memories in a prompt: evidence and precision, or "nothing shown" for a question without evidence."""
     hits = len(set(prompt_ids) & set(evidence))
     scores = {"lines": float(len(prompt_ids))}
     if not evidence:

@@ -105,10 +105,7 @@ def _line_date(value: Mapping[str, Any], evidence: Evidence) -> str | None:
 
 
 def _days(written: str) -> list[date]:
-    """Return the day in a condition.
-
-    For "today", also return yesterday, because midnight may pass between the write and the question.
-    """
+    """Return the day in a condition. For "today", also return yesterday, because midnight may have passed."""
     if written != "today":
         return [date.fromisoformat(written)]
     now = datetime.now(UTC)
@@ -128,7 +125,7 @@ def _at_most(value: Mapping[str, Any], evidence: Evidence) -> str | None:
 
 
 def _nothing(value: Any, evidence: Evidence) -> str | None:
-    """Fail if the prompt contains a memory or, if `value` is false, if it contains none."""
+    """Fail if the prompt contains a memory. If `value` is false, fail if it contains no memory."""
     lines = evidence.prompt.lines
     if value:
         return f"the prompt shows {lines[0]!r}" if lines else None

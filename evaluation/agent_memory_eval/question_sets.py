@@ -55,7 +55,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """All of a user's turns in order, and the questions about them."""
+    """All of a user's turns in order and the questions about them."""
 
     id: str
     turns: tuple[Turn, ...]

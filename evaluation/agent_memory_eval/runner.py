@@ -27,7 +27,7 @@ _SEED = 1
 
 @dataclass(slots=True)
 class Row:
-    """The results for one question: recall by system, and the prompt's figures (empty without a prompt)."""
+    """The results for one question: recall by system and the prompt's figures (empty without a prompt)."""
 
     conversation: Conversation
     question: Question

@@ -35,7 +35,7 @@ class Failure:
 
 @dataclass
 class ScenarioResult:
-    """The result of one scenario: the number of checks, and the failed checks."""
+    """The result of one scenario: the number of checks and the failed checks."""
 
     name: str
     point: str

@@ -132,7 +132,6 @@ def _lines(pattern: re.Pattern[str], prompt: str) -> list[_Line]:
 
 
 def _summary_of(prompt: str) -> str:
-    """Return the previous summary, followed by a line for each message."""
     previous = _SUMMARY.search(prompt)
     message_lines = [f"{line.get('role', 'user')} said: {line['text']}" for line in _lines(_NEW, prompt) if "text" in line]
     return "\n".join(([previous[2]] if previous else []) + message_lines)[:_SUMMARY_CHARACTERS] or "Nothing was said."
@@ -168,10 +167,7 @@ def model_server(scenarios: Sequence[Scenario], habits: Habits) -> Generator[str
 
 
 def _app(model: ScenarioModel) -> Callable[..., Awaitable[None]]:
-    """Return the ASGI application.
-
-    It responds to `POST …/chat/completions`. Other paths get a 404, so the model reveals no context size.
-    """
+    """Return the ASGI application. Paths other than `…/chat/completions` return 404, so it reveals no context size."""
 
     async def app(scope: Mapping[str, Any], receive: Callable[[], Awaitable[_Event]], send: Callable[[_Event], Awaitable[None]]) -> None:
         body = b""

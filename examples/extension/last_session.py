@@ -23,7 +23,7 @@ async def get_last_session(services: ServicesDep, scope: ScopeDep, user_id: User
 
 
 def open_last_session(foundation: Any, services: Services) -> None:
-    """Open nothing: the route uses the service of sessions."""
+    """Do nothing, because the route uses the existing session service."""
 
 
 FEATURE = Feature(name="last session", open=open_last_session, routes=("last_session:router",))

@@ -1,4 +1,4 @@
-"""An extension with all parts: `/v1/nickname` stores how to address a user, and each prompt for the user says it."""
+"""An extension with all parts. `/v1/nickname` stores a user's nickname, and each prompt for the user shows it."""
 
 import json
 from collections import Counter
@@ -44,7 +44,7 @@ class NicknameSettings(Group):
 
 
 class Nicknames:
-    """Store nicknames: one hash per user, with a field for each namespace. Also export, import and erase them."""
+    """Stores nicknames in one hash per user, with a field for each namespace. Also exports, imports and erases them."""
 
     kinds = ("nickname",)
 
@@ -56,9 +56,9 @@ class Nicknames:
         return f"{self._root}nn:{digest('nickname', scope.tenant, user_id)}"
 
     async def put(self, scope: Scope, namespace: str | None, user_id: str, name: str, expected: str | None = None) -> str | None:
-        """Store a nickname. Return the former nickname, or None.
+        """Store a nickname. Return the previous nickname, or None.
 
-        With `expected`, store `name` only if the stored nickname equals `expected`; with "", only if none is stored.
+        With `expected`, store `name` only if it replaces `expected`. If it is "", store `name` only if there is none.
         """
         await self._erasures.require_none(scope.tenant, namespace, user_id)
         condition = () if expected is None else (expected,)
@@ -96,7 +96,7 @@ class Nicknames:
         if user_id is None or not isinstance(line.get("name"), str) or not line["name"]:
             raise BadInput("must be a nickname of a user", field="name")  # the import skips this line, and reports the problem
         existing = await self.put(scope, namespace, user_id, line["name"], expected="")
-        # "same": already stored. "other": a different nickname is stored, and stays.
+        # "same": already stored. "other": a different nickname is stored, and does not change.
         return "new" if existing is None else "same" if existing == line["name"] else "other"
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
@@ -133,7 +133,7 @@ async def get_nickname(services: ServicesDep, scope: ScopeDep, user_id: UserQuer
 
 
 async def tidy_nickname(runtime: Any, order: JobOrder) -> None:
-    """Remove needless spaces. Tidying a nickname twice does no harm."""
+    """Remove unnecessary spaces. Repeating this changes nothing."""
     scope = scope_of_work(order.tenant, order.namespaces, order.users)
     namespace, user_id = order.arguments["namespace"], order.arguments["user_id"] or ""
     name = await runtime[Nicknames].load(scope, namespace, user_id)
@@ -153,7 +153,7 @@ def once_a_day(settings: Settings) -> float | None:
 
 @dataclass(frozen=True)
 class NicknameReads:
-    """One prompt's section. `text` is empty until `load_section` returns a copy with the text."""
+    """The section for one prompt. `text` is empty until `load_section` returns a copy with the text."""
 
     key: str
     namespace: str
@@ -161,12 +161,12 @@ class NicknameReads:
     text: str = ""
 
     def queue_section(self, pipe: Any) -> int:
-        """Queue Redis commands. Return their number."""
+        """Queue Redis commands. Return the number of commands."""
         pipe.hget(self.key, self.namespace)
         return 1
 
     async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> "NicknameReads":
-        """Return the section with its text. `replies` are the replies to the queued commands."""
+        """Return the section with its text. `replies` contains the replies to the queued commands."""
         if replies[0] is None:
             return self
         name = json.dumps(replies[0].decode(), ensure_ascii=False)
@@ -174,13 +174,13 @@ class NicknameReads:
         return NicknameReads(self.key, self.namespace, self.counter, text)
 
     def fit_section(self, tokens: int | None) -> FittedText:
-        """Return the text if it fits into `tokens`, or else an empty text. None means no limit."""
+        """Return the text if it fits into `tokens`, or an empty text otherwise. None means no limit."""
         fits = tokens is None or self.counter.count(self.text) + PER_MESSAGE <= tokens
         return FittedText(self.text if fits else "", self.counter.count, extra=PER_MESSAGE)
 
 
 class NicknameSection:
-    """Show the nickname at the start of each prompt for a user."""
+    """Shows the nickname at the start of each prompt for a user."""
 
     kind = SectionKind.ALWAYS  # near the start of the prompt; `RECALLED` sections follow the memories
 
@@ -210,8 +210,8 @@ FEATURE = Feature(
     routes=("nickname:router",),  # the object `router` in the module `nickname`
     keys=(KeySpace("nn:<user>", "hash", "a user's nicknames, by namespace", "until the user is erased"),),
     jobs={TIDY: "nickname:tidy_nickname"},  # TIDY = "tidy nickname"
-    schedule={"nicknames": PeriodicJob("nickname:tidy_all_nicknames", once_a_day)},
-    # Classes of the objects that `open_nicknames` creates:
+    schedule={"nicknames": PeriodicJob("nickname:tidy_all_nicknames", once_a_day)},  # once_a_day returns the period in minutes
+    # `open_nicknames` creates one object of each class below. The server finds these objects by their classes:
     exporter=Nicknames,
     eraser=Nicknames,
     section=NicknameSection,

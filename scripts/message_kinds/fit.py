@@ -73,7 +73,7 @@ def joined(writers: dict[str, tuple[Rows, NDArray[np.int64]]], without: str = ""
 
 
 def report(writers: dict[str, tuple[Rows, NDArray[np.int64]]]) -> None:
-    """Print the share of each kind's lines that match, and the shares of facts and other lines that do not."""
+    """Print the share of each kind's lines that match and the shares of facts and other lines that do not."""
     judged = np.vstack([label_probabilities(rows, fit(*joined(writers, name))) for name, (rows, _) in writers.items()])
     labels = np.array(LABELS)[joined(writers)[1]]
     for kind, probability in kind_probabilities(judged).items():

@@ -11,7 +11,7 @@ _INTRODUCTION = "For people who look up an option. [Command line](clients/cli.md
 
 
 def page() -> str:
-    """Return the page."""
+    """Return the reference as Markdown."""
     command = [sys.executable, "-m", "typer", "agent_memory.interfaces.cli.app", "utils", "docs", "--name", "agent-memory"]
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     _, _, rest = text.partition("\n")

@@ -20,7 +20,7 @@ _LONGEST_LINE = 100
 
 
 def page() -> str:
-    """Return the page."""
+    """Return the reference as Markdown."""
     return "\n".join(_lines())
 
 

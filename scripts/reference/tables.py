@@ -30,7 +30,8 @@ ALERTS = {
     "agent_memory_http_refused": "rises: start another API process",
     "agent_memory_limited": "rises: the [audit log](security.md#audit) shows which tenant reached its [quota](access.md#limits)",
     "agent_memory_outbox_pending": "rises for 15 minutes, or is NaN (Redis does not answer)",
-    "agent_memory_outbox_dead": "is over 0: [find](background-work.md#operations) the dead letters, with a key of each tenant",
+    "agent_memory_outbox_dead": "is over 0: [list](background-work.md#operations) the dead letters of each tenant, with "
+    "a key of that tenant",
     "agent_memory_outbox_oldest_seconds": "is over 60 for 5 minutes: too few workers, or none",
 }
 """When to alert, which the code does not know. A metric without an entry needs no alert."""

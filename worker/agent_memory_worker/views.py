@@ -7,7 +7,7 @@ import logging
 from datetime import UTC, datetime
 
 from agent_memory.extensions.views.filters import selection_of
-from agent_memory.extensions.views.service import REFRESH_VIEW
+from agent_memory.extensions.views.service import MEMORIES_DELETED, MOST_TRIES, REFRESH_VIEW
 from agent_memory.extensions.views.store import ViewStore, group_key
 from agent_memory.extensions.views.summaries import ViewSummarizer
 from agent_memory.features.access.context_limits import ContextLimits
@@ -15,7 +15,7 @@ from agent_memory.features.access.tenant_models import TenantModels
 from agent_memory.features.jobs.order_store import JobOrder, OrderStore
 from agent_memory.features.memories.upkeep.scan import MemoryScan
 from agent_memory.foundation.api.principals import scope_of_work
-from agent_memory.foundation.core.errors import AgentMemoryError, ErasureUnderWay, NotFound, RedisUnavailable
+from agent_memory.foundation.core.errors import AgentMemoryError, Conflict, ErasureUnderWay, NotFound, RedisUnavailable
 from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.runtime import Runtime
@@ -92,9 +92,18 @@ async def _compute(runtime: Runtime, scope: Scope, view: SummaryView, *, refresh
     for start in range(0, len(groups), _AT_ONCE):
         batch = groups[start : start + _AT_ONCE]
         olds = [before.get(group_key(group)) if refresh else None for group in batch]
-        work = [runtime[ViewSummarizer].compute_partition(scope, view, group, stored=old) for group, old in zip(batch, olds, strict=True)]
-        if not await runtime[ViewStore].store_partitions(scope, view.id, await asyncio.gather(*work)):
-            return False
+        for _ in range(MOST_TRIES):
+            pairs = list(zip(batch, olds, strict=True))
+            work = [runtime[ViewSummarizer].compute_partition(scope, view, group, stored=old) for group, old in pairs]
+            # An unchanged partition is not stored again: it may have been deleted in the meantime.
+            new = [partition for partition, old in zip(await asyncio.gather(*work), olds, strict=True) if partition is not old]
+            stored = await runtime[ViewStore].store_partitions(scope, view.id, new)
+            if stored is False:
+                return False
+            if stored:
+                break
+        else:
+            raise Conflict(MEMORIES_DELETED)
     current = {group_key(group) for group in groups}
     await runtime[ViewStore].drop_partitions(scope, view.id, [name for name in before if name not in current])
     return True

@@ -1,7 +1,4 @@
-"""MCP tools to write and search the archive, and to search conversations.
-
-Their argument models extend models from the client library.
-"""
+"""MCP tools to write and search the archive and to search conversations. Argument models extend the client's models."""
 
 from __future__ import annotations
 

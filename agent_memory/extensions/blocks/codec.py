@@ -50,7 +50,7 @@ class StoredBlock:
     base: str
     attached_to: tuple[BlockOwner, ...]
     imported: str = ""
-    """The tag of the import that stored the block, if it has not changed since."""
+    """The tag of the import that stored the block, unless the block has changed since."""
 
     def model(self, tokens: int) -> Block:
         return Block.model_construct(
@@ -124,7 +124,7 @@ def encode_change(change: BlockChange, value: str) -> str:
 
 
 def replay_change(value: str, change: BlockChange) -> str:
-    """Apply a change to the text `value` and return the result. Raises ValueError if the change does not fit the text."""
+    """Apply a change to the text `value`, and return the result. Raises ValueError if the change does not fit."""
     end = change.position + len(change.removed)
     if value[change.position : end] != change.removed or change.position > len(value):
         raise ValueError(f"version {change.version} does not fit the text before it")

@@ -14,7 +14,7 @@ from agent_memory_client.models.features import blocks as wire
 
 
 class BlockOwner(NamedTuple):
-    """The owner of a block, identified by all three fields. A user alone and the same user with an agent are different owners."""
+    """The owner of a block, identified by all three fields: a user with an agent is not the same owner as the user."""
 
     namespace: str | None = None
     user_id: str | None = None

@@ -42,7 +42,7 @@ class BlocksSection:
         self._counter = counter
 
     async def open_section(self, ask: PromptAsk) -> BlockReads | None:
-        """Return the reads for the section, or None if the request specifies neither a reader nor a session."""
+        """Return the reads for the section, or None if the request has neither a reader nor a session."""
         if ask.session is None and not any(ask.reader):
             return None
         # If the request names no agent, the script takes the agent from the session.
@@ -52,7 +52,7 @@ class BlocksSection:
 
 
 def _counted(ask: PromptAsk) -> Sequence[str]:
-    """Return the queries that count the reader's archive entries and messages, or () if the request does not ask for counts."""
+    """Return queries that count the reader's archive entries and messages, or () if the request asks for no counts."""
     reader, options = ask.reader, ask.body.blocks
     if options is None or not options.counts or (reader.user_id is None and reader.agent_id is None):
         return ()
@@ -77,7 +77,7 @@ class BlockReads:
     head: str = _HEAD
 
     def queue_section(self, pipe: Pipe) -> int:
-        """Queue a script that reads all blocks, and the searches that only count results. Return the number of replies."""
+        """Queue the script that reads all blocks, and the counting searches. Return the number of replies."""
         self.store.queue_shown(pipe, self.ask.scope, self.ask.reader, self.session)
         for clause in self.counted:
             queue_search(pipe, self.index, name_query(clause, 0, 0))

@@ -50,7 +50,7 @@ class BlockService:
         return BlockListResponse(blocks=[await self._model(shown_block.block) for shown_block in chosen])
 
     async def put(self, scope: Scope, owner: BlockOwner, label: str, body: PutBlockRequest, expected: str | None) -> BlockEdit:
-        """Create a block, or change the given fields of an existing one. Raises VersionMismatch, BlockFull or Conflict."""
+        """Create a block, or change fields of an existing one. Raises VersionMismatch, BlockFull or Conflict."""
         settings = {SETTINGS[name]: value for name in SETTINGS if (value := getattr(body, name)) is not None}
         tokens = await self._count(body.value)
         return await self._write(scope, owner, label, BlockWrite("put", body.value, expected=expected, tokens=tokens, settings=settings))
@@ -86,7 +86,7 @@ class BlockService:
         return await self._write(scope, owner, label, BlockWrite("undo", version=version, expected=expected))
 
     async def delete(self, scope: Scope, owner: BlockOwner, label: str, expected: str | None) -> AckResponse:
-        """Delete a block with its history. Raises VersionMismatch. A missing block is not an error unless `expected` requires a version."""
+        """Delete a block with its history, if it exists. Raises VersionMismatch if `expected` does not match."""
         reply = await self._store.delete(scope, owner, label, expected)
         if reply.state == "version" or (reply.state == "missing" and expected is not None):
             raise refusal(label, replace(reply, state="version"))

@@ -220,7 +220,7 @@ class BlockStore:
         pipe.execute_command(*command)
 
     def parse_shown(self, scope: Scope, reader: Reader, reply: Sequence[Any]) -> list[ShownBlock]:
-        """Parse the reply to `queue_shown`. Omit blocks that the caller may not read."""
+        """Parse the reply to `queue_shown`. Omit blocks that the caller is not allowed to read."""
         agent, *rows = reply
         names = Reader(reader.namespace, reader.user_id, agent.decode() or None)
         shown_blocks: list[ShownBlock] = []
@@ -250,10 +250,9 @@ class BlockStore:
         return len(erased)
 
     async def _forget_targets(self, scope: Scope, deleted_blocks: Sequence[StoredBlock]) -> None:
-        """Update the lists of each user's and agent's owners after these blocks were deleted.
+        """After a deletion, remove owners that have no blocks left from the lists of their users and agents.
 
-        Remove owners that had one of these blocks attached, unless they have other blocks. If the process crashes
-        before this call, a harmless list entry remains.
+        If the process crashes before this call, a harmless list entry remains.
         """
         for target in dict.fromkeys(target for block in deleted_blocks for target in block.attached_to):
             await self._unnote(self._owner_keys(scope, target))

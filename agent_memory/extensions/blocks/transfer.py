@@ -127,7 +127,7 @@ class BlockTransfer:
 
 
 def _block_of(line: _BlockLine, owner: BlockOwner) -> StoredBlock:
-    """Return the block in an export line. Raises BadInput if the block exceeds a limit, or if its changes do not produce its text."""
+    """Return the block in an export line. Raises BadInput if it exceeds a limit or does not match its changes."""
     block, value, version = line.block, line.base, line.block.version - len(line.changes)
     for change in line.changes:
         version += 1

@@ -122,7 +122,7 @@ class FileService:
         for _ in range(_TRIES):
             row = await self.load_file(writing(scope), ref)
             assert row.file is not None
-            # From now on, the worker does not store the file. Delete the record last, so that a repeated call can finish.
+            # From now on, the worker does not store the file. Delete the record last, so that a retry can finish.
             deleted_file = row.file.model_copy(update={"state": "failed", "reason": "deleted", "operation_id": None})
             if deleted_file == row.file or await self._store.swap(scope, ref_of(deleted_file), row, deleted_file):
                 row = FileRow(raw_of(deleted_file), deleted_file)

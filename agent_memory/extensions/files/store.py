@@ -33,7 +33,7 @@ class FileRow:
 
     @property
     def imported(self) -> str | None:
-        """The tag of the import that stored the record, if nobody has changed the record since then."""
+        """The tag of the import that stored the record, unless the record has changed since."""
         return json.loads(self.raw or "{}").get(_IMPORT_FIELD)
 
 

@@ -175,7 +175,7 @@ def _text_of_docx(data: bytes) -> str:
 
 
 def _check_docx(data: bytes) -> None:
-    """Raise UnreadableFile if the container is not a plain Word document, exceeds the limits when unpacked, or defines XML entities."""
+    """Raise UnreadableFile unless the data is a plain Word document within the limits and without XML entities."""
     with ZipFile(BytesIO(data)) as container:
         entries = container.infolist()
         if len(entries) > _MAX_ENTRIES or sum(entry.file_size for entry in entries) > _MAX_UNPACKED_BYTES:

@@ -26,7 +26,7 @@ class FileTransfer:
         self._store = store
 
     async def export_lines(self, scope: Scope, owner: Owner | AgentOwner) -> AsyncIterator[ExportLine]:
-        """Yield the files whose text is stored."""
+        """Yield a line for each file whose text is stored."""
         for file in await self._store.list_of(scope, owner):
             if file.passages:
                 yield {"kind": "file", **file.model_dump(mode="json")}

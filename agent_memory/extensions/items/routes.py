@@ -23,7 +23,7 @@ KeyQuery = Annotated[models.ItemKey, Query(description="The item's key within th
 async def put_item(services: ServicesDep, scope: WriteScopeDep, body: Annotated[models.PutItem, Body()], names: OwnerQuery) -> Response:
     """Stores a value.
 
-    Reads and searches by words find it immediately. Searches by meaning find it a moment later, after a worker has
+    Reads and keyword searches find it immediately. Semantic searches find it a moment later, after a worker has
     embedded it.
     """
     await services[ItemService].write_items(scope, owner_of(scope, names), [body])

@@ -19,7 +19,7 @@ class ItemKeys:
 
     def __init__(self, root: str) -> None:
         self.prefix = f"{root}it:"
-        """The prefix of items' keys; the search index covers all keys with this prefix."""
+        """The key prefix for items. The search index covers all keys with this prefix."""
         self._root = root
 
     def of(self, tenant: str, owner: str) -> dict[str, str]:
@@ -28,7 +28,7 @@ class ItemKeys:
         return keys | {"owners": self.owners(tenant), "root": self._root, "owner": owner}
 
     def expiries(self, owner: str) -> str:
-        """Return the key of the sorted set of items with a TTL, by expiry time."""
+        """Return the key of the sorted set of items that have a TTL, sorted by expiry time."""
         return f"{self._root}itx:{owner}"
 
     def owners(self, tenant: str) -> str:

@@ -108,8 +108,5 @@ class ItemService:
 
 
 def owner_of(scope: Scope, names: OwnerParameters | ItemOwner) -> ItemOwner:
-    """Return the owner that a request specifies. Missing names default to the only value that the caller may use.
-
-    Raises Forbidden.
-    """
+    """Return a request's owner. Missing names get the only value that the caller may use. Raises Forbidden."""
     return ItemOwner(*place_of(scope, names.namespace, names.user_id))

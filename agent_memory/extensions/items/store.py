@@ -66,7 +66,7 @@ class StoredItem:
 
 
 class ItemTimes(NamedTuple):
-    """The times when an imported item was created, was last updated, and expires. `imported` is the tag of the import."""
+    """When an imported item was created, was last updated, and expires. `imported` is the tag of the import."""
 
     created: datetime | None = None
     updated: datetime | None = None
@@ -94,7 +94,7 @@ def owner_digest(scope: Scope, owner: ItemOwner) -> str:
 
 
 def path_tag(owner: str, labels: Sequence[str]) -> str:
-    """Return the index tag shared by all of an owner's items under a path."""
+    """Return the index tag that all of an owner's items under a path share."""
     return digest("path", owner, *labels)
 
 
@@ -135,7 +135,7 @@ class ItemStore:
         self._embed = Script(client, "items/item_embed")
 
     async def write_items(self, scope: Scope, owner: ItemOwner, changes: Sequence[PutItem | DeleteItem], times: ItemTimes = _NOW) -> None:
-        """Put and delete items atomically. The last change to each key wins. Only imports pass `times`. Raises Forbidden."""
+        """Put and delete items atomically. The last change to a key wins. Imports pass `times`. Raises Forbidden."""
         name = owner_digest(scope, owner)
         last = {_entry(name, change.path, change.key): change for change in changes}
         # Always use a thread, because only encoding the values shows how long it takes.

@@ -57,7 +57,7 @@ class ItemTransfer:
         existing_item = await self._store.load_item(scope, owner, read.path, read.key)
         if existing_item is not None:
             return "same" if existing_item.item.value == read.value else "other"
-        updated = min(read.updated_at, datetime.now(UTC))  # an item's time cannot be in the future
+        updated = min(read.updated_at, datetime.now(UTC))  # An item's time cannot be in the future.
         times = ItemTimes(min(read.created_at, updated), updated, read.ends_at, tag(target.source))
         await self._store.write_items(scope, owner, [read], times)
         return "new"

@@ -38,7 +38,7 @@ OffsetQuery = Annotated[int, Query(ge=0, le=MAX_OFFSET, description="The number 
 async def create_procedure(services: ServicesDep, scope: WriteScopeDep, body: Annotated[wire.CreateProcedureRequest, Body()]) -> Response:
     """Stores a procedure for a situation.
 
-    The server generates its id. Searches by words find the procedure immediately; searches by meaning find it a moment
+    The server generates its id. Keyword searches find the procedure immediately. Semantic searches find it a moment
     later.
     """
     procedure = await services[ProcedureService].create(scope, body)
@@ -61,7 +61,7 @@ async def list_procedures(
 
 @router.post("/v1/procedures/search", response_model=wire.ProcedureSearchResponse, responses=errors(400, 413, 415))
 async def search_procedures(services: ServicesDep, scope: ScopeDep, body: Annotated[wire.ProcedureSearchRequest, Body()]) -> Response:
-    """Finds procedures for a situation by meaning and words, ranked by how well they fit and by their success rate."""
+    """Finds procedures for a situation by meaning and keyword, ranked by fit and success rate."""
     return ModelResponse(await services[ProcedureService].search(scope, body))
 
 

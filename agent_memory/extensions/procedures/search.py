@@ -83,13 +83,13 @@ def fit_of(similarity: float | None, overlap: float) -> float:
 
 
 def rank_score(fit: float, rate: float) -> float:
-    """Return the ranking score. The score rises with the success rate, from half the fit (rate 0) to the full fit (rate 1)."""
+    """Return the ranking score. It rises with the success rate, from half the fit (rate 0) to the full fit (rate 1)."""
     return fit * (1 + rate) / 2
 
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """A situation to search for: its terms, its vector (None if the model failed), and notices about a failure."""
+    """A situation to search for: its terms, its vector (None if the model failed), and notices about failures."""
 
     terms: Sequence[str]
     vector: NDArray[np.float32] | None
@@ -98,7 +98,7 @@ class Situation:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A matching procedure with its cosine similarity (None if not among the nearest vectors), word overlap, and fit."""
+    """A matching procedure with its cosine similarity (None if not among the nearest), word overlap, and fit."""
 
     stored: StoredProcedure
     similarity: float | None

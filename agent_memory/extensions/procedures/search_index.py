@@ -20,7 +20,7 @@ class ProcedureKeys:
 
     def __init__(self, root: str) -> None:
         self.prefix = f"{root}pr:"
-        """The prefix of the keys of procedures and tools; the search index covers all keys with this prefix."""
+        """The key prefix for procedures and tools. The search index covers all keys with this prefix."""
         self.failing = f"{root}prf"
         """The key of the set of procedures with failures that no worker has checked yet."""
         self._root = root
@@ -45,7 +45,7 @@ def procedure_index_name(keys: Keys, spec: VectorSpec) -> str:
 
 
 def index_schemas(keys: Keys, spec: VectorSpec) -> dict[str, IndexSchema]:
-    """Return the index schemas by kind. A procedure's words and vector are in one document; tools are indexed by name."""
+    """Return index schemas by kind. A procedure's words and vector share one document. Tools are indexed by name."""
     owners = tag_fields("u", "ns", "ag")
     for field in owners:
         field["attrs"]["index_missing"] = True

@@ -61,7 +61,7 @@ class ProcedureService:
     async def list(
         self, scope: Scope, owner: wire.ProcedureOwner, *, state: wire.ProcedureState | None, offset: int, limit: int
     ) -> wire.ProcedureListResponse:
-        """Return a page of procedures, newest first. Each name that `owner` specifies must match. Raises Forbidden."""
+        """Return a page of procedures, newest first. Names that `owner` specifies must match. Raises Forbidden."""
         clause = owned_by(procedures_of(scope, state=state), resolve_owner(scope, owner))
         total, procedures = await self._store.list_page(clause, offset, limit)
         return wire.ProcedureListResponse(procedures=procedures, total=total)
@@ -148,7 +148,7 @@ class ProcedureService:
     async def list_tools(
         self, scope: Scope, owner: wire.ProcedureOwner, tool: str | None, *, offset: int, limit: int
     ) -> wire.ToolMemoryListResponse:
-        """Return a page of tool statistics, newest first. Each name that `owner` specifies must match. Raises Forbidden."""
+        """Return a page of tool statistics, newest first. Names that `owner` specifies must match. Raises Forbidden."""
         total, tools = await self._tools.list_page(owned_by(tools_of(scope, tool), resolve_owner(scope, owner)), offset, limit)
         return wire.ToolMemoryListResponse(tools=tools, total=total)
 
@@ -183,7 +183,7 @@ def _updates_of(body: wire.UpdateProcedureRequest) -> dict[str, Any]:
 
 
 def owner_of(scope: Scope, requested: wire.ProcedureOwner) -> wire.ProcedureOwner:
-    """Return the owner for a write. A missing name defaults to the only value that the caller may use. Raises Forbidden."""
+    """Return the owner for a write. Missing names get the only value that the caller may use. Raises Forbidden."""
     namespace, user_id = place_of(scope, requested.namespace, requested.user_id)
     return wire.ProcedureOwner(namespace=namespace, user_id=user_id, agent_id=resolve_name("agent_id", scope.agents, requested.agent_id))
 

@@ -154,7 +154,7 @@ class ProcedureStore:
     async def write(
         self, scope: Scope, content: ProcedureContent, change: Change, *, former: ProcedureContent | None = None, expected: int = 0
     ) -> int | None:
-        """Write a procedure if its version is `expected` (0 for a new one). Return the new version, or None on conflict.
+        """Write a procedure if its version is `expected` (0 if it is new). Return the new version, or None on conflict.
 
         `former` is the content before the change.
         """
@@ -186,7 +186,7 @@ class ProcedureStore:
         return bool(counted)
 
     async def drop(self, pids: Sequence[str]) -> int:
-        """Delete procedures, with their changes and feedback, or tool statistics. Return how many existed."""
+        """Delete procedures (with their changes and feedback) or tool statistics. Return how many existed."""
         if not pids:
             return 0
         with redis_errors():
@@ -198,7 +198,7 @@ class ProcedureStore:
                 return sum((await pipe.execute())[:-1:2])
 
     async def undo_import(self, pids: Sequence[str], imported: str, *, dry_run: bool) -> int:
-        """Delete or count the procedures or tool statistics that an import stored, except any changed since then."""
+        """Delete or count the procedures or tool statistics that an import stored, unless they have changed since."""
         keys = self._procedure_keys
         return sum(
             [
@@ -263,7 +263,7 @@ class ProcedureStore:
     # The methods below serve workers. They do not check access rights.
 
     async def index_job(self, pid: str) -> IndexJob | None:
-        """Return a job with the text to embed, or None if the procedure is missing or has a vector from the current model."""
+        """Return a job with the text to embed, or None if the procedure is missing or already has a current vector."""
         key = self._procedure_keys.procedure(pid)
         tenant, body, words, model = (await read(self._client, lambda pipe: pipe.hmget(key, "t", "d", "w", "em")))[0]
         if body is None or words is None or (model is not None and self._spec.digest in model.decode().split(",")):
@@ -304,7 +304,7 @@ class ProcedureStore:
         return [(bytes.fromhex(tenant).decode(), pid, outcomes) for pid, (tenant, outcomes) in zip(pids, texts, strict=True)]
 
     async def note_looked(self, pid: str, outcomes: str) -> None:
-        """Mark a procedure's failures as checked, unless its outcomes changed since they were read."""
+        """Mark a procedure's failures as checked, unless its outcomes have changed since they were read."""
         await self._looked(record=self._procedure_keys.procedure(pid), failing=self._procedure_keys.failing, pid=pid, outcomes=outcomes)
 
     async def unembedded(self, limit: int) -> list[tuple[str, str]]:

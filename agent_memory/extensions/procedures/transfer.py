@@ -106,7 +106,7 @@ class ProcedureTransfer:
         return "new" if await self._tools.bring_in(scope, owner, line.tool, line.fields, tag(target.source)) else "same"
 
     async def undo_import(self, scope: Scope, owner: Owner | AgentOwner, source: str, *, dry_run: bool) -> Counter[str]:
-        """Delete the owner's imported procedures and tool statistics, except any changed since the import."""
+        """Delete the owner's imported procedures and tool statistics, unless they have changed since the import."""
         counts: Counter[str] = Counter()
         procedure_owner = ProcedureOwner(**owner._asdict())
         for name, clause in (("procedures", procedures_of(scope, state=None)), ("tools", tools_of(scope))):

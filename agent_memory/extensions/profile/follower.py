@@ -30,7 +30,7 @@ class OwnerFollower(ABC):
     """Memories per script call."""
 
     def __init__(self, store: OwnerStore, rules: RuleStore, scan: MemoryScan, *, statements: bool) -> None:
-        """Create a follower. If no model extracts facts, set `statements`, so that people's own messages count as memories."""
+        """Create a follower. If no model extracts facts, set `statements`, so that messages count as memories."""
         self._store = store
         self._rules = rules
         self._scan = scan

@@ -80,15 +80,17 @@ def classify(entries: Sequence[ProfileEntry], at: datetime, zone: tzinfo = UTC) 
     ]
     static_ids = {entry.mid for _, entry in static}
     dynamic = [(float(entry.last), entry) for entry in entries if entry.mid not in static_ids]
-    slots: dict[str, ProfileEntry] = {}
-    for entry in sorted(entries, key=lambda entry: (-entry.last, entry.mid), reverse=True):
-        if entry.slot is not None:
-            slots[entry.slot] = entry
-    first = sorted(slots.items(), key=lambda item: (item[1].last, tag(item[0])), reverse=True)
+    values: dict[str, list[ProfileEntry]] = {}
+    for entry in sorted(entries, key=lambda entry: (-entry.last, entry.mid)):
+        # The latest value that has begun, after later ones that begin in the future.
+        later = values.setdefault(entry.slot, []) if entry.slot is not None else None
+        if later is not None and (not later or later[-1].payload.get("begins", 0.0) > at.timestamp()):
+            later.append(entry)
+    slots = sorted(values.items(), key=lambda item: (item[1][0].last, tag(item[0])), reverse=True)
     return ProfilePages(
         [(score, entry.payload) for score, entry in sorted(static, key=lambda item: (item[0], item[1].mid), reverse=True)],
         [(score, entry.payload) for score, entry in sorted(dynamic, key=lambda item: (item[0], item[1].mid), reverse=True)],
-        {slot: entry.payload for slot, entry in first},
+        [(slot, entry.payload) for slot, each in slots for entry in each],
     )
 
 

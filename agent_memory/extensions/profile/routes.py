@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated
 
 from fastapi import Body, Query, Response
@@ -22,7 +21,7 @@ from agent_memory.foundation.api.operation import operations
 from agent_memory.foundation.api.responses import ModelResponse, errors
 from agent_memory.foundation.core.feature import Services
 from agent_memory.foundation.core.scope import Scope
-from agent_memory_client.models import AckResponse
+from agent_memory_client.models import AckResponse, Instant
 from agent_memory_client.models.features.profile import Profile, ProfileMoves, ProfileSchema
 
 router = operations("profile")
@@ -35,7 +34,7 @@ async def get_profile(
     names: OwnerQuery,
     q: Annotated[str | None, Query(description="Also search the user's memories for this text.", max_length=10_000)] = None,
     limit: Annotated[int, Query(ge=1, le=64, description="The maximum number of entries of each kind.")] = 20,
-    as_of: Annotated[datetime | None, Query(description="The time of the profile, with a time zone. Default: now.")] = None,
+    as_of: Annotated[Instant | None, Query(description="The time of the profile, with a time zone. Default: now.")] = None,
     timezone: TimezoneQuery = None,
 ) -> Response:
     """Returns the stable facts, current facts and slot values of exactly the given user in exactly the given namespace.

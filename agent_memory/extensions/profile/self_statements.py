@@ -46,7 +46,7 @@ def is_lasting(text: str) -> bool:
 
 
 def recurring_terms(text: str) -> list[str]:
-    """Return at most `MOST_TERMS` index terms for comparing a statement with others. The list is empty for a negated statement."""
+    """Return at most `MOST_TERMS` index terms to compare with other statements. Return none for a negated statement."""
     text = text[:MOST_READ]
     if _holds(tokens(text), _NEGATED):
         return []

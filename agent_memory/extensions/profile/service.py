@@ -70,7 +70,7 @@ class ProfileService:
         self._statements = statements
 
     async def extraction_instructions(self, scope: Scope, namespace: str | None) -> Sequence[str]:
-        """Return the instruction that lists the slots in the namespace's or tenant's schema, or () if there is no schema."""
+        """Return the instruction that lists the slots in the namespace's or tenant's schema, or () without a schema."""
         schema = await self._store.load_schema(scope.tenant, namespace)
         return () if schema is None else (slots_instruction(schema),)
 
@@ -175,9 +175,9 @@ def _entries(payloads: Sequence[Mapping[str, Any]]) -> list[ProfileEntry]:
 
 
 def _by_topic(pages: ProfilePages, schema: ProfileSchema, now: datetime) -> dict[str, dict[str, ProfileEntry]]:
-    """Return the values of the schema's slots by topic and sub-topic. If two slots have the same sub-topic, the latest statement wins."""
+    """Return slot values by topic and sub-topic. If slots share a sub-topic, the latest statement wins."""
     topics, values_by_topic = SlotTopics(schema), dict[str, dict[str, ProfileEntry]]()
-    for slot, entry in (pages.slots or {}).items():
+    for slot, entry in sorted(pages.slots, key=lambda item: str(item[1]["last_said"]), reverse=True):
         place = topics.place_of(slot)
         if place is not None and _is_true(entry, now.timestamp()) and place[1] not in values_by_topic.get(place[0], {}):
             values_by_topic.setdefault(place[0], {})[place[1]] = _entries([entry])[0]

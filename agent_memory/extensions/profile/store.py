@@ -30,7 +30,7 @@ STATE = ("t", "j", "n", "ls", "ts", "nt")
 
 
 class ProfileOwner(NamedTuple):
-    """The owner of a profile: exactly this user in exactly this namespace. If `namespace` is None, there is no namespace."""
+    """The owner of a profile: exactly this user in exactly this namespace. None means outside all namespaces."""
 
     tenant: str
     namespace: str | None
@@ -46,7 +46,7 @@ class ProfileOwner(NamedTuple):
 
 
 class ReadMemory(NamedTuple):
-    """A memory read from Redis (None if missing). The script skips memories whose `state` has changed."""
+    """A memory read from Redis. `memory` is None if it is missing. The script skips memories whose `state` has changed."""
 
     mid: str
     state: Sequence[str]
@@ -57,14 +57,14 @@ class ReadMemory(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ProfilePages:
-    """A profile: static entries as (static until, entry), dynamic entries as (last mention, entry), slots, and version.
+    """A profile: static entries as (static until, entry), dynamic entries as (last mention, entry), slots as (slot, entry), and version.
 
     Times are in seconds since 1970.
     """
 
     static: Sequence[tuple[float, Mapping[str, Any]]] = ()
     dynamic: Sequence[tuple[float, Mapping[str, Any]]] = ()
-    slots: Mapping[str, Mapping[str, Any]] | None = None
+    slots: Sequence[tuple[str, Mapping[str, Any]]] = ()
     version: int = 0
 
 
@@ -152,7 +152,7 @@ class ProfileStore(OwnerStore):
         pipe.hmget(f"{self._profile_keys.profile(owner.name)}:r", names)
 
     async def read_profile(self, owner: ProfileOwner, limit: int) -> tuple[ProfilePages, ProfileSchema | None]:
-        """Return a profile, and its namespace's or tenant's schema (None if neither has one), in one round trip."""
+        """Return a profile and the schema of its namespace or tenant (None if neither has one), in one round trip."""
 
         def build(pipe: Pipe) -> None:
             self.queue_pages(pipe, owner, limit)
@@ -171,7 +171,7 @@ class ProfileStore(OwnerStore):
         return _narrowest(rows)
 
     async def save_schema(self, tenant: str, namespace: str | None, schema: ProfileSchema | None) -> None:
-        """Store or (if None) delete the schema of a namespace, or of the tenant if `namespace` is None."""
+        """Store a namespace's schema, or the tenant's if `namespace` is None. A `schema` of None deletes it."""
         key, name = self._profile_keys.schemas(tenant), _schema_field(namespace)
         with redis_errors():
             if schema is None:
@@ -186,7 +186,7 @@ def parse_pages(reply: Sequence[bytes | None], limit: int, *, slots: bool = True
     version, *rest = reply
     static, dynamic = ([line for page in rest[start : start + pages] if page for line in _entries(page)] for start in (0, pages))
     values = [line.split(b" ", 1) for line in (rest[-1] or b"").split(b"\n") if line] if slots else []
-    return ProfilePages(static, dynamic, {untag(slot.decode()): json.loads(entry) for slot, entry in values}, int(version or 0))
+    return ProfilePages(static, dynamic, [(untag(slot.decode()), json.loads(entry)) for slot, entry in values], int(version or 0))
 
 
 # A user's next prompt reads the same pages, so the cache saves 0.1 ms of CPU.

@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Literal, TypeAlias
 
 from agent_memory.extensions.profile.self_statements import MOST_READ
-from agent_memory.foundation.core.clock import calendar_day
+from agent_memory.foundation.core.clock import calendar_day, local_time
 from agent_memory.foundation.text.dates.named_times import only_time
 from agent_memory_client.models import MemoryRecord
 
@@ -30,7 +30,7 @@ class EventTime:
 
 
 def event_time(record: MemoryRecord, stated_at: datetime, zone: tzinfo, *, uses_stated_at: bool = False) -> EventTime | None:
-    """Return the time of a memory's event: its `event_date`, else the start of its validity, else a time mentioned in its text.
+    """Return the time of a memory's event: its `event_date`, else the start of its validity, else a time in its text.
 
     Relative times in the text count from `stated_at`. If the memory has none of these times, return the day of
     `stated_at` if `uses_stated_at` is set, else None.
@@ -46,8 +46,8 @@ def event_time(record: MemoryRecord, stated_at: datetime, zone: tzinfo, *, uses_
 
 
 def time_of_text(text: str, stated_at: datetime, zone: tzinfo) -> EventTime | None:
-    """Return the time mentioned in a statement, or None if it mentions no time, several times, or an unclear time."""
-    named = only_time(text[:MOST_READ], stated_at.astimezone(zone).date())
+    """Return the time that a statement mentions. Return None if it mentions no time, several, or an unclear one."""
+    named = only_time(text[:MOST_READ], local_time(stated_at, zone).date())
     if named is None or named.relation not in ("on", "since"):
         return None
     return EventTime(named.first, named.last if named.relation == "on" else None, named.unit, "text")
@@ -77,6 +77,6 @@ def _midnight_of(day: date, zone: tzinfo) -> datetime:
 
 
 def _moment(event: datetime, zone: tzinfo) -> datetime | None:
-    """Return the moment in UTC. Return None for midnight in `zone` or in UTC, because whole days are stored as midnight."""
-    midnights = (event.astimezone(where) for where in (zone, UTC))
+    """Return the moment in UTC, or None for midnight in `zone` or UTC, because whole days are stored as midnight."""
+    midnights = (local_time(event, where) for where in (zone, UTC))
     return None if any((at.hour, at.minute, at.second, at.microsecond) == (0, 0, 0, 0) for at in midnights) else event.astimezone(UTC)

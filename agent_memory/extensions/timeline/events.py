@@ -48,7 +48,7 @@ class TimelineEntry:
         return None if self.time.last is None else day_number(self.time.last)
 
     def item(self, zone: tzinfo) -> dict[str, Any]:
-        """Return the event in the form that `timeline_follow.lua` expects. `zone` determines when the event's periods end."""
+        """Return the event in the form that `timeline_follow.lua` expects. `zone` determines when its periods end."""
         periods = periods_of_event(self.time.first, self.time.precision, zone)
         facets = [*self.facets, facet("precision", self.time.precision)]
         item: dict[str, Any] = {"m": self.name, "b": self.first, "f": facets, "h": self._digest(periods), "p": periods, "j": self.json()}
@@ -59,14 +59,14 @@ class TimelineEntry:
         return json.dumps(self.payload | hidden, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
 
     def _digest(self, periods: list[tuple[str, int]]) -> str:
-        """Return a digest of everything that a summary depends on. Stored summaries stay valid while the digest is unchanged."""
+        """Return a digest of everything that affects a summary. Stored summaries stay valid while it is unchanged."""
         read = {name: self.payload.get(name) for name in ("text", "start", "end", "precision", "at", "who")}
         weight = min(self.payload.get("times_said", 1), MOST_WEIGHED)
         return hashlib.sha256(json.dumps([read, self.until, weight, periods], sort_keys=True).encode()).hexdigest()[:16]
 
 
 def facet(kind: str, value: str) -> str:
-    """Return a facet's name in Redis keys. `kind` is "topic", "entity" or "precision"; the value's case is ignored."""
+    """Return the name of a facet in Redis. `kind` is "topic", "entity" or "precision". Ignore the case of `value`."""
     return f"{kind[0]}{tag(value.casefold())}"
 
 
@@ -100,7 +100,7 @@ def _ended_by_itself(record: MemoryRecord) -> bool:
 
 
 def _message_entries(memory: FollowedMemory, stated_at: datetime, zone: tzinfo) -> list[TimelineEntry]:
-    """Return an event for each sentence about the speaker that mentions a time, if a person wrote the message."""
+    """If a person wrote the message, return an event for each sentence about the speaker that mentions a time."""
     record = memory.record
     if not is_from_person(record) or record.metadata.get(QUESTION) or memory.outdated:
         return []
@@ -148,7 +148,7 @@ def _speaker_of(record: MemoryRecord) -> str | None:
 
 
 def _until(record: MemoryRecord) -> float | None:
-    """Return the time (seconds since 1970) when the memory expires or is superseded, whichever is earlier, or None if never."""
+    """Return when the memory expires or is superseded, whichever is earlier (seconds since 1970), or None if never."""
     ends = [record.expires_at, record.valid_to if record.superseded_by is not None else None]
     moments = [moment.timestamp() for moment in ends if moment is not None]
     return min(moments, default=None)

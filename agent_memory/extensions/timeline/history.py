@@ -69,7 +69,7 @@ def page_of(entries: Sequence[TimelineEntry], event_range: EventRange) -> tuple[
 
 
 def _holds(record: MemoryRecord, at: datetime, known_at: datetime | None) -> bool:
-    """True if this version of a memory was known at `known_at` (None: now), and was neither superseded nor expired at `at`."""
+    """True if this version was known at `known_at` (None: now), and neither superseded nor expired at `at`."""
     if record.retired_at is not None and (known_at is None or record.retired_at <= known_at):
         return False
     superseded = record.superseded_by is not None and record.valid_to is not None and record.valid_to <= at

@@ -23,14 +23,14 @@ class Period(NamedTuple):
 
 
 class SummaryState(NamedTuple):
-    """The state of a period's summary, and the summary, in the form that responses use."""
+    """A period's summary and its state, in the form that responses use."""
 
     state: PeriodState | None = None
     summary: PeriodSummary | None = None
 
 
 def period_of(day: date, unit: str) -> Period:
-    """Return the period that contains a day. `unit` is "day", "week", "month" or "year"; any other value raises KeyError."""
+    """Return the "day", "week", "month" or "year" that contains a day. Any other `unit` raises KeyError."""
     year, week, weekday = day.isocalendar()
     monday = day - timedelta(days=min(weekday - 1, day.toordinal() - 1))
     sunday = monday + timedelta(days=min(6, date.max.toordinal() - monday.toordinal()))

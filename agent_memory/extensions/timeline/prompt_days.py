@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from agent_memory.extensions.timeline.event_time import PRECISIONS
 from agent_memory.extensions.timeline.periods import Period, day_number, day_of, period_key, period_of, period_of_key
 from agent_memory.extensions.timeline.summaries.digest import event_line, weightiest
+from agent_memory.foundation.core.clock import local_time
 from agent_memory.foundation.text.dates.question_time import Span
 from agent_memory_client.models.features.timeline import Granularity
 
@@ -21,7 +22,7 @@ _LATEST = {"day": 7, "week": 4, "month": 6}
 _WEEK = re.compile(r"\d{4}-W(0[1-9]|[1-4]\d|5[0-3])", re.ASCII)
 
 Line = tuple[str, str]
-"""A line in the prompt: the day that it is sorted by, and its text."""
+"""A line in the prompt, as (day to sort by, text)."""
 
 
 class NamedDays(NamedTuple):
@@ -91,12 +92,12 @@ def in_zone(event: dict[str, Any], zone: tzinfo) -> dict[str, Any]:
     """Move a one-day event with an exact time to that time's day in `zone`."""
     if event.get("at") is None or event["start"] != event["end"]:
         return event
-    day = datetime.fromisoformat(event["at"]).astimezone(zone).date().isoformat()
+    day = local_time(datetime.fromisoformat(event["at"]), zone).date().isoformat()
     return {**event, "start": day, "end": day}
 
 
 def lines_of_days(days: NamedDays, events: Sequence[dict[str, Any]], summaries: Mapping[str, dict[str, Any]]) -> list[Line]:
-    """Return the lines for `days`: summaries of periods, latest first, then events outside these periods, by weight."""
+    """Return the lines for `days`: first summaries of periods (latest first), then the other events (by weight)."""
     unit, periods, lines = days.unit, list[Period](), list[Line]()
     for key in sorted(summaries, key=lambda key: -int(key[1:])):
         period, of = period_of_key(key)

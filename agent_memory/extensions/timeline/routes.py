@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import date
 from typing import Annotated
 
 from fastapi import Query, Response
@@ -12,7 +12,7 @@ from agent_memory.extensions.timeline.service import TimelineService
 from agent_memory.foundation.api.dependencies import OwnerQuery, ScopeDep, ServicesDep, TimezoneQuery, WriteScopeDep
 from agent_memory.foundation.api.operation import operations
 from agent_memory.foundation.api.responses import ModelResponse, errors
-from agent_memory_client.models import AckResponse
+from agent_memory_client.models import AckResponse, Instant
 from agent_memory_client.models.features.timeline import MAX_EVENTS, Granularity, Timeline, TimelineQuery
 
 router = operations("timeline")
@@ -30,8 +30,8 @@ async def get_timeline(
     granularity: Annotated[Granularity | None, Query(description="Group the events by `day`, `week` or `month`.")] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_EVENTS, description="The maximum number of events.")] = 100,
     offset: Annotated[int, Query(ge=0, le=1_000_000, description="The number of events to skip.")] = 0,
-    as_of: Annotated[datetime | None, Query(description="The time of the timeline, with a time zone. Default: now.")] = None,
-    known_at: Annotated[datetime | None, Query(description="The time of the server's knowledge, with a time zone. Default: now.")] = None,
+    as_of: Annotated[Instant | None, Query(description="The time of the timeline, with a time zone. Default: now.")] = None,
+    known_at: Annotated[Instant | None, Query(description="The time of the server's knowledge, with a time zone. Default: now.")] = None,
     timezone: TimezoneQuery = None,
 ) -> Response:
     """Returns the events of exactly the given user and namespace, by day. Without a namespace, returns the events outside all namespaces.

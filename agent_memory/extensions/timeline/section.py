@@ -60,7 +60,7 @@ class TimelineReads:
     """The lines to show, most important first, each with its day."""
 
     def queue_section(self, pipe: Pipe) -> int:
-        """Queue one read. Its range has an extra day at both ends, because only the replies reveal the prompt's time zone."""
+        """Queue one read. Add a day at both ends of the range, because the prompt's time zone is not known yet."""
         named = self.question.days(UTC)
         low = None if named is None or named.first is None else named.first - 1
         last = day_number(self.question.now.date()) if named is None else named.last

@@ -36,7 +36,7 @@ class EventRange:
     offset: int = 0
     limit: int = 100
     unit: Granularity | None = None
-    """The unit of the periods whose summaries are read as well. None means that no summaries are needed."""
+    """Also read the summaries of periods with this unit. None means no summaries."""
 
 
 class TimelineKeys:
@@ -111,7 +111,7 @@ class TimelineStore(OwnerStore):
 
 
 def live_summary(stored: bytes, now: float) -> dict[str, Any] | None:
-    """Return a stored summary, or None if it is missing or one of its events has expired by `now` (seconds since 1970)."""
+    """Return a summary, or None if it is missing or one of its events has expired by `now` (seconds since 1970)."""
     summary: dict[str, Any] | None = json.loads(stored) if stored else None
     return None if summary is None or summary.get("until", float("inf")) <= now else summary
 
@@ -126,7 +126,7 @@ def summary_state(stored: bytes, mark: bytes, now: float) -> SummaryState:
 
 
 def parse_prompt_reply(reply: Any, now: float) -> tuple[list[dict[str, Any]], dict[str, dict[str, Any]]]:
-    """Return the events, and the summaries by period key, from the reply to `queue_prompt`.
+    """Parse the reply to `queue_prompt`. Return the events, and a dict of summaries by period key.
 
     Omit events and summaries that have expired by `now` (seconds since 1970).
     """

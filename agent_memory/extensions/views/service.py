@@ -18,6 +18,9 @@ from agent_memory.foundation.storage.erasures import ErasureGuard
 from agent_memory_client import models
 
 MAX_VIEWS = 1000
+MOST_TRIES = 5
+"""Maximum attempts to compute a partition. If one of its memories is deleted meanwhile, another attempt is necessary."""
+MEMORIES_DELETED = "the memories to summarize are constantly being deleted: try again"
 # Job names, as stored in Redis.
 RUN_VIEW = "run_view"
 """Job: compute all partitions of the view `view_id` for the task `task_id`."""
@@ -62,7 +65,7 @@ class ViewService:
         return view
 
     async def delete_view(self, scope: Scope, view_id: str) -> models.AckResponse:
-        """Delete a view with its partitions. A missing view is not an error. Raises Forbidden for restricted callers."""
+        """Delete a view and its partitions. A missing view is not an error. Raises Forbidden for restricted callers."""
         _whole_tenant(writing(scope))
         await self._store.drop_view(scope, view_id)
         return models.AckResponse(status="ok")
@@ -72,17 +75,21 @@ class ViewService:
     ) -> models.SummaryViewPartitionResult:
         """Compute and store a partition. The model may take at most `views.run_seconds`.
 
-        Raises NotFound, UnsupportedRequest, BadInput or Forbidden.
+        Raises NotFound, UnsupportedRequest, BadInput, Forbidden, and Conflict if memories keep being deleted.
         """
         view = await self.get_view(writing(scope), view_id)
         group = check_group(view, body.group)
         if not _reaches_group(scope, group):
             raise access_denied("this group", "group")
         with carrying_out(Work(since=await self._erasures.now())):
-            partition = await self._summarizer.compute_partition(scope, view, group, seconds=self._settings.views.run_seconds)
-            if not await self._store.store_partitions(scope, view_id, [partition]):
-                raise NotFound(f"Summary view {view_id} not found", field="view_id", hint="GET /v1/summary-views lists all")
-        return partition.result
+            for _ in range(MOST_TRIES):
+                partition = await self._summarizer.compute_partition(scope, view, group, seconds=self._settings.views.run_seconds)
+                stored = await self._store.store_partitions(scope, view_id, [partition])
+                if stored:
+                    return partition.result
+                if stored is False:
+                    raise NotFound(f"Summary view {view_id} not found", field="view_id", hint="GET /v1/summary-views lists all")
+        raise Conflict(MEMORIES_DELETED)
 
     async def read_partitions(
         self, scope: Scope, view_id: str, group_values: Mapping[str, str | None]

@@ -35,10 +35,11 @@ class ViewKeys:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """A computed partition, with a fingerprint of its inputs."""
+    """A computed partition, with a fingerprint of its inputs, and the memories that it summarizes."""
 
     result: SummaryViewPartitionResult
     fingerprint: str
+    mids: Sequence[str] = ()
 
 
 def group_key(group: Mapping[str, str]) -> str:
@@ -63,7 +64,10 @@ class ViewStore:
         return bool(new)
 
     async def add_partition(self, scope: Scope, view_id: str, partition: Partition) -> bool | None:
-        """Store a partition. Return True if it was stored, False if its group already has a partition, or None if its view is missing."""
+        """Store a partition.
+
+        Return False if its group already has one, None if its view is missing, and otherwise True.
+        """
         if await self.load_view(scope, view_id) is None:
             return None
         if group_key(partition.result.group) in await self.load_partitions(scope, view_id):
@@ -84,7 +88,7 @@ class ViewStore:
         return sorted((SummaryView.model_validate_json(value) for value in raw), key=lambda view: view.id)
 
     async def drop_view(self, scope: Scope, view_id: str) -> bool:
-        """Delete a view with its partitions. Return True if the view existed. Unfinished runs can then no longer store anything."""
+        """Delete a view and its partitions. Return True if it existed. Unfinished runs can then store nothing more."""
         views, partitions = self._view_keys.views(scope.tenant), self._view_keys.partitions(scope.tenant, view_id)
         existed, _ = await write(self._client, lambda pipe: (pipe.hdel(views, view_id), pipe.unlink(partitions)), atomic=True)
         return bool(existed)
@@ -93,19 +97,23 @@ class ViewStore:
         """Return all tenants that have, or had, views."""
         return sorted(name.decode() for name in (await read(self._client, lambda pipe: pipe.smembers(self._view_keys.tenants)))[0])
 
-    async def store_partitions(self, scope: Scope, view_id: str, partitions: Iterable[Partition]) -> bool:
-        """Store partitions. Return False if their view is missing.
+    async def store_partitions(self, scope: Scope, view_id: str, partitions: Iterable[Partition]) -> bool | None:
+        """Store partitions. Return False if their view is missing, and None if a memory was deleted after it was read.
 
         If a user whose memories may be in the partitions is being erased, store nothing and raise ErasureUnderWay.
         """
         items: list[str] = []
         guards: list[Guard] = []
+        mids: list[str] = []
         for partition in partitions:
             body = {"f": partition.fingerprint, "r": partition.result.model_dump(mode="json")}
             guards.append(self._guard(scope, partition.result.group))
+            mids += partition.mids
             items += [group_key(partition.result.group), json.dumps(body, ensure_ascii=False)]
         views, partitions_key = self._view_keys.views(scope.tenant), self._view_keys.partitions(scope.tenant, view_id)
-        return bool(await self._store(views=views, partitions_key=partitions_key, view_id=view_id, guards=guards, partitions=items))
+        named = {"views": views, "partitions_key": partitions_key, "root": self._keys.root, "view_id": view_id}
+        reply = int(await self._store(**named, guards=guards, mids=mids, partitions=items))
+        return None if reply < 0 else reply > 0
 
     def _guard(self, scope: Scope, group: Mapping[str, str]) -> Guard:
         if "user_id" not in group:

@@ -64,6 +64,7 @@ class ViewSummarizer:
         chat = self._chat_of(scope.tenant)
         chat = chat.with_model(view.model_name) if chat is not None and view.model_name else chat
         made_of = [part for memory in memories for part in (memory.mid, str(memory.version))]
+        mids = [memory.mid for memory in memories]
         fingerprint = digest("partition", view.prompt, None if chat is None else chat.model, str(total), *made_of)
         if stored is not None and stored.fingerprint == fingerprint:
             return stored
@@ -71,7 +72,7 @@ class ViewSummarizer:
         if chat is not None:
             try:
                 summary = await self._summary_by_model(chat, view, group, memories, seconds)
-                return Partition(made(summary=summary), fingerprint)
+                return Partition(made(summary=summary), fingerprint, mids)
             except (ModelUnavailable, ModelAnswerInvalid) as error:
                 log.warning("model did not summarize a partition", tenant=scope.tenant, view_id=view.id, model=chat.model, error=error)
                 if stored is not None and stored.result.summary and stored.result.degraded is None:
@@ -79,7 +80,7 @@ class ViewSummarizer:
                 reason = f"the answer of the language model is unusable ({error.code}): the summary lists the most informative memories"
                 fingerprint = "degraded"
         summary = await run_in_thread(lambda: self._most_telling(memories), sum(len(memory.record.text) for memory in memories))
-        return Partition(made(summary=summary, degraded=reason), fingerprint)
+        return Partition(made(summary=summary, degraded=reason), fingerprint, mids)
 
     async def _summary_by_model(
         self, chat: ChatModel, view: SummaryView, group: Mapping[str, str], memories: Sequence[StoredMemory], seconds: float | None

@@ -1,4 +1,4 @@
-"""Export, import, erase and purge summary views' partitions."""
+"""Export, import, erase and purge the partitions of summary views."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class ViewTransfer:
                     yield {"kind": "summary", "view": exported_view, "partition": result, "fingerprint": partition.fingerprint}
 
     async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
-        """Store a partition. If its view is missing, also store the view. Raises BadInput, Forbidden or UnsupportedRequest.
+        """Store a partition, and its view if that is missing. Raises BadInput, Forbidden or UnsupportedRequest.
 
         Return "new", or "same" if the group already has a partition.
         """

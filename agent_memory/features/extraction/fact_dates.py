@@ -1,4 +1,4 @@
-"""Assign dates to facts in the user's time zone, and check the dates against the times of the cited messages. No I/O."""
+"""Assign dates to facts in the user's time zone, and check them against the times of the cited messages. No I/O."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def instant(value: str | None, zone: tzinfo) -> datetime | None:
 
 
 def event_day(answered: datetime | None, texts: Sequence[str], stated_at: datetime, zone: tzinfo, *, now: datetime) -> datetime | None:
-    """Return an event's day: the model's answer or, without an answer, the day mentioned in the cited messages.
+    """Return the day of an event: the day in the model's answer, else the day that the cited messages mention.
 
     The messages count only if they mention exactly one date. That date replaces an answer within two days of the date,
     and an answer that the model computed from `now` instead of `stated_at`.

@@ -242,7 +242,7 @@ def _content(folded: Sequence[str]) -> list[str]:
 
 
 def _capitalized(text: str) -> list[str]:
-    """Return the capitalized words, except those at the beginning of a sentence or quotation."""
+    """Return the capitalized words, except at the beginning of a sentence or quotation."""
     names: list[str] = []
     for m in _NAME.finditer(text):
         before = text[max(m.start() - 3, 0) : m.start()].rstrip(" \t")

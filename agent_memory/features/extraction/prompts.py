@@ -71,7 +71,7 @@ INSTRUCTIONS = (_TASK, *_TO_KEEP.values())
 class ExtractionTask:
     """A strategy ("discrete", "preferences" or "custom") and its rules.
 
-    `custom` is a template. Names listed in `names` are placeholders such as "{name}". All other braces are plain text.
+    `custom` is a template. A "{name}" that `names` lists is a placeholder. All other braces are plain text.
     """
 
     strategy: str = "discrete"
@@ -263,7 +263,7 @@ def _system(task: ExtractionTask, max_facts: int) -> str:
 
 
 def fill_template(template: str, names: Mapping[str, str]) -> str:
-    """Replace each "{name}" whose name is in `names`, in a single pass. Braces in the inserted values remain unchanged."""
+    """Replace each "{name}" whose name is in `names`, in a single pass. Keep braces in the inserted values."""
     if not names:
         return template
     pattern = re.compile(r"\{(" + "|".join(re.escape(name) for name in names) + r")\}")

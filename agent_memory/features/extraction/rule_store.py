@@ -45,7 +45,7 @@ class RuleStore:
         self._delete = Script(client, "extraction/rules_delete")
 
     async def load(self, scope: Scope, owners: Sequence[RuleOwner]) -> list[ExtractionRules | None]:
-        """Return the rules of each owner, or None for an owner without rules, in one round trip."""
+        """Return the rules of each owner (None if it has no rules), in one round trip."""
         fields = [_field(*owner) for owner in owners]
         stored = (await read(self._client, lambda pipe: pipe.hmget(self._keys.rules(scope.tenant), fields)))[0]
         return [None if raw is None else ExtractionRules.model_validate_json(raw) for raw in stored]
@@ -63,7 +63,7 @@ class RuleStore:
     async def save(
         self, scope: Scope, namespace: str | None, user_id: str | None, rules: ExtractionRules | None, imported: str | None = None
     ) -> None:
-        """Store an owner's rules, or delete them if `rules` is None. `imported` is an import's tag. Raises ErasureUnderWay."""
+        """Store an owner's rules (None deletes them). `imported` is the tag of an import. Raises ErasureUnderWay."""
         key, name = self._keys.rules(scope.tenant), _field(namespace, user_id)
         if rules is not None and user_id is not None:
             await self._erasures.require_none(scope.tenant, namespace, user_id)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, tzinfo
 
 from agent_memory.features.memories.shown_memories import ShownMemory
 from agent_memory.features.recall.line_escaping import one_line, shown_id
-from agent_memory.foundation.core.clock import as_in_zone
+from agent_memory.foundation.core.clock import as_in_zone, local_time
 from agent_memory.foundation.text.retrieval_units import day
 from agent_memory_client.models import SearchRequest
 
@@ -27,7 +27,7 @@ class LineStyle:
 
     @classmethod
     def of_search(cls, request: SearchRequest, zone: tzinfo = UTC, *, ids: bool = True) -> LineStyle:
-        return cls((request.reference_time or datetime.now(UTC)).astimezone(zone), zone, ids)
+        return cls(local_time(request.reference_time or datetime.now(UTC), zone), zone, ids)
 
 
 def ago(moment: datetime, now: datetime) -> str:

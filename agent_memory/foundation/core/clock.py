@@ -52,7 +52,15 @@ def calendar_day(moment: datetime, zone: tzinfo) -> date:
 def as_in_zone(moment: datetime, zone: tzinfo) -> datetime:
     """Convert a moment to a time zone. Midnight UTC represents a whole day and becomes midnight in the zone."""
     at = moment.astimezone(UTC)
-    return at.replace(tzinfo=zone) if (at.hour, at.minute, at.second, at.microsecond) == (0, 0, 0, 0) else moment.astimezone(zone)
+    return at.replace(tzinfo=zone) if (at.hour, at.minute, at.second, at.microsecond) == (0, 0, 0, 0) else local_time(at, zone)
+
+
+def local_time(moment: datetime, zone: tzinfo) -> datetime:
+    """Convert a moment to a time zone. A moment outside the zone's years 1 to 9999 ("9999-12-31T23:59:59Z") keeps its clock time."""
+    try:
+        return moment.astimezone(zone)
+    except OverflowError:
+        return moment.replace(tzinfo=zone)
 
 
 def stated_date(metadata: Mapping[str, Any]) -> datetime | None:

@@ -218,7 +218,7 @@ def main() -> None:
 
 
 def run_app(app: typer.Typer) -> None:
-    """Run a command. Print an error on stderr, with exit code 1, 2 for a wrong command line, or 3 if something was not found."""
+    """Run a command. Print errors on stderr, with exit code 2 (wrong command line), 3 (not found) or 1 (other)."""
     try:
         code = app(standalone_mode=False)
     except AgentMemoryError as error:
@@ -232,7 +232,7 @@ def run_app(app: typer.Typer) -> None:
 
 
 def _report_usage(error: Any) -> int:
-    """Print what is wrong with a command line. For an unknown option, suggest similar ones, or the argument of that name."""
+    """Report a wrong command line. For an unknown option, suggest similar ones, or the argument of that name."""
     from agent_memory_client._wire.problems import plain_words
 
     option = getattr(error, "option_name", "")

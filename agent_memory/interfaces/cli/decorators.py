@@ -67,7 +67,7 @@ def prints(command: Callable[..., Any]) -> Callable[..., None]:
 
 
 def asking(opened: Callable[..., AbstractAsyncContextManager[Any]]) -> Callable[[Callable[..., Awaitable[Any]]], Callable[..., None]]:
-    """Return a decorator for commands that print their result. A command gets the opened server or store first.
+    """Return a decorator for commands. A command gets the opened server or store, and returns the result to print.
 
     `opened` opens the server at `url`, else the store in `data_dir`, else the store in the settings.
     """

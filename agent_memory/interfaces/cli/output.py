@@ -58,7 +58,7 @@ def shown_server(url: str) -> str:
 
 @contextmanager
 def progress(task: str, total: float | None = None, *, shown: bool = True) -> Generator[Callable[..., object]]:
-    """Show a task's progress on the terminal. The yielded function updates `advance`, `completed`, `total` or `description`."""
+    """Show a task's progress. The yielded function updates `advance`, `completed`, `total` or `description`."""
     if not shown or not sys.stderr.isatty():
         yield dict  # ignores its arguments
         return
@@ -71,7 +71,7 @@ def progress(task: str, total: float | None = None, *, shown: bool = True) -> Ge
 
 
 def ask(question: str, *, force: bool, option: str = "--force") -> None:
-    """Ask the user to confirm. Raises typer.Exit if the user declines, or if there is no terminal. `option` skips the question."""
+    """Ask the user to confirm. Raises typer.Exit after a "no" or without a terminal. `option` skips the question."""
     if force:
         return
     if not sys.stdin.isatty():

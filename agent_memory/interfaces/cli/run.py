@@ -122,7 +122,7 @@ async def _run(settings: Settings, shutdown: Shutdown, face: Face | None, *, wit
 
 
 def _api_lines(settings: Settings, url: str) -> list[str]:
-    """Return lines that explain where to begin, how to stop, and which data leaves this machine."""
+    """Return lines that say where to begin, how to stop, and which data leaves this machine."""
     models = settings.models
     if models.use_openai_chat or models.use_openai_embeddings or models.rerank_base_url is not None:
         leaves = "texts go to the model server"
@@ -139,7 +139,7 @@ def _api_lines(settings: Settings, url: str) -> list[str]:
 
 @asynccontextmanager
 async def _open_store_and_runtime(settings: Settings) -> AsyncGenerator[tuple[Runtime, list[str]]]:
-    """Open the runtime on the Redis at REDIS_URL, or on an embedded Redis. Yield the runtime, and lines that list its engines."""
+    """Open the runtime on the Redis at REDIS_URL, or on an embedded Redis. Also yield lines that list its engines."""
     async with AsyncExitStack() as stack:
         compiling = asyncio.create_task(asyncio.to_thread(compile_phrases))
         stack.push_async_callback(asyncio.wait, {compiling})

@@ -1,1 +1,1 @@
-"""Tools for language models: schemas, arguments, results and calls. This package sends nothing."""
+"""Tools for language models: schemas, arguments, results and calls. This package sends no requests."""

@@ -1,4 +1,4 @@
-"""Build the tools' results: dicts for programs, text for the model."""
+"""Build tool results, as dicts for programs and as text for the model."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def failure(function_name: str, reason: str) -> ToolCallResolutionResult:
 def _for_model(result: Mapping[str, Any]) -> str:
     """Return the text for the model: the summary, followed by the details.
 
-    A model that reads "found 2 memories" must also see the memories.
+    A model that reads "found 2 memories" must also see these memories.
     """
     summary = result.get("summary")
     details = {key: _without_counters(value) for key, value in result.items() if key not in ("summary", "success") and value is not None}
@@ -69,7 +69,7 @@ def search_answer(query: str, offset: int, page: MemoryRecordResultsResponse) ->
 
 
 def _relevance(memory: MemoryRecordResult) -> float | None:
-    """Return 1 minus the distance, but at least 0, for a semantic search. Otherwise, return the server's score."""
+    """Return 1 minus the distance (but at least 0) for a semantic search, or else the server's score."""
     if memory.score_type in (None, SearchScoreTypeEnum.SEMANTIC):
         return max(0.0, 1.0 - memory.dist)
     return memory.score
@@ -147,12 +147,12 @@ def data_answer(data: Mapping[str, Any], merge_strategy: str) -> dict[str, Any]:
 
 
 def error_answer(action: str, error: Exception, **fields: Any) -> dict[str, Any]:
-    """Return the result of a tool that failed while performing `action`."""
+    """Return the result of a tool call that failed. `action` describes what the tool tried to do."""
     return {**fields, "error": str(error), "summary": f"Error {action}: {error}"}
 
 
 def current_datetime() -> dict[str, Any]:
-    """Return the result of get_current_datetime: the time in ISO 8601 and in epoch seconds, without fractions."""
+    """Return the result of get_current_datetime: the time in ISO 8601 format and in whole seconds since the epoch."""
     now = datetime.now(UTC).replace(microsecond=0)
     return {"iso_utc": now.isoformat().replace("+00:00", "Z"), "unix_ts": int(now.timestamp())}
 

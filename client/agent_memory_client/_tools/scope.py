@@ -1,4 +1,4 @@
-"""The user, namespace and agent that a conversation's tools use."""
+"""The user, namespace and agent for the tools in a conversation."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _DELETED = re.compile(r"deleted (\d+) memories")
 
 
 class PromptAnswer(dict[str, Any]):
-    """A memory prompt from the server: its JSON as a dict, with properties for the parts."""
+    """A memory prompt from the server. It is a dict with the response's JSON, and has properties for the parts."""
 
     @property
     def messages(self) -> list[dict[str, Any]]:
@@ -44,7 +44,7 @@ class PromptAnswer(dict[str, Any]):
 
     @property
     def relevant(self) -> bool | None:
-        """True if memory contributed anything to the prompt besides the session's messages. None if no format was requested."""
+        """True if memory contributed anything besides the session's messages. None if no format was requested."""
         return self.get("relevant")
 
     def to_model(self) -> MemoryPromptResponse:

@@ -1,4 +1,4 @@
-"""Build bodies and headers, and decide whether and when to retry calls. This module sends nothing."""
+"""Build bodies and headers, and decide whether and when to retry calls. This module sends no requests."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def wait_before(attempt: int, response: httpx.Response | None) -> float | None:
 
 @dataclass(slots=True)
 class Attempts:
-    """A counter of one call's attempts. After a failure, it returns the delay before the next attempt, or raises.
+    """Counts a call's attempts. After a failure, its methods return the delay before the next one, or raise an error.
 
     An idempotent call is retried if the connection breaks, if the status is 429, 502, 503 or 504, or if its
     Idempotency-Key is still in use. Any call is retried if the server did not receive it completely (no connection, or
@@ -98,7 +98,7 @@ class Attempts:
         """Return the delay in seconds after a status outside 2xx. Raises MemoryClientError after the last attempt."""
         error = error_of_response(response)
         if isinstance(error, MemoryRequestUnderWayError) and self.call.idempotent and IDEMPOTENCY_KEY in self.call.headers:
-            # The first request usually ends in a moment. If its process died, the key is free after `Retry-After`.
+            # The first request usually ends soon. If its process has crashed, the key is free after `Retry-After`.
             self.under_way += 1
             last = self.failed + 1 >= self.max_retries
             wait = self._wait(True, response if last or self.under_way > 1 else None)

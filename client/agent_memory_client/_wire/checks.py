@@ -1,4 +1,4 @@
-"""Validate and convert the callers' input before the client sends it."""
+"""Validate and convert input before the client sends it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Manage connection pools: one for each running event loop, or one for all threads."""
+"""Manage connection pools. Each running event loop has a pool, and all threads of a blocking client share a pool."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import httpx
 
 @dataclass(frozen=True, slots=True)
 class _LoopPool:
-    """An event loop's pool, and the generator that closes the pool when `asyncio.run` ends the loop."""
+    """An event loop's pool and a generator that closes the pool when `asyncio.run` ends the loop."""
 
     client: httpx.AsyncClient
     closing: AsyncGenerator[None]

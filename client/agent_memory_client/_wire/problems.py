@@ -1,4 +1,4 @@
-"""Describe pydantic's validation problems in plain words: what the value must be. Nothing here contains the value."""
+"""Describe pydantic's validation errors in plain words that say what a value must be, without repeating the value."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NEEDED = MappingProxyType(
         "tuple": "must be a list",
     }
 )
-# Error types that name a type, such as int_parsing. The messages of all others name their limit already.
+# Error types that name a type, such as int_parsing. The messages of all other error types already name the limit.
 _TYPE = re.compile(r"([a-z_]+?)_(?:attributes_type|type|parsing|parsing_size|from_[a-z_]+)")
 _WORDS = (
     (re.compile(r"^(?:Value error|Assertion failed), "), ""),
@@ -38,15 +38,15 @@ _WORDS = (
     (re.compile(r"\bgreater than or equal to\b"), "at least"),
     (re.compile(r"\bless than or equal to\b"), "at most"),
 )
-# A part of `loc` for an alternative of a union: a type, such as `list[str]`, or a model.
+# A part of `loc` that names a union's alternative: a type such as `list[str]`, or a model.
 _ALTERNATIVE = re.compile(r"bool|int|float|str|date|datetime|[\w-]+\[.*\]", re.DOTALL)
 _MODEL = re.compile(r"[A-Z][A-Za-z]+")
 
 
 def plain_problems(problems: ValidationError | Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return each problem's `type`, `loc` and plain `msg`. The alternatives of one value become one problem.
+    """Return each problem's `type`, `loc` and plain `msg`. Problems with a union's alternatives become one problem.
 
-    A problem that is already plain stays the same.
+    A problem that is already plain does not change.
     """
     if isinstance(problems, ValidationError):
         problems = problems.errors(include_url=False, include_input=False, include_context=False)
@@ -67,7 +67,7 @@ def problem_line(error: ValidationError) -> str:
 
 
 def _without_branches(problems: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Remove the names of models in unions from `loc`. If fields of such a model are invalid, omit the union's other alternatives."""
+    """Remove model names in unions from `loc`. If a model's fields have problems, leave out the other alternatives."""
     problems = list(problems)
     unions = {tuple(problem["loc"][:-1]) for problem in problems if _place(problem) != tuple(problem["loc"])}
     chosen: set[tuple[str | int, ...]] = set()
@@ -94,7 +94,7 @@ def _plain(problem: Mapping[str, Any]) -> str:
 
 
 def plain_words(text: str) -> str:
-    """Return pydantic's message in plain words."""
+    """Return a pydantic message in plain words."""
     for pattern, words in _WORDS:
         text = pattern.sub(words, text)
     return text

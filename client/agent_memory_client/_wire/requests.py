@@ -1,4 +1,4 @@
-"""Build requests as data. This module sends nothing."""
+"""Build requests as data. This module sends no requests."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Call:
 
 
 def jsonable(value: Any) -> Any:
-    """Return `value` as plain JSON data, without the None fields of models. Raises MemoryValidationError."""
+    """Return `value` as plain JSON data. Leave out models' fields that are None. Raises MemoryValidationError."""
     try:
         return to_jsonable_python(value, exclude_none=True, by_alias=True)
     except ValueError as error:
@@ -94,7 +94,7 @@ def query(**values: Any) -> dict[str, str]:
 
 
 def short_queries(memory_ids: Sequence[str]) -> list[list[str]]:
-    """Split ids into batches whose query strings are short enough. An empty list of ids gives one empty batch."""
+    """Split ids into batches whose query strings are short enough. If there are no ids, return one empty batch."""
     batches: list[list[str]] = [[]]
     length = 0
     for memory_id in memory_ids:
@@ -148,7 +148,7 @@ def within(search: dict[str, Any], namespace: str | None) -> dict[str, Any]:
 
 
 def _search_value(value: Any) -> Any:
-    """Return a value as JSON data. Omit a filter's `field`, because the filter's key already names that field."""
+    """Return a value as JSON data. Leave out a filter's `field`, because the key already names the field."""
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json", exclude_none=True, exclude={"field", "enum_class"})
     return jsonable(value)

@@ -51,7 +51,7 @@ def add_up_reports(reports: Iterable[ImportReport]) -> ImportReport:
 
 
 def check_export_end(count: int, last_line: bytes) -> None:
-    """Raise MemoryProtocolError unless the last of `count` lines is an end line with the right line count."""
+    """Raise MemoryProtocolError unless the last line is an end line with the correct count of lines."""
     try:
         last = json.loads(last_line) if len(last_line) < 10_000 else {}
     except ValueError:

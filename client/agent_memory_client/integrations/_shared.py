@@ -51,7 +51,7 @@ class EitherClient:
 
     @property
     def blocking(self) -> SyncMemoryClient:
-        """Return `client` if it is blocking, or else a blocking client with the same settings."""
+        """Return `client` if it is blocking. Otherwise, return a blocking client with the same settings."""
         if isinstance(self.client, SyncMemoryClient):
             return self.client
         if self._twin is None:
@@ -98,7 +98,7 @@ class EitherClient:
         return [their_session_id(key) for key in keys]
 
     async def aidentities(self) -> list[tuple[str | None, str]]:
-        """Return the user and id of each session. If this object has no user, return all users' sessions."""
+        """Return the user and id of each session. Without a user, return the sessions of all users."""
         identities: list[tuple[str | None, str]] = []
         while page := (await self.awaited(lambda client: self._list(client, len(identities), identities=True))).identities:
             identities.extend((session.user_id, their_session_id(session.session_id)) for session in page)
@@ -193,7 +193,7 @@ class SessionMessages(_OfSession):
 
 
 class Recall(EitherClient):
-    """A search for a user's memories that match a given text, with formatting for a prompt.
+    """Searches for a user's memories that match a text, and formats them for a prompt.
 
     If the server is unavailable, the search returns no memories. With `needed`, the search raises
     MemoryUnavailableError instead.
@@ -318,12 +318,12 @@ def our_session_id(framework_id: str) -> str:
 
 
 def their_session_id(session_id: str) -> str:
-    """Undo `our_session_id`."""
+    """Reverse `our_session_id`."""
     return session_id.replace("%2F", "/").replace("%25", "%")
 
 
 def _windows(limit: int | None) -> list[int | None]:
-    """Return the limits to try, one after another, until a response has `limit` messages.
+    """Return the limits to try in turn until a response has `limit` messages.
 
     The first response may contain fewer messages, because the server omits a tool result if its call is not among the
     newest messages.
@@ -340,5 +340,5 @@ def _parts(messages: Sequence[MemoryMessage]) -> list[Sequence[MemoryMessage]]:
 
 
 def _lines(prompt: Any) -> str:
-    # The last message is the question itself.
+    # Leave out the last message, which is the question.
     return "\n\n".join(message["content"] for message in prompt.to_openai()[:-1]) if prompt.long_term_memories else ""

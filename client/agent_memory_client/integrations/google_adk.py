@@ -82,7 +82,7 @@ class AgentMemorySessionService(BaseSessionService):
         return await _session(access, stored, events)
 
     async def list_sessions(self, *, app_name: str, user_id: str | None = None) -> ListSessionsResponse:
-        """Return one user's or all users' sessions, without events, ordered by their last writes."""
+        """Return one user's or all users' sessions without events, ordered by the time of the last write."""
         sessions: list[Session] = []
         for owner, session_id in await EitherClient(self._client, user_id, app_name).aidentities():
             if owner is None:  # not an ADK session
@@ -234,7 +234,7 @@ async def _session(access: _Access, stored: Any, events: list[Event]) -> Session
 
 
 def _after(events: list[Event], timestamp: float) -> list[Event]:
-    """Return the events that follow the last event older than `timestamp`, as ADK's own service does."""
+    """Return the events after the last event that is older than `timestamp`, as ADK's own service does."""
     older = [position for position, event in enumerate(events) if event.timestamp < timestamp]
     return events[older[-1] + 1 :] if older else events
 

@@ -38,7 +38,7 @@ _OPERATORS = frozenset({"$eq", "$ne", "$gt", "$gte", "$lt", "$lte"})
 
 
 class AgentMemoryStore(BaseStore):
-    """A `BaseStore` on the server that all processes share. Searches use filters, meaning and keywords.
+    """A `BaseStore` on the server, which all processes can share. Searches support filters, meaning and keywords.
 
     The items belong to `user_id` and `namespace`. Different users' stores are separate, and exporting or erasing a
     user's data includes the items. Blocking and awaited calls work with either client. For an asynchronous client,

@@ -39,7 +39,7 @@ from agent_memory_client.models.llm.requests import Message
 
 log = logging.getLogger(__name__)
 
-# Half an emoji, or a whole one: in JSON only as escapes.
+# Lone surrogates (half an emoji) and escaped pairs (a whole emoji).
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
 
 Client = TypeVar("Client")
@@ -55,7 +55,7 @@ def with_memory(
     agent_id: str | None = None,
     max_tokens: int | None = None,
 ) -> Client:
-    """Return an OpenAI or Anthropic client that adds a user's memory to its calls, and uses the connections of `client`.
+    """Return an OpenAI or Anthropic client that adds a user's memory to its calls. It shares `client`'s connections.
 
     `max_tokens` limits the added context. Without `session_id`, each conversation gets its own session. If the memory
     server fails, calls continue without memory. Raises MemoryValidationError for invalid ids.
@@ -74,7 +74,7 @@ def with_memory(
 
 
 class _Call:
-    """One call to a model, with memory. Each method that takes a memory client sends the memory server one request."""
+    """A call to a model, with memory. Each method that takes a memory client sends one request to the memory server."""
 
     def __init__(self, http: Any, api: ModelApi, options: CallOptions, body: dict[str, Any], request: Any) -> None:
         self._http = http
@@ -133,7 +133,7 @@ class _Call:
             log.warning("messages of a model call not stored", extra={"session_id": self._session_id, "error": why})
 
     def request(self) -> Any:
-        """Return the request for the model: with the memories, without the memory headers, and asking for an uncompressed answer."""
+        """Return the model request for an uncompressed response, with the memories but without the memory headers."""
         dropped = {*HEADERS.values(), "content-length", "accept-encoding"}
         headers = [(name, value) for name, value in self._request.headers.raw if name.decode().lower() not in dropped]
         body = self._api.with_context(self._body, self._context) if self._context else self._body
@@ -148,7 +148,7 @@ class _Call:
         )
 
     def response(self, response: Any, stream: Any) -> Any:
-        """Return the response with the given stream, and with headers that say which memories were added."""
+        """Return the response with the given stream, adding headers that list the added memories."""
         headers = memory_headers(self.status, memory_ids=self._memory_ids, session_id=self._session_id)
         headers.pop("x-memory-stored")  # messages are stored at the end
         raw = [*response.headers.raw, *((name.encode(), value.encode()) for name, value in headers.items())]
@@ -163,7 +163,7 @@ class _Call:
             self._body_of_answer.append(piece)
 
     def messages(self, response: Any) -> Sequence[Any]:
-        """Return the new messages and the answer received so far, to be stored in the session. If called again, return []."""
+        """Return the new messages and the answer so far, to store in the session. Later calls return []."""
         if self._options.mode != "on" or self._is_over or not response.is_success:
             return []
         self._is_over = True

@@ -59,9 +59,9 @@ _VISIBLE = re.compile(
     r"[^\s\x00-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
     r"\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
-# ECMA-48 escape sequences (7-bit): colors, cursor movements, and strings such as titles and links. A string ends
-# with its line, so that an unclosed one does not hide the rest of the text. Bytes such as 0x9b do not count: they are
-# mostly letters decoded wrongly.
+# ECMA-48 escape sequences (7-bit): colors, cursor movements, and strings such as titles and links. A string ends at the
+# end of its line, so that an unclosed string does not hide the rest of the text. Bytes such as 0x9b do not count,
+# because they are usually letters that were decoded incorrectly.
 ANSI_SEQUENCE: Final = re.compile(r"\x1b(?:\[[0-?]*+[ -/]*+[@-~]?|[\]PX^_][^\x07\x1b\n]*+(?:\x07|\x1b\\)|[ -/]*+[0-~]?)")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 REPLACEMENT: Final = "\ufffd"
@@ -84,7 +84,7 @@ def new_id() -> str:
 
 
 def _matching(pattern: str, kind: str, message: str) -> CoreSchema:
-    """Return a schema for str that rejects text not matching `pattern`. The error has type `kind` and message `message`."""
+    """Return a schema for text that must match `pattern`. The error has type `kind` and message `message`."""
     return core_schema.custom_error_schema(core_schema.str_schema(pattern=pattern), custom_error_type=kind, custom_error_message=message)
 
 
@@ -116,7 +116,7 @@ def _strict_string() -> CoreSchema:
 
 
 def _free_string() -> CoreSchema:
-    """Return a schema for str that replaces lone surrogates. Text without them costs no Python call."""
+    """Return a schema for str that replaces lone surrogates. Text without lone surrogates needs no Python call."""
     valid, other = core_schema.str_schema(pattern=""), core_schema.no_info_plain_validator_function(replace_lone_surrogates)
     return _string(core_schema.union_schema([valid, other], mode="left_to_right"))
 

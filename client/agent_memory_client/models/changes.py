@@ -13,7 +13,7 @@ from agent_memory_client.models.messages import MemoryMessage
 
 
 class ChangeKindEnum(StrEnum):
-    """What a change did to its memories."""
+    """What a change did to the memories."""
 
     UPDATE = "update"
     SUPERSEDE = "supersede"
@@ -94,7 +94,7 @@ class ChangeListResponse(BaseModel):
 
 
 class MemoryVersion(BaseModel):
-    """A version of a memory, and the period in which it was the current version on the server."""
+    """A version of a memory and the period in which it was the current version on the server."""
 
     version: int
     """The version number. Higher numbers are newer."""

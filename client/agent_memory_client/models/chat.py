@@ -67,7 +67,7 @@ def chat_content(
         parts, reason = _check_json({"content": content}, "content")["content"], None
         content = _checked_text(cast("list[Any]", parts), "content")
     elif content is None or not has_content:
-        # A response that is sent back as a request states the reason itself.
+        # If a client sends a response back as a request, the request states the reason.
         reason = "null" if has_content else reason or "missing"
         content = ""
     elif parts is not None:
@@ -99,7 +99,7 @@ def _check_not_empty(content: str, parts: Sequence[Any] | None, reason: NoConten
 
 
 def _checked_text(parts: list[Any], field: str) -> str:
-    """Return the text of the parts. Raises ValidationError for an invalid part."""
+    """Return the text of valid parts. Raises ValidationError for an invalid part."""
     for position, part in enumerate(parts):
         if not isinstance(part, dict):
             raise _refusal((field, position), "content_part", _PART)

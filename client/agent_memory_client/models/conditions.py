@@ -106,7 +106,7 @@ class Condition(MemoryFilters):
     @model_validator(mode="before")
     @classmethod
     def _check_size(cls, value: Any) -> Any:
-        """Reject conditions that are too numerous or too deeply nested, before they are parsed. Use no recursion."""
+        """Reject too many or too deeply nested conditions before they are parsed. Use no recursion."""
         level, count = [value], 0
         for _ in range(MAX_CONDITION_DEPTH):
             level = [part for node in level if isinstance(node, dict) for part in _parts(node)]

@@ -81,7 +81,7 @@ class Filter(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _check_keys(cls, value: Any) -> Any:
-        """Reject unknown keys before pydantic does: the error names the keys that exist."""
+        """Reject unknown keys before pydantic does, so that the error can list the valid keys."""
         unknown = [key for key in value if key not in cls.model_fields] if isinstance(value, dict) else ()
         if not unknown:
             return value

@@ -1,4 +1,4 @@
-"""Forget memories by a description in words, or by ids."""
+"""Forget memories by a description or by ids."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class ForgetMatch(BaseModel):
 
 
 class ForgetMemoryResponse(BaseModel):
-    """The request's matches, and the number of deletions."""
+    """The matches for the request and the number of deletions."""
 
     matches: list[ForgetMatch]
     """All matches, with clear matches first."""

@@ -322,7 +322,7 @@ class ForgetPolicy(BaseModel):
 
 
 class ForgetRequest(BaseModel):
-    """A policy, and the ids of memories to keep."""
+    """A policy and the ids of memories to keep."""
 
     policy: AnyObject
     """The conditions for deletion. `max_age_days`: days since creation. `max_inactive_days`: days since the last read.
@@ -334,7 +334,7 @@ class ForgetRequest(BaseModel):
 
 
 class ForgetResponse(BaseModel):
-    """The result of applying a policy. For a dry run, the result that applying the policy would have."""
+    """The result of applying a policy. A dry run reports the result that the policy would have."""
 
     scanned: int
     """The number of memories that were checked against the policy."""

@@ -61,7 +61,7 @@ class PromptQuestion(BaseModel):
 
 
 class MemoryPromptRequest(PromptOptions, PromptQuestion):
-    """A question with its session, and a search of long-term memory."""
+    """A question with its session and a search of long-term memory."""
 
 
 class _Block(BaseModel):
@@ -219,7 +219,7 @@ class ChatMessage(BaseModel):
 
 
 class MemoryPromptResponse(BaseModel):
-    """Messages that are ready for a chat model, and the long-term memories in them."""
+    """The messages for a chat model and the long-term memories in them."""
 
     messages: list[Message | SystemMessage | ChatMessage]
     """The messages of the prompt, in the order that a chat model expects. The query is last. Empty for the format

@@ -1,4 +1,4 @@
-"""Requests and responses for sessions, and lists of sessions."""
+"""Requests and responses for sessions and lists of sessions."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class UpdateDataRequest(BaseModel):
 
 
 class WorkingMemoryRequest(BaseModel):
-    """A prompt's session, and the size of the prompt. Any model name is accepted."""
+    """The session and size of a prompt. Any model name is accepted."""
 
     session_id: SessionIdentifier
     namespace: OptionalIdentifier = None

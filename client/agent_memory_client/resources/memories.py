@@ -280,7 +280,7 @@ class Memories(Resource):
         *,
         prompt: MemoryPromptRequest | dict[str, Any] | None = None,
     ) -> Explanation:
-        """Explain why a search or prompt did or did not return a memory. Reasons include filters, its rank, thresholds and the budget."""
+        """Explain why a search or prompt did or did not return a memory. Reasons include filters and low ranks."""
         if prompt is not None:
             body: dict[str, Any] = {"memory_id": memory_id, "prompt": as_body(prompt)}
         else:
@@ -314,7 +314,7 @@ class Memories(Resource):
         dry_run: bool = False,
         pinned_ids: list[str] | None = None,
     ) -> ForgetResponse:
-        """Delete the memories that `policy` selects, or list them with `dry_run`. Retries return the first attempt's report."""
+        """Delete the memories that `policy` selects, or list them with `dry_run`. A retry returns the first report."""
         body: dict[str, Any] = {"policy": as_body(policy)} | ({"pinned_ids": list(pinned_ids)} if pinned_ids else {})
         params = query(namespace=namespace, user_id=user_id, session_id=session_id, limit=limit, dry_run=dry_run)
         return await self._read(ForgetResponse, Call("POST", f"{_PATH}/forget", params, body, idempotency_headers()))
@@ -341,7 +341,7 @@ class Memories(Resource):
         return await self._read(ForgetMemoryResponse, Call("POST", _FORGET, {}, body, idempotent=False))
 
     async def get_forgotten(self, receipt_id: str) -> ForgettingResponse:
-        """Return what a `forget_by_request` call has deleted or, after `undo_forget`, what came back.
+        """Return what a `forget_by_request` call has deleted or, after `undo_forget`, what was restored.
 
         Raises MemoryNotFoundError after the time limit.
         """
@@ -360,7 +360,7 @@ class Memories(Resource):
         dry_run: bool = True,
         wait: Wait = True,
     ) -> PurgeResponse:
-        """Delete the memories that come from a source, and memories made only from them.
+        """Delete the memories that come from a source and the memories made only from them.
 
         With `dry_run`, only count these memories. The call covers a user's memories in `namespace`. If `namespace` is
         None, the call covers all namespaces, even if the client has a default. A worker does the work. If the work

@@ -1,4 +1,4 @@
-"""Tools for language models: one method per tool, and `resolve_tool_call` to run any tool call."""
+"""Tools for language models. There is a method for each tool, and `resolve_tool_call` runs any tool call."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class RecallOptions:
 
 
 def evaluate(options: RecallOptions) -> int:
-    """Measure and print the figures. Return 1 if a floor or the check with the crowd fails. Raises StartupError."""
+    """Measure and print the figures. Return 1 if a floor or the crowd check fails. Raises StartupError."""
     floors = load_floors(options.floors)
     if options.json is not None and not options.json.absolute().parent.is_dir():
         raise StartupError(f"{options.json} cannot be written: there is no directory {options.json.parent}")
@@ -62,7 +62,6 @@ def _selected(question_sets: Sequence[QuestionSet], names: Sequence[str]) -> lis
 async def _evaluate(
     options: RecallOptions, question_sets: Sequence[QuestionSet], chosen: Sequence[QuestionSet], floors: Floors, url: str
 ) -> int:
-    """Measure each set and print its table. Then print the summary and the failures."""
     name = f"eval-{str(ULID()).lower()}"
     measured: dict[str, tuple[EvaluationRun, Sequence[Row]]] = {}
     reports: dict[str, SetReport] = {}

@@ -22,8 +22,8 @@ _END_SECONDS = 30.0
 def evaluation_server(url: str | None = None, settings: Mapping[str, str] | None = None) -> Generator[str, None, None]:
     """Yield the URL of the given server, or start a server in its own process, with an empty Redis.
 
-    A new server gets the environment's settings, except those that say where its data is. `settings` overrides them by
-    name; "" removes a setting. Raises StartupError if the server does not start.
+    A new server gets the environment's settings, except the ones that determine where its data is. `settings` overrides
+    them by name; "" removes a setting. Raises StartupError if the server does not start.
     """
     if url is not None:
         report(f"server {shown_server(url)}")

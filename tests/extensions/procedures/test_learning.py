@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from agent_memory.extensions.procedures.learning.learner import SessionLearner
+from agent_memory.extensions.procedures.search import ProcedureSearch
 from agent_memory.foundation.core.scope import SessionRef
 from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.foundation.llm.base import EmbeddingModel
@@ -142,6 +143,24 @@ async def test_no_procedure_is_learned_from_a_deleted_session(server: Server) ->
     await server.work()
     assert await all_of(server, user_id="hal") == []
     await server.call("GET", "/v1/session-results/h1", status=404, user_id="hal")
+
+
+async def test_message_forgotten_during_learning_is_not_learned_but_the_rest_is(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    await server.put_session("f1", "My salary is 9000", SEARCH, user_id="fay")
+    await server.call("POST", "/v1/working-memory/f1/messages", {"messages": [{"role": "user", "content": TASK}], "user_id": "fay"})
+    real = ProcedureSearch.embedded_situation
+
+    async def then_forget(*arguments: Any) -> Any:
+        situation = await real(*arguments)
+        monkeypatch.undo()
+        await server.call("POST", "/v1/memory/forget", {"text": "My salary is 9000", "user_id": "fay"})
+        return situation
+
+    monkeypatch.setattr(ProcedureSearch, "embedded_situation", then_forget)
+    result = await server.mark("f1", "success", "fay")
+    assert result["learned"] != "waiting"
+    assert (await procedure(server, result))["when_to_use"] == TASK
+    assert len(await all_of(server, user_id="fay")) == 1
 
 
 async def test_concurrent_learning_makes_one_procedure(server: Server) -> None:

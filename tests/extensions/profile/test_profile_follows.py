@@ -20,6 +20,7 @@ from agent_memory.extensions.profile.store import MOST_SHOWN, ProfileKeys, Profi
 from agent_memory.features.memories.changes.service import HistoryService
 from agent_memory.features.memories.commit import AddEvidence, ChangeOrigin, Forget, MemoryCommits, Merge, Supersede
 from agent_memory.features.memories.records import StoredMemory
+from agent_memory.features.memories.service import MemoryService
 from agent_memory.features.memories.store import MemoryStore, metadata_fields
 from agent_memory.foundation.core.errors import AgentMemoryError
 from agent_memory.foundation.core.feature import Owner
@@ -60,20 +61,20 @@ async def state(rig: Rig, owner: ProfileOwner = OWNER) -> dict[str, Any]:
     return {"pages": pages, "heads": heads, "sets": sets}
 
 
-async def classified(rig: Rig) -> tuple[list[Any], list[Any], dict[str, Any]]:
+async def classified(rig: Rig) -> tuple[list[Any], list[Any], list[Any]]:
     """Return the profile that the rules make from the current memories."""
     mids = [rig.keys.mid(SCOPE.tenant, memory.id) for memory in await rig.stored()]
     read = await rig.rt[ProfileStore].read_memories(mids)
     entries = [entry for memory in read if memory.memory is not None and (entry := entry_of(memory.memory)) is not None]
     pages = classify(entries, datetime.now(UTC) + timedelta(days=1))
-    return list(pages.static)[:MOST_SHOWN], list(pages.dynamic)[:MOST_SHOWN], dict(pages.slots or {})
+    return list(pages.static)[:MOST_SHOWN], list(pages.dynamic)[:MOST_SHOWN], list(pages.slots)
 
 
 async def check(rig: Rig) -> None:
     """Assert that the profile equals the rules and a rebuild."""
     before = await state(rig)
     pages, _ = await rig.rt[ProfileStore].read_profile(OWNER, MOST_SHOWN)
-    assert (list(pages.static), list(pages.dynamic), dict(pages.slots or {})) == await classified(rig)
+    assert (list(pages.static), list(pages.dynamic), list(pages.slots)) == await classified(rig)
     await rig.rt[ProfileFollower].rebuild(SCOPE, OWNER)
     assert await state(rig) == before
     await check_expiry(rig, emptied=not before["heads"])
@@ -240,6 +241,19 @@ async def test_permanent_fact_is_static_at_once_and_unrepeated_fact_expires_from
     await entry(rig, "again", "I drink green tea with mint", 0)
     await follow(rig)
     assert (await lists(rig))[0] == ["My name is Ada"], "one day after a long silence is no recurrence"
+
+
+async def test_slot_has_its_present_value_until_a_future_value_begins(rig: Rig) -> None:
+    now = datetime.now(UTC)
+    for number, (name, days) in enumerate((("rome", None), ("oslo", 3), ("bonn", 9))):
+        begins = None if days is None else now + timedelta(days=days)
+        fields = {"valid_from": begins, "created_at": now - timedelta(hours=3 - number)}
+        home = record(f"Ada lives in {name}", name, user_id="ada", slot="user.home_city", **fields)
+        await rig.rt[MemoryService].store(SCOPE, [home])
+        await follow(rig)
+    for day, value in ((None, "rome"), (1, "rome"), (4, "oslo"), (10, "bonn")):
+        profile = await rig.rt[ProfileService].read(SCOPE, "ada", None, as_of=None if day is None else now + timedelta(days=day))
+        assert profile.slots["home"]["home_city"].id == value
 
 
 async def test_a_superseded_value_leaves_its_slot_and_each_move_is_recorded(rig: Rig) -> None:

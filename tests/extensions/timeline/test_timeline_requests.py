@@ -132,3 +132,37 @@ async def test_request_time_zone_decides_event_days(server: tuple[str, MemoryAPI
             assert (refused.status_code, refused.json()["detail"][0]["loc"]) == (422, ["query", "timezone"])
     found = await client.timeline.get("zoe", which=TimelineQuery(timezone="Europe/Berlin"))
     assert [event.start for event in found.events] == [date(2026, 3, 9)]
+
+
+async def test_time_zone_accepts_events_at_the_ends_of_the_calendar(server: tuple[str, MemoryAPIClient, bool]) -> None:
+    """In Berlin, the last second of year 9999 would be in year 10000."""
+    dates = {"end": "9999-12-31T23:59:59Z", "start": "0001-01-01T00:00:01Z"}
+    events = [
+        {"id": name, "user_id": "eve", "text": "Eve sings", "event_date": at, "memory_type": "episodic"} for name, at in dates.items()
+    ]
+    async with httpx.AsyncClient(base_url=server[0], timeout=60) as http:
+        assert (await http.post("/v1/long-term-memory/", json={"memories": events})).status_code == 200
+
+        async def followed() -> bool:
+            return (await http.get("/v1/timeline", params={"user_id": "eve"})).json()["total"] == 2
+
+        await wait_until(followed, "the timeline follows")
+        for zone in ("Europe/Berlin", "America/New_York"):
+            for path in ("timeline", "profile"):
+                answer = await http.get(f"/v1/{path}", params={"user_id": "eve", "timezone": zone})
+                assert answer.status_code == 200, (zone, answer.text)
+            for now in dates.values():
+                search = {"text": "What does Eve sing today?", "user_id": {"eq": "eve"}, "timezone": zone, "reference_time": now}
+                body = {"query": search["text"], "user_id": "eve", "long_term_search": search, "timeline": {}, "profile": {}}
+                answer = await http.post("/v1/memory/prompt", json=body)
+                assert answer.status_code == 200, (zone, answer.text)
+                assert "Eve sings" in answer.text
+
+
+async def test_time_of_a_read_without_a_zone_is_in_utc(server: tuple[str, MemoryAPIClient, bool]) -> None:
+    home = {"id": "home", "user_id": "kim", "text": "Kim lives in Rome", "event_date": "2026-01-01", "valid_to": "2030-01-01T00:00:00Z"}
+    async with httpx.AsyncClient(base_url=server[0], timeout=60) as http:
+        assert (await http.post("/v1/long-term-memory/", json={"memories": [home]})).status_code == 200
+        for path in ("timeline", "profile"):
+            answer = await http.get(f"/v1/{path}", params={"user_id": "kim", "as_of": "2029-03-01T00:00:00"})
+            assert (answer.status_code, answer.json().get("as_of")) == (200, "2029-03-01T00:00:00Z"), answer.text

@@ -10,6 +10,8 @@ import pytest
 from agent_memory.extensions.views.service import ViewService
 from agent_memory.extensions.views.summaries import ViewSummarizer
 from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.memories.upkeep.scan import MemoryScan
+from agent_memory.features.privacy.forget.service import ForgetService
 from agent_memory.foundation.api.principals import scope_of_work
 from agent_memory.foundation.core.errors import AgentMemoryError, BadInput, NotFound, UnsupportedRequest
 from agent_memory.foundation.core.task_kinds import DueKind
@@ -17,6 +19,7 @@ from agent_memory.foundation.llm.openai.chat import OpenAIChat
 from agent_memory.foundation.storage import connection
 from agent_memory_client.models import (
     CreateSummaryViewRequest,
+    ForgetMemoryRequest,
     RunSummaryViewPartitionRequest,
     RunSummaryViewRequest,
     SummaryView,
@@ -223,6 +226,31 @@ async def test_refresh_recomputes_only_changes_and_keeps_summaries_during_model_
         lookalike.set_fault(None)
         found = {found.group["user_id"]: found for found in await rig.rt[ViewService].read_partitions(SCOPE, one.id, {})}
         assert (found["ada"].summary, found["ada"].degraded) == (first["ada"], None)
+
+
+@pytest.mark.parametrize("refreshed", [False, True])
+async def test_memory_forgotten_during_a_run_is_in_no_summary(rig: Rig, monkeypatch: pytest.MonkeyPatch, refreshed: bool) -> None:
+    await two_users(rig)
+    one = await view(rig, continuous=True)
+    if refreshed:
+        await run_group(rig, one)
+    name = "compute_partition" if refreshed else "load_newest"
+    kind: Any = ViewSummarizer if refreshed else MemoryScan
+    real = getattr(kind, name)
+
+    async def then_forget(*arguments: Any, **named: Any) -> Any:
+        found = await real(*arguments, **named)
+        monkeypatch.undo()
+        await rig.rt[ForgetService].forget(SCOPE, ForgetMemoryRequest(ids=["a2"], user_id="ada"))
+        return found
+
+    monkeypatch.setattr(kind, name, then_forget)
+    if refreshed:
+        await order_refreshes(rig.rt)
+        await rig.work(DueKind.ORDER)
+    else:
+        assert "violin" not in ((await run_group(rig, one)).summary or "")
+    assert "violin" not in str(await rig.rt[ViewService].read_partitions(SCOPE, one.id, {}))
 
 
 async def test_run_with_the_same_task_id_restarts_the_task(rig: Rig) -> None:

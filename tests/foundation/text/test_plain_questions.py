@@ -55,6 +55,8 @@ what cheese fits to a red wine
 Which train goes to Lisbon
 which shoes do I wear for running
 What helps against a headache
+what did i eat yesterday
+which should we take
 What time does the shop close
 What is the capital of Peru
 Who lives next to me
@@ -156,6 +158,7 @@ welk bier past bij curry
 """
 
 STATEMENTS = """
+what shift i work changes every week
 is a nurse
 is really nice there
 is allergic to nuts

@@ -66,7 +66,7 @@ class _Session:
 
 
 class _Decision(NamedTuple):
-    """What to do with a lesson: the outcome, the procedure to merge into, its new content, and the vector of a new situation."""
+    """The decision about a lesson: outcome, procedure to merge into, new content, and vector of a new situation."""
 
     outcome: str = "nothing"
     existing: StoredProcedure | None = None
@@ -109,9 +109,8 @@ class SessionLearner:
             counter = self._procedure_keys.learned(owner_digest(session.scope.tenant, session.owner))
             learned = (await read(self._client, lambda pipe, key=counter: pipe.get(key)))[0]
             decision = await self._decide(session, answers)
-            state = await self._commit(session, decision, counter, (learned or b"0").decode())
-            if state != "moved":
-                return decision.outcome if state == "done" else state
+            if await self._commit(session, decision, counter, (learned or b"0").decode()):
+                return decision.outcome
         raise Conflict("the procedures that a session is compared with keep changing")
 
     async def _load(self, sid: str) -> _Session | None:
@@ -161,7 +160,7 @@ class SessionLearner:
         return _Decision("created" if existing is None else "merged", existing, content, vector)
 
     async def _learned_before(self, session: _Session) -> StoredProcedure | None:
-        """Return the procedure learned from the session's previous result, if the procedure still lists the session as a source."""
+        """Return the procedure learned from the session's earlier result, if it still lists the session as a source."""
         former = session.marked.learned.get("id")
         stored = None if former is None else await self._store.load(session.scope, former)
         name = session.state.ref.session_id
@@ -195,7 +194,7 @@ class SessionLearner:
         chat = None if self._limits is None else self._models.chat(session.scope.tenant)
         if chat is None:
             return None
-        answer_key = (session.marked.mark, *((stored.pid, stored.procedure.version) for stored in similar_procedures))
+        answer_key = (session.marked.epoch, session.marked.mark, *((stored.pid, stored.procedure.version) for stored in similar_procedures))
         if answer_key not in answers:
             answers[answer_key] = await self._answer(chat, session, [stored.content for stored in similar_procedures])
         return answers[answer_key]
@@ -234,7 +233,8 @@ class SessionLearner:
         fitting_lines = first_fitting([*lines[:1], *reversed(lines[1:])], tokens, self._counter.count)
         return [*fitting_lines[:1], *reversed(fitting_lines[1:])]
 
-    async def _commit(self, session: _Session, decision: _Decision, counter: str, expected_learned: str) -> str:
+    async def _commit(self, session: _Session, decision: _Decision, counter: str, expected_learned: str) -> bool:
+        """Store the decision. Return False if something has changed since it was read."""
         marked, now = session.marked, datetime.now(UTC)
         outcome, existing, content, vector = decision
         keys: list[str] = []
@@ -268,7 +268,7 @@ class SessionLearner:
             change=change,
             calls=calls,
         )
-        return reply.decode()
+        return reply == b"done"
 
 
 def _chosen(draft: LearnedProcedure, candidates: Sequence[StoredProcedure]) -> StoredProcedure | None:

@@ -21,7 +21,7 @@ _MOST_PITFALL_CHARS = 2000
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """A lesson from one session. If `by_model` is True, a model wrote the draft after comparing the session with similar procedures."""
+    """A lesson from one session. If `by_model` is True, a model wrote it after seeing similar procedures."""
 
     draft: LearnedProcedure
     source: ProcedureSource
@@ -50,7 +50,7 @@ def new_procedure(lesson: Lesson, owner: ProcedureOwner, procedure_id: str, now:
 
 
 def merged(existing: ProcedureContent, lesson: Lesson, now: datetime) -> ProcedureContent:
-    """Return a procedure with a session's lesson added. The lesson replaces any earlier lesson from the same session."""
+    """Return a procedure with a session's lesson, which replaces any earlier lesson from the same session."""
     existing = without_session(existing, lesson.source.session_id)
     draft = lesson.draft
     takes_steps = existing.origin == "learned" and _takes_steps(existing, lesson)

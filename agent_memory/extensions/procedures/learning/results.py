@@ -1,4 +1,4 @@
-"""Store a session's result in the session's hash. One script stores the result and marks the session as due for learning."""
+"""Store a session's result in the session's hash. The same script marks the session as due for learning."""
 
 from __future__ import annotations
 

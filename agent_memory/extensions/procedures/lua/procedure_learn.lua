@@ -5,12 +5,12 @@
 --   calls              each has `place`, the index of its tool in `tools` (from 0)
 -- KEYS: meta, record, changes, order, order_due, order_dead, wake, owner, tools...
 -- ARGV: epoch, mark, learned, expected_learned, expected, fields: json, unset: json, change, most_changes: number, vector_field, vector?, order_json?, calls: json
--- -> "done", "gone" (nothing left to learn) or "moved" (something changed: read again)
+-- -> "done" or "moved" (something changed: read again)
 local procedure_put = require("procedures/procedure_put")
 local tool_record = require("procedures/tool_record")
 local session = redis.call('HMGET', meta, 'ep', 'rm', 'rl')
-if session[1] ~= epoch or session[2] ~= mark then return 'gone' end
-if session[3] and cjson.decode(session[3]).mark == mark then return 'gone' end
+if session[1] ~= epoch or session[2] ~= mark then return 'moved' end
+if session[3] and cjson.decode(session[3]).mark == mark then return 'moved' end
 if (redis.call('GET', owner) or '0') ~= expected_learned then return 'moved' end
 if #fields > 0 then
   if not procedure_put.put() then return 'moved' end

@@ -87,7 +87,7 @@ class ToolStore:
                     yield name, fields
 
     async def bring_in(self, scope: Scope, owner: ProcedureOwner, tool: str, fields: dict[str, str], imported: str) -> bool:
-        """Store exported statistics unless the owner already has statistics for this tool. Return True if they were stored.
+        """Store exported statistics unless the owner already has some for this tool. Return True if they were stored.
 
         Raises ErasureUnderWay while the owner is being erased.
         """
@@ -106,7 +106,7 @@ class ToolStore:
 
     @staticmethod
     def check_fields(fields: dict[str, str]) -> ToolMemory:
-        """Decode exported fields. Raises ValueError, KeyError or TypeError if the fields are not a tool's statistics."""
+        """Decode exported fields. Raises ValueError, KeyError or TypeError if they are not a tool's statistics."""
         float(fields["c"])
         json.loads(fields["d"])
         return decode_tool({name.encode(): value.encode() for name, value in fields.items()})

@@ -38,7 +38,7 @@ _TYPES: tuple[tuple[type[Any], str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A tool call and its outcome. `answered` is the number of the message with the answer; `ms` is the duration, if known."""
+    """A tool call. `answered` is the number of the message with the answer. `ms` is the duration, if known."""
 
     tool: str
     arguments: Mapping[str, Any]
@@ -50,7 +50,7 @@ class ToolCall:
 
 
 def tool_calls(messages: Sequence[tuple[int, MemoryMessage]]) -> list[ToolCall]:
-    """Return the calls that have an answer, in the order of their answers. `messages` contains (number, message) pairs."""
+    """Return the calls that have an answer, in the order of the answers. `messages` are (number, message) pairs."""
     open_calls: dict[str, tuple[str, Mapping[str, Any], datetime]] = {}
     calls: list[ToolCall] = []
     for number, message in messages:

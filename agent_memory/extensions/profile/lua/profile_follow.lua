@@ -8,7 +8,7 @@
 --                l: last said (s), s: slot (may be nil), i: id}
 --     entry      JSON
 -- Keys of a profile:
---   base hash   heads (m<mid>), entries (e<mid>), lapsed entries (x<mid>), slot values (s<slot>), and recurring groups
+--   base hash   heads (m<mid>), entries (e<mid>), lapsed entries (x<mid>), slot values (s<slot>: mids), and recurring groups
 --               (u<group>: end, and the entry that represents it)
 --   :g          lexical set of the days and members of each group
 --   :s, :d      static entries by end; dynamic entries by last said
@@ -21,7 +21,7 @@ local empty_profile_expiry = require("profile/empty_profile_expiry")
 local profile_moves = require("profile/profile_moves")
 local read_state = require("memories/read_state")
 local static_rule = require("profile/static_rule")
-local PAGE, PAGES = 16, 4
+local PAGE, PAGES, VALUES = 16, 4, 8
 local owners, done = {}, {}
 local function of(owner)
   if not owners[owner] then owners[owner] = {base = root .. 'pf:' .. owner, groups = {}, slots = {}, affected = {}, before = {}} end
@@ -86,13 +86,17 @@ local function refresh_group(profile, group)
     redis.call('HDEL', profile.base, 'u' .. group)
   end
 end
+-- Note a slot's value: the latest one that has begun, after later ones that begin in the future.
 local function refresh_slot(profile, slot)
-  local group = slot_group(slot)
-  local top = redis.call('ZRANGEBYLEX', profile.base .. ':g', '[' .. group .. ' ', '[' .. group .. ' ~', 'LIMIT', 0, 1)[1]
-  if top then
-    local mid = string.match(top, '%x+$')
-    redis.call('HSET', profile.base, 's' .. slot, mid)
-    redis.call('ZADD', profile.base .. ':l', cjson.decode(redis.call('HGET', profile.base, 'm' .. mid)).l, slot)
+  local group, mids = slot_group(slot), {}
+  for _, name in ipairs(redis.call('ZRANGEBYLEX', profile.base .. ':g', '[' .. group .. ' ', '[' .. group .. ' ~', 'LIMIT', 0, VALUES)) do
+    mids[#mids + 1] = string.match(name, '%x+$')
+    local begins = cjson.decode(redis.call('HGET', profile.base, 'e' .. mids[#mids])).begins
+    if not begins or begins <= profile_moves.now() then break end
+  end
+  if mids[1] then
+    redis.call('HSET', profile.base, 's' .. slot, table.concat(mids, ' '))
+    redis.call('ZADD', profile.base .. ':l', cjson.decode(redis.call('HGET', profile.base, 'm' .. mids[1])).l, slot)
   else
     redis.call('HDEL', profile.base, 's' .. slot)
     redis.call('ZREM', profile.base .. ':l', slot)
@@ -136,7 +140,9 @@ end
 local function write_slots(profile)
   local lines = {}
   for _, slot in ipairs(redis.call('ZREVRANGE', profile.base .. ':l', 0, PAGE * PAGES - 1)) do
-    lines[#lines + 1] = slot .. ' ' .. redis.call('HGET', profile.base, 'e' .. redis.call('HGET', profile.base, 's' .. slot))
+    for mid in string.gmatch(redis.call('HGET', profile.base, 's' .. slot), '%x+') do
+      lines[#lines + 1] = slot .. ' ' .. redis.call('HGET', profile.base, 'e' .. mid)
+    end
   end
   return write_page(profile, 'l', lines)
 end

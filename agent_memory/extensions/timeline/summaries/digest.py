@@ -1,4 +1,4 @@
-"""Summarize a period without a model: list its most important events, one line each, with the event's days and speaker."""
+"""Summarize a period without a model: list its main events, one line each, with the event's days and speaker."""
 
 from __future__ import annotations
 

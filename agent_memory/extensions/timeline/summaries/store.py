@@ -1,4 +1,4 @@
-"""Store period summaries in Redis. Find the periods that are waiting for a summary, and read the inputs for a summary."""
+"""Store period summaries in Redis. Find periods that are waiting for a summary, and read the inputs for it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class SummaryStore:
     async def waiting_timelines(self, limit: int) -> list[tuple[str, str]]:
         """Return timelines with finished periods that are waiting for a summary, longest wait first.
 
-        Each timeline is a pair of the owner's `name` and the tenant.
+        Each item is a pair: the owner's `name` and the tenant.
         """
         now = datetime.now(UTC).timestamp()
         (names,) = await read(self._client, lambda pipe: pipe.zrangebyscore(self._timeline_keys.waiting, "-inf", now, start=0, num=limit))

@@ -29,7 +29,7 @@ from agent_memory.features.recall.memory_list import cited_messages
 from agent_memory.features.recall.sections.everything import EverythingReads
 from agent_memory.features.recall.sections.memory_content import MemoriesContent
 from agent_memory.features.sessions.recent import RecentMessages, RecentQuery
-from agent_memory.foundation.core.clock import as_in_zone, zone_of
+from agent_memory.foundation.core.clock import as_in_zone, local_time, zone_of
 from agent_memory.foundation.core.prompt_sections import PromptAsk, SectionReads, SessionMessages
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.llm.threads import run_in_thread
@@ -285,7 +285,7 @@ def _happens_in(query: SearchQuery, memory: ShownMemory) -> bool:
     # An event is stored as a time or as a day.
     if date is not None and start <= as_in_zone(date, zone) < end:
         return True
-    stated_on = (memory.last_said_at or memory.created_at).astimezone(zone).date()
+    stated_on = local_time(memory.last_said_at or memory.created_at, zone).date()
     # If a date is ambiguous, one possible meaning within the period is enough.
     possible = (moments(each, zone) for mention in mentions(memory.text, stated_on) for each in mention.possible)
     return any(start < until and begin < end for begin, until in possible)

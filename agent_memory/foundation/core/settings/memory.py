@@ -62,7 +62,7 @@ class ForgettingSettings(Group):
         False,
         "FORGETTING_ENABLED",
         meaning="every hour, delete unpinned memories that exceed the limits below (undo: 30 days). If both `…_DAYS` limits are set, a "
-        "memory must exceed both. Memories over 12 times as old as `FORGETTING_MAX_AGE_DAYS` are deleted in any case",
+        "memory must exceed both, or be older than 12 × `FORGETTING_MAX_AGE_DAYS`",
     )
     every_minutes: float = archived(60.0, "FORGETTING_EVERY_MINUTES", gt=0)
     max_age_days: float | None = setting(
@@ -74,7 +74,8 @@ class ForgettingSettings(Group):
     budget_keep_top_n: int | None = setting(
         None,
         "FORGETTING_BUDGET_KEEP_TOP_N",
-        meaning="after these deletions, keep at most this many unpinned memories per tenant. Old, little-used memories are deleted first",
+        meaning="after the deletions above, keep at most this many unpinned memories per tenant. Old, little-used memories are deleted "
+        "first",
         ge=0,
     )
 

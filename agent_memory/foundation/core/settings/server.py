@@ -44,7 +44,7 @@ class ServerSettings(Group):
         "",
         "ALLOWED_HOSTS",
         meaning="host names that requests may use besides localhost, comma-separated; `*`: all names. "
-        "Default: all names, but only localhost with `AUTH_MODE=disabled` on 127.0.0.1",
+        "Default: with `AUTH_MODE=disabled` on 127.0.0.1, only localhost; otherwise, all names",
     )
     public_url: str | None = setting(
         None,

@@ -10,6 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
 
+from agent_memory.foundation.core.clock import local_time
 from agent_memory.foundation.text.dates.named_times import Mention, NamedTime, language_table, mentions, midnight
 from agent_memory.foundation.text.dates.tables import Table
 
@@ -41,13 +42,13 @@ def question_time(text: str, now: datetime, zone: tzinfo = UTC) -> Span | None:
     if not sentences:
         return None
     question = sentences[-1].strip()
-    mentioned = mentions(question, now.astimezone(zone).date())
+    mentioned = mentions(question, local_time(now, zone).date())
     table = language_table(question)
     if len(mentioned) != 1 or table is None:
         return None
     mention = mentioned[0]
     tenses = {way for way, pattern in table.tense.items() if pattern.search(question)}
-    named = mention.time or _likely(mention, tenses, now.astimezone(zone).date())
+    named = mention.time or _likely(mention, tenses, local_time(now, zone).date())
     if named is None:
         return None
     is_alone = len(sentences) == 1 and not _WORD.search(question[: mention.start] + question[mention.end :])

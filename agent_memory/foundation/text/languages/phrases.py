@@ -5,7 +5,7 @@ phrase:
 
 - `a|b` matches either word; `_` is a space inside a word.
 - `(a)` is optional.
-- `~` matches any word, and `<verbs>` matches any word in the section `[verbs]`.
+- `~` matches any word, `<verbs>` any word in the section `[verbs]`, and `~<verbs>` any other word.
 - `*` matches the rest of the text, or the words between two parts of the phrase.
 
 The section `[blankless]` marks a language that is written without spaces. In its file, spaces separate a phrase's parts
@@ -173,9 +173,10 @@ class Language:
             if part.strip("()") == ANY_WORD:
                 parts.append(r"(?:\S+ )" + ("?" if part.startswith("(") else ""))
                 continue
-            choices = dict.fromkeys(self._between.join(token.word for token in tokens(choice)) for choice in self._choices(part) if choice)
+            named = part.removeprefix(ANY_WORD)
+            choices = dict.fromkeys(self._between.join(token.word for token in tokens(choice)) for choice in self._choices(named) if choice)
             either = "|".join(re.escape(choice + self._between) for choice in sorted(choices, key=len, reverse=True))
-            parts.append(f"(?:{either})" + ("?" if part.startswith("(") else ""))
+            parts.append(f"(?:{either})" + ("?" if part.startswith("(") else "") if named == part else rf"(?!{either})\S+ ")
         return "(?:" + "".join(parts) + ("" if rest else "$") + ")"
 
 

@@ -40,7 +40,7 @@ _LEAST_ROOM = 512
 
 
 def examine(overrides: dict[str, str], *, everything: bool = False) -> Answer:
-    """Return the findings and the settings that are set, or all settings with `everything`. The exit code is 1 if `serve` would not run."""
+    """Return findings and settings, even unset ones with `everything`. The exit code is 1 if `serve` would not run."""
     settings = load_settings(**overrides)
     checks: dict[str, Callable[[], str]] = {"port": lambda: _port(settings), "models": lambda: _models(settings)}
     if settings.models.use_openai_chat:
@@ -83,7 +83,7 @@ def _models(settings: Settings) -> str:
 
 
 async def _context(settings: Settings) -> str:
-    """Describe the largest request that the generation model accepts, as reported by its server or learned by workers."""
+    """Describe the largest request that the chat model accepts, as reported by its server or learned by workers."""
     # Importing the SDK takes most of a second. Users without a model server need not wait for it.
     from agent_memory.foundation.llm.openai.chat import OpenAIChat, chat_server
 
@@ -101,7 +101,7 @@ async def _context(settings: Settings) -> str:
 
 
 async def _add_learned(settings: Settings, context: ModelContext) -> None:
-    """Add the limit that workers have learned to `context`. If Redis does not answer, do nothing."""
+    """Add to `context` the limit that workers have learned. If Redis does not answer, do nothing."""
     options = settings.redis
     url = options.url.get_secret_value() if options.url is not None else running_redis(options.data_dir)
     if url is None:

@@ -232,7 +232,7 @@ async def delete_memory(
 
 
 async def _by_id(api: Api, ids: Iterable[str], scope: Mapping[str, str]) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return the memories with these ids in a scope, and the ids for which the scope has no memory."""
+    """Return the memories with these ids in a scope, and the ids that do not exist there."""
     from agent_memory_client import MemoryNotFoundError
 
     existing: dict[str, dict[str, Any]] = {}

@@ -104,7 +104,7 @@ def rebuild(
         async with open_store(settings, options) as store, open_runtime(settings, store.url, data_dir=store.data_dir) as home:
             reindexers = [runtime[Reindexer] for runtime in home.all]
             for runtime in home.all:
-                runtime.watch.expect(())  # rebuilding removes the indexes, which the watch would report and mend
+                runtime.watch.expect(())  # The watch would report and restore the indexes that a rebuild removes.
             with progress("building the indexes", sum(len(reindexer.schemas) for reindexer in reindexers)) as update:
                 for reindexer in reindexers:
                     async for name, count in reindexer.rebuild_indexes():

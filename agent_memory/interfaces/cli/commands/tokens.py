@@ -29,7 +29,7 @@ app = typer.Typer(help="Manage API keys: add, list, show, remove, rotate.", no_a
 
 @asynccontextmanager
 async def _keys(url: str | None, api_key: str | None, data_dir: Path | None) -> AsyncGenerator[Keys]:
-    """Open access to a target's API keys. Do not load a store's models, so that you can revoke keys while models are down."""
+    """Open access to a target's API keys. Load no models, so that you can revoke keys while models are down."""
     from agent_memory.features.access.token_store import TokenStore
     from agent_memory.features.access.tokens import OperatorTokens, TokenGate, TokenService
     from agent_memory.foundation.storage.cluster import locate_buckets
@@ -44,7 +44,7 @@ async def _keys(url: str | None, api_key: str | None, data_dir: Path | None) -> 
         async with reach(url, api_key or (operator.get_secret_value() if operator else None), None) as api:
             yield Tokens(api.transport, api.config)
         return
-    # A user may make a key before a server's first start: REDIS_URL then names a Redis without a store.
+    # Users can create a key before a server's first start. REDIS_URL then names a Redis without a store.
     async with open_store(settings, new="accept") as store:
         keys, timeout = RedisKeys(settings.redis.key_prefix), settings.redis.command_timeout_seconds
         (server,) = await locate_buckets(store.url, [keys], display_url=store.description, command_timeout=timeout)

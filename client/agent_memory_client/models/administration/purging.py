@@ -40,7 +40,7 @@ class PurgeRequest(BaseModel):
 
 
 class PurgeResponse(BaseModel):
-    """A purge's progress and result. For a dry run, the result that a purge would have."""
+    """The progress and result of a purge. A dry run reports the result that the purge would have."""
 
     status: Literal["ok", "pending"]
     """`ok` if the purge is done, `pending` while a worker is running it."""

@@ -146,7 +146,7 @@ class ItemPaths(BaseModel):
 
 
 class ItemResult(BaseModel):
-    """The result of one operation in a batch. Only the field for the operation's kind is set; a put or delete sets none."""
+    """The result of an operation. Only the field for the operation's kind is set. A put or delete sets no field."""
 
     item: Item | None = None
     """The item that a get returned. Null if it does not exist."""

@@ -207,7 +207,7 @@ class ProcedureChange(BaseModel):
 
 
 class ProcedureHistory(BaseModel):
-    """A procedure's latest changes and latest feedback, each oldest first."""
+    """A procedure's latest changes and latest feedback, both oldest first."""
 
     changes: list[ProcedureChange]
     """The changes, at most 50."""
@@ -228,7 +228,7 @@ class SessionResultRequest(BaseModel):
 
 
 class SessionResult(SessionResultRequest):
-    """A session's result, and the procedure that the server learned from it."""
+    """A session's result and the procedure that the server learned from it."""
 
     session_id: str
     namespace: str | None = None
@@ -307,7 +307,7 @@ class ToolMemoryListResponse(BaseModel):
 
 
 class ProcedurePromptOptions(BaseModel):
-    """The maximum number of procedures in a prompt, and their maximum size in tokens."""
+    """The maximum number of procedures in a prompt and their maximum size in tokens."""
 
     limit: Annotated[int, Field(ge=1, le=20)] = 3
     """The maximum number of procedures, at most 20."""

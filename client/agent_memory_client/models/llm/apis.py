@@ -1,4 +1,4 @@
-"""Descriptions of the model APIs: their request paths, and how to read and change them."""
+"""Descriptions of the model APIs: their request paths and the functions for their requests and answers."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The conversation in a request: its new messages, and an id for each message.
+"""The conversation in a request: its new messages and an id for each message.
 
 Programs send the whole conversation in every request. A message's id is a digest of all messages up to and including
-that message. A repeated request therefore stores nothing twice, but the same words later in the conversation are a new
-message.
+that message. A repeated request therefore stores nothing twice. If the same words occur later in the conversation, they
+become a new message.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Conversation:
             before = digest.copy()
             digest.update(to_json(message))
             if message["role"] == "assistant":
-                # The program may send the answer back in a form that differs from the stored one.
+                # The program may send the answer back in a different form from the stored one.
                 before.update(b"answer")
             self.ids.append((before if message["role"] == "assistant" else digest).hexdigest())
         digest.update(b"answer")
@@ -45,7 +45,7 @@ class Conversation:
         # Assistant messages at the end are the beginning of the answer.
         end = len(by_model) - by_model[::-1].index(False) if False in by_model else 0
         last = max((place for place in range(end) if by_model[place]), default=-1)
-        new = slice(max(last + 1, end + 1 - MAX_APPENDED_MESSAGES), end)  # the answer is appended, too
+        new = slice(max(last + 1, end + 1 - MAX_APPENDED_MESSAGES), end)  # the answer is also appended
         new_messages = (
             _with_pictures(own_message, message) for own_message, message in zip(self.messages[new], messages[new], strict=True)
         )
@@ -57,7 +57,7 @@ class Conversation:
         return f"chat-{self.ids[0] if self.ids else self.answer_id}"
 
     def shown_messages(self, session_id: str | None = None) -> ShownMessages:
-        """Return the conversation's last messages as messages of a session, for a request for memories."""
+        """Return the ids of the conversation's last messages. A prompt leaves out memories made only from them."""
         return ShownMessages(session_id=session_id or self.default_session_id, message_ids=self.ids[-MAX_SHOWN_MESSAGES:])
 
 
@@ -68,7 +68,7 @@ def last_question(messages: Sequence[Message]) -> str:
 
 
 def stored_message(message: Message, message_id: str) -> MemoryMessage:
-    """Return a message as a session stores it. Raises ValidationError if a session cannot store it."""
+    """Return a message in the form that a session stores. Raises ValidationError if a session cannot store it."""
     return MemoryMessage.model_validate({**message, "id": message_id, "created_at": now()})
 
 

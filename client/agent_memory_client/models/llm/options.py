@@ -1,4 +1,4 @@
-"""Memory options for a call to a language model: request headers, and the response headers that report the result."""
+"""Memory options for a call to a language model: request headers and the response headers that report the result."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MAX_IDS_CHARS = 4096
 
 
 class CallOptions(BaseModel):
-    """Whose memory a call uses, and how."""
+    """Options that say whose memory a call uses and how."""
 
     mode: Literal["on", "read", "off"] = "on"
     """`on` recalls memories and stores the new messages, `read` only recalls, `off` does neither."""
@@ -66,7 +66,7 @@ def memory_headers(
     session_id: str | None = None,
     stored: Literal["yes", "no", "failed"] = "no",
 ) -> dict[str, str]:
-    """Return response headers that list what was added to a request. Ids are percent-encoded; ids beyond 4 KB are omitted."""
+    """Return response headers that list what was added to a request. Ids are percent-encoded, up to 4 KB in total."""
     ids = ""
     for encoded in (quote(name, safe="") for name in memory_ids):
         if len(ids) + len(encoded) >= _MAX_IDS_CHARS:

@@ -118,7 +118,7 @@ def without_files(value: Any) -> Any:
 
 
 def with_pictures(parts: list[Any]) -> list[Any]:
-    """Return a message's parts as `without_files` does, but keep its pictures unless they are too large."""
+    """Return a message's parts like `without_files`, but keep the pictures unless they are too large in total."""
     pictures = [_is_picture(part) for part in parts]
     size = sum(len(to_json(part)) for part, picture in zip(parts, pictures, strict=True) if picture)
     if size > _MAX_PICTURE_BYTES:
@@ -127,7 +127,6 @@ def with_pictures(parts: list[Any]) -> list[Any]:
 
 
 def _is_picture(part: Any) -> bool:
-    """True if a part of a message is a picture, in any API's format."""
     return isinstance(part, dict) and "image" in str(cast("dict[str, Any]", part).get("type"))
 
 

@@ -1,4 +1,4 @@
-"""Tools for an agent that manages its own memory: an archive, and conversation search."""
+"""Tools for an agent that manages its own memory: an archive and conversation search."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _TO = text_rule("The last day (inclusive), such as 2026-03-31.")
 
 
 class ArchiveTools(ModelTools):
-    """Tools for an agent's archive in long-term memory, and for conversations (session messages in long-term memory)."""
+    """Tools for an agent's archive and for conversations. Both are in long-term memory."""
 
     definitions: ClassVar[tuple[Definition, ...]] = (
         Definition(

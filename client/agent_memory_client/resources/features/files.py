@@ -38,7 +38,7 @@ class Files(Resource):
         return await self._read(FileList, Call("GET", _PATH, query(limit=limit, offset=offset, **self._scope(namespace, user_id))))
 
     async def get(self, file_id: str, *, namespace: str | None = None, user_id: str | None = None) -> StoredFile:
-        """Return a file's state and counts, and the reason if the server could not read the file. Raises MemoryNotFoundError."""
+        """Return a file's state and counts, and the `reason` if reading it failed. Raises MemoryNotFoundError."""
         return await self._read(StoredFile, Call("GET", _path(file_id), query(**self._scope(namespace, user_id))))
 
     async def delete(self, file_id: str, *, namespace: str | None = None, user_id: str | None = None) -> AckResponse:

@@ -1,4 +1,4 @@
-"""User profiles, and a tool that lets models read one."""
+"""User profiles and a tool that lets models read one."""
 
 from __future__ import annotations
 

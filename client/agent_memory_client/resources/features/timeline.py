@@ -1,4 +1,4 @@
-"""User timelines, and a tool that lets models read one."""
+"""User timelines and a tool that lets models read one."""
 
 from __future__ import annotations
 
