@@ -34,7 +34,7 @@ from agent_memory_client.models.features.blocks import BlockOwner as WireOwner
 
 
 class _BlockLine(BaseModel):
-    """A block in an export. Applying `changes` to `base` must produce the block's text."""
+    """A block in an export. Applying `changes` to `base` must produce its text."""
 
     user_id: OptionalIdentifier = None
     namespace: OptionalIdentifier = None
@@ -78,10 +78,10 @@ class BlockTransfer:
     export_agent = export_lines
 
     async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
-        """Store a block with its history, and attach it to the exported owners. Raises BadInput or Forbidden.
+        """Store a block with its history and attachments. Raises BadInput or Forbidden.
 
-        Return "new" if the block was stored. If the label already exists, return "same" if the text and description
-        match, else "other".
+        Return "new" if the block was stored. If the label exists, return "same" if text and description match, else
+        "other".
         """
         permit_writing(scope)
         read = validated(_BlockLine, line)
@@ -107,7 +107,7 @@ class BlockTransfer:
         return "new"
 
     async def undo_import(self, scope: Scope, owner: Owner | AgentOwner, source: str, *, dry_run: bool) -> Counter[str]:
-        """Delete the blocks that the import stored for the owner, unless someone has changed them since."""
+        """Delete the blocks that the import stored for the owner and that have not changed since."""
         counts: Counter[str] = Counter()
         for block_owner in await self._store.owners_of(scope, owner):
             for block in await self._store.load_all(scope, block_owner):
@@ -159,7 +159,7 @@ def _block_of(line: _BlockLine, owner: BlockOwner) -> StoredBlock:
 
 
 def _check_settings(change: BlockChange) -> None:
-    """Raise BadInput if a change contains settings that PUT would reject. An undo would apply them."""
+    """Raise BadInput if a change contains settings that PUT would reject."""
     for name, pair in (change.settings or {}).items():
         values = pair if isinstance(pair, list) else []
         if name not in SETTINGS or len(values) != 2:

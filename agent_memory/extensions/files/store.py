@@ -1,4 +1,4 @@
-"""Store file records, and the bytes that a worker has not read yet."""
+"""Store file records, and the bytes that workers have not read yet."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _MOST_HOLDERS = 100
 
 @dataclass(frozen=True, slots=True)
 class FileRow:
-    """A stored file. `raw` is its record in Redis, or "" if there is none. Writes check that it is unchanged."""
+    """A stored file. `raw` is its record in Redis, or "" if there is none."""
 
     raw: str
     file: StoredFile | None = None
 
     @property
     def imported(self) -> str | None:
-        """The tag of the import that stored the record, unless the record has changed since."""
+        """The import that stored the record, or None if the record has changed since."""
         return json.loads(self.raw or "{}").get(_IMPORT_FIELD)
 
 
@@ -79,8 +79,8 @@ class FileStore:
     ) -> bool:
         """Store a record, or delete it if `after` is None. Return False if `before` is outdated.
 
-        Without `data`, delete the file's bytes. If `order` is given, place it in the same atomic step. `imported` is
-        the tag of the import that stores the record. Raises ErasureUnderWay.
+        Without `data`, delete the file's bytes. Place `order` in the same atomic step. `imported` is the tag of the
+        import. Raises ErasureUnderWay.
         """
         agent_id = None if after is None else after.agent_id
         done = await self._swap(
@@ -103,7 +103,7 @@ class FileStore:
     async def find_only(self, scope: Scope, ref: SessionRef) -> StoredFile | None:
         """Return the file with this id and namespace, for any user.
 
-        Return None unless the caller has access to exactly one such file.
+        Return None unless the caller may access exactly one such file.
         """
         holders = (await read(self._client, lambda pipe: pipe.srandmember(self._holders(scope, ref), _MOST_HOLDERS)))[0]
         rows = [await self.load(scope, replace(ref, user_id=json.loads(raw))) for raw in holders]
@@ -139,7 +139,7 @@ def may_reach(scope: Scope, file: StoredFile) -> bool:
 
 
 def raw_of(file: StoredFile, imported: str | None = None) -> str:
-    """Return a file's record as stored in Redis. `imported` is the tag of the import that stores it, if any."""
+    """Return a file's record as stored in Redis. `imported` is the tag of the import."""
     raw = file.model_dump_json()
     return raw if imported is None else compact(json.loads(raw) | {_IMPORT_FIELD: imported})
 

@@ -1,4 +1,4 @@
-"""Export, import, erase and purge file records. The files' text is in sessions and memories."""
+"""Export, import, erase and purge file records, but not the text of files."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class FileTransfer:
         return "same" if existing_file is not None and existing_file.digest == file.digest else "other"
 
     async def undo_import(self, scope: Scope, owner: Owner | AgentOwner, source: str, *, dry_run: bool) -> Counter[str]:
-        """Delete the records that the import stored, unless someone has changed them since."""
+        """Delete the records that the import stored and that have not changed since."""
         counts: Counter[str] = Counter()
         for file in await self._store.list_of(scope, owner):
             row = await self._store.load(scope, ref_of(file))
@@ -73,11 +73,11 @@ class FileTransfer:
         return counts
 
     async def follow_forgetting(self, scope: Scope, groups: Collection[Group]) -> None:
-        """Correct the passage counts of files that lost passages or got them back."""
+        """Correct the passage counts of files that lost or regained passages."""
         await self._recount(scope, groups)
 
     async def _recount(self, scope: Scope, groups: Collection[Group]) -> list[SessionRef]:
-        """Correct the passage counts of the groups' files, and return the files without passages."""
+        """Correct the passage counts of the groups' files. Return the files without passages."""
         empty: list[SessionRef] = []
         for namespace, user_id, session_id in {group[:3] for group in groups}:
             ref = SessionRef(session_id or "", namespace, user_id)

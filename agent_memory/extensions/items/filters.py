@@ -14,7 +14,7 @@ _OPERATORS = ("$eq", "$ne", *_COMPARISONS)
 
 
 def check_filter(conditions: Mapping[str, Any], field: str = "filter") -> None:
-    """Raise BadInput if a filter has an unknown operator, or mixes operators with nested fields."""
+    """Raise BadInput for an unknown operator, or for operators next to nested fields."""
     for name, condition in conditions.items():
         if not isinstance(condition, dict):
             continue

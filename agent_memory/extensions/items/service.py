@@ -15,13 +15,13 @@ from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory_client.models import DeleteItem, GetItem, Item, ItemOperation, ItemResult, ListItemPaths, PutItem, ScoredItem, SearchItems
 
 MOST_READ = 100_000
-"""After reading this many items and paths (about a second), a batch does not start another search."""
+"""The limit on items and paths that a batch reads before its last search, about a second of work."""
 # Comparing a path with a condition takes as much time as processing this many characters of text.
 _PATH_CHARS = 4
 
 
 class ItemService:
-    """Reads and writes an owner's items. `owner_of` determines the owner from a request."""
+    """Reads and writes the items of an owner."""
 
     def __init__(self, store: ItemStore, search: ItemSearch) -> None:
         self._store = store
@@ -36,7 +36,7 @@ class ItemService:
         return stored.item
 
     async def search_items(self, scope: Scope, owner: ItemOwner, request: SearchItems) -> list[ScoredItem]:
-        """Return the items that match the path and filter, ranked if there is a query. Raises BadInput or Forbidden."""
+        """Return the matching items, ranked if there is a query. Raises BadInput or Forbidden."""
         check_filter(request.filter or {})
         query = (request.query or "").strip()
         if request.limit == 0:
@@ -74,9 +74,9 @@ class ItemService:
     async def run_batch(self, scope: Scope, owner: ItemOwner, operations: Sequence[ItemOperation]) -> list[ItemResult]:
         """Run a batch of operations, and return one result for each.
 
-        Reads see the state from before the batch. The batch applies its writes together at the end; the last write to
-        each key wins. Raises Forbidden if a read-only caller writes. Raises BadInput for a search after the batch has
-        read MOST_READ items and paths.
+        Reads see the state from before the batch. Writes follow the reads, and the last write to each key wins. Raises
+        Forbidden if a read-only caller writes. Raises BadInput for a search after the batch has read MOST_READ items
+        and paths.
         """
         changes = [operation for operation in operations if isinstance(operation, PutItem | DeleteItem)]
         if changes:
@@ -108,5 +108,5 @@ class ItemService:
 
 
 def owner_of(scope: Scope, names: OwnerParameters | ItemOwner) -> ItemOwner:
-    """Return a request's owner. Missing names get the only value that the caller may use. Raises Forbidden."""
+    """Return a request's owner. The caller's scope supplies missing names. Raises Forbidden."""
     return ItemOwner(*place_of(scope, names.namespace, names.user_id))

@@ -1,7 +1,4 @@
-"""Store items in Redis: one hash per item, and one sorted set per owner. Every read reflects every earlier write.
-
-An owner is a namespace and a user within a tenant. Either or both can be missing. A read covers exactly one owner.
-"""
+"""Store items in Redis: one hash per item, and one sorted set per owner. Every read reflects every earlier write."""
 
 from __future__ import annotations
 
@@ -33,7 +30,7 @@ from agent_memory_client.models import DeleteItem, Item, PutItem
 
 PAGE = 500
 items_read: ContextVar[list[int] | None] = ContextVar("agent_memory.items_read", default=None)
-"""The numbers of items and paths that the stores have read for the running batch."""
+"""The numbers of items and paths read for the running batch."""
 # Decoding an item takes as much time as processing its value plus this many characters of text.
 _ITEM_CHARS = 100
 _FIELDS = ("v", "pa", "ky", "ca", "ua", "em", "k", "tl", "ix")
@@ -66,7 +63,7 @@ class StoredItem:
 
 
 class ItemTimes(NamedTuple):
-    """When an imported item was created, was last updated, and expires. `imported` is the tag of the import."""
+    """The times of an imported item. `imported` is the tag of the import."""
 
     created: datetime | None = None
     updated: datetime | None = None
@@ -78,7 +75,7 @@ _NOW = ItemTimes()
 
 
 class EmbedJob(NamedTuple):
-    """An item that is waiting for its vector. `fence` identifies the value from which `text` was extracted."""
+    """An item that needs a vector. `fence` identifies the value that contains `text`."""
 
     iid: str
     tenant: str
@@ -94,7 +91,7 @@ def owner_digest(scope: Scope, owner: ItemOwner) -> str:
 
 
 def path_tag(owner: str, labels: Sequence[str]) -> str:
-    """Return the index tag that all of an owner's items under a path share."""
+    """Return the index tag of an owner's items under a path."""
     return digest("path", owner, *labels)
 
 
@@ -181,7 +178,7 @@ class ItemStore:
     async def scan_items(
         self, scope: Scope, owner: ItemOwner, prefix: Sequence[str], *, vectors: bool = False
     ) -> AsyncGenerator[StoredItem]:
-        """Yield all items under a path, sorted by path and key. Read PAGE items at a time. Raises Forbidden."""
+        """Yield all items under a path, sorted by path and key. Raises Forbidden."""
         low, high = _range(prefix)
         while page := await self._page(scope, owner, low, high, 0, PAGE, vectors=vectors):
             for item in page:
@@ -217,7 +214,7 @@ class ItemStore:
         return [owner for owner in owners if scope.reaches(owner.namespace, owner.user_id)]
 
     async def erase_items(self, scope: Scope, owner: ItemOwner) -> int:
-        """Delete all of an owner's items. Return the number of deleted items. Raises Forbidden."""
+        """Delete the owner's items. Return the number of deleted items. Raises Forbidden."""
         keys = self._item_keys.of(scope.tenant, owner_digest(scope, owner))
         count = 0
         while erased := int(await self._erase(**keys)):
@@ -233,7 +230,7 @@ class ItemStore:
         return count
 
     async def embed_jobs(self, iids: Sequence[str]) -> list[EmbedJob]:
-        """Return a job for each of these items that still needs a vector from the current model."""
+        """Return a job for each item that needs a vector from the current model."""
 
         def build(pipe: Any) -> None:
             for iid in iids:
@@ -246,7 +243,7 @@ class ItemStore:
         return jobs
 
     async def store_vectors(self, jobs: Sequence[EmbedJob], vectors: Iterable[NDArray[np.float32] | None]) -> int:
-        """Store the vectors of items that have not changed since they were read. Return the number of stored vectors.
+        """Store the vectors of items that have not changed since. Return the number of stored vectors.
 
         If a vector is None, only record that the model was asked.
         """

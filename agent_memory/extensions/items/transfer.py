@@ -48,9 +48,10 @@ class ItemTransfer:
                 yield line | {"index": stored.index, "ttl_minutes": ttl, "ends_at": None if ends is None else iso(ends)}
 
     async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
-        """Store an item unless its path and key already exist. Raises BadInput or Forbidden.
+        """Store an item. Raises BadInput or Forbidden.
 
-        Return "new" if the item was stored. Otherwise, return "same" if the existing value is equal, else "other".
+        Return "new" if the item was stored. If its path and key exist, return "same" if the values are equal, else
+        "other".
         """
         read = validated(_ItemLine, {name: value for name, value in line.items() if name != "op"})
         owner = owner_of(scope, ItemOwner(target.namespace(read.namespace), target.user_id))

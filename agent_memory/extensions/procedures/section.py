@@ -52,7 +52,7 @@ class ProcedureReads:
         return replace(self, entries=[procedure_entry(match.stored.procedure) for match in matches])
 
     def fit_section(self, tokens: int | None) -> FittedText:
-        """Keep whole procedures, best first, that fit within both the request's token limit and `tokens`."""
+        """Keep the best procedures that fit within the request's token limit and `tokens`."""
         most, count = self.options.tokens, self.counter.count
         left = (most if tokens is None else min(most, tokens)) - count(_HEADING) - PER_MESSAGE
         entries, _ = fit_lines(self.entries, left, count)

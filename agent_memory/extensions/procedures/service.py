@@ -1,4 +1,4 @@
-"""Implement the API operations that create, read, change, search and delete procedures, and count tool calls."""
+"""Implement the API operations for procedures and tool calls."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class ProcedureService:
         return wire.Procedure(**content.model_dump(), version=version)
 
     async def get(self, scope: Scope, procedure_id: str) -> wire.Procedure:
-        """Return a procedure. Raises NotFound if it is missing or the caller lacks access to it."""
+        """Return a procedure. Raises NotFound if it is missing or inaccessible to the caller."""
         return (await self._get(scope, procedure_id)).procedure
 
     async def list(
@@ -127,7 +127,7 @@ class ProcedureService:
         return await self.get(scope, procedure_id)
 
     async def load_history(self, scope: Scope, procedure_id: str) -> wire.ProcedureHistory:
-        """Return the latest changes to a procedure and its latest feedback. Raises NotFound."""
+        """Return the latest changes and the latest feedback. Raises NotFound."""
         return await self._store.load_history((await self._get(scope, procedure_id)).pid)
 
     async def search(self, scope: Scope, body: wire.ProcedureSearchRequest) -> wire.ProcedureSearchResponse:
@@ -165,7 +165,7 @@ class ProcedureService:
 
 
 def screened(settings: Settings, content: wire.ProcedureContent) -> wire.ProcedureContent:
-    """Return the procedure, quarantined if its text looks like prompt injection and quarantine is enabled."""
+    """Return the procedure, quarantined if enabled and its text looks like prompt injection."""
     if not settings.longterm.quarantine or content.state == "quarantined":
         return content
     texts = (content.when_to_use, *content.steps, content.text or "", *content.pitfalls)
@@ -175,7 +175,7 @@ def screened(settings: Settings, content: wire.ProcedureContent) -> wire.Procedu
 
 
 def _updates_of(body: wire.UpdateProcedureRequest) -> dict[str, Any]:
-    """Return the body's new field values. Null clears a field that can be empty. Ignore other nulls."""
+    """Return the new values of the fields. Null clears a field that can be empty. Ignore other nulls."""
     updates = body.model_dump(exclude_unset=True)
     cleared: dict[str, Any] = {"text": None} if "text" in updates and not updates["text"] else {}
     cleared |= {name: [] for name in _LISTS.intersection(updates) if updates[name] is None}
@@ -183,7 +183,7 @@ def _updates_of(body: wire.UpdateProcedureRequest) -> dict[str, Any]:
 
 
 def owner_of(scope: Scope, requested: wire.ProcedureOwner) -> wire.ProcedureOwner:
-    """Return the owner for a write. Missing names get the only value that the caller may use. Raises Forbidden."""
+    """Return the owner for a write. The caller's scope supplies missing names. Raises Forbidden."""
     namespace, user_id = place_of(scope, requested.namespace, requested.user_id)
     return wire.ProcedureOwner(namespace=namespace, user_id=user_id, agent_id=resolve_name("agent_id", scope.agents, requested.agent_id))
 

@@ -1,4 +1,4 @@
-"""Update profiles when memories change. `OwnerFollower` is also the base of the timelines' follower."""
+"""Update profiles when memories change."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _TRIES = 5
 
 
 class OwnerFollower(ABC):
-    """Updates, rebuilds and erases the data that a store derives from each owner's memories."""
+    """Updates the data that a store derives from the memories of each owner."""
 
     noun: ClassVar[str]
     batch: ClassVar[int]
     """Memories per script call."""
 
     def __init__(self, store: OwnerStore, rules: RuleStore, scan: MemoryScan, *, statements: bool) -> None:
-        """Create a follower. If no model extracts facts, set `statements`, so that messages count as memories."""
+        """Create a follower. Set `statements` if no model extracts facts, so that messages count as memories."""
         self._store = store
         self._rules = rules
         self._scan = scan
@@ -38,7 +38,7 @@ class OwnerFollower(ABC):
 
     @abstractmethod
     def _derived(self, read: ReadMemory, zone: tzinfo) -> Mapping[str, Any] | None:
-        """Return the values to store for a memory that has an owner, or None to remove the memory."""
+        """Return the values to store for a memory, or None to remove the memory."""
 
     async def follow_memories(self, mids: Sequence[str]) -> None:
         """Update the data of every owner that has or had one of these memories.
@@ -69,7 +69,7 @@ class OwnerFollower(ABC):
         ]
 
     async def rebuild(self, scope: Scope, owner: ProfileOwner) -> int:
-        """Delete an owner's data and derive it again from the memories. Return the number of memories."""
+        """Delete an owner's data and derive it again. Return the number of memories."""
         await self._store.clear(owner, rebuilds=True)
         count = 0
         async for mids in self._mids_of(scope, owner):

@@ -1,4 +1,4 @@
-"""Compute a profile as of a past time, from the memories that were true then.
+"""Compute a profile as of a past time.
 
 `classify` applies the same rule as `lua/static_rule.lua`.
 """
@@ -30,11 +30,11 @@ MOST_READ = 2_000
 """Maximum number of memories to read from each index, newest first."""
 _LASTING = 1e12
 TIMES = 3
-"""A statement recurs if it was made on at least this many different days within `WITHIN_DAYS` days."""
+"""A recurring statement was made on at least this many different days within `WITHIN_DAYS` days."""
 WITHIN_DAYS = 14
-"""The length, in days, of the period in which a recurring statement must be made on `TIMES` different days."""
+"""The period, in days, that must contain `TIMES` different days."""
 SILENT_DAYS = 180
-"""A recurring statement is no longer stable once this many days have passed without it."""
+"""A recurring statement is no longer stable after this many days without it."""
 MOST_STATEMENTS = 400
 """Maximum number of a group's statements to consider: the latest ones."""
 SECONDS_OF_DAY = 86_400
@@ -43,7 +43,7 @@ SECONDS_OF_DAY = 86_400
 def stable_until(days: Sequence[int]) -> int | None:
     """Return when a statement stops being stable (seconds since 1970), or None if it does not recur.
 
-    `days` are the days on which the statement was made, in days since 1970.
+    `days` are in days since 1970.
     """
     distinct = sorted(set(days))
     start = 0
@@ -59,8 +59,7 @@ def stable_until(days: Sequence[int]) -> int | None:
 def classify(entries: Sequence[ProfileEntry], at: datetime, zone: tzinfo = UTC) -> ProfilePages:
     """Return the profile that `profile_follow.lua` would store for these entries at the time `at`.
 
-    Count only mentions on days up to `at`. Static entries that have lapsed by `at` remain static here; `shown_lists`
-    shows them as dynamic.
+    Static entries that have lapsed by `at` remain static here; `shown_lists` shows them as dynamic.
     """
     today = day_since_epoch(at, zone)
     groups: dict[str, list[ProfileEntry]] = {}
@@ -111,7 +110,7 @@ class ProfileHistory:
     async def followed_at(
         self, scope: Scope, owner: ProfileOwner, at: datetime, current_clause: str, former_clause: str
     ) -> list[FollowedMemory]:
-        """Return the owner's newest matching memories and former versions, at most `MOST_READ` of each.
+        """Return the newest matching memories and former versions, at most `MOST_READ` of each.
 
         Omit evidence that is later than `at`.
         """

@@ -69,9 +69,9 @@ async def rebuild_profile(services: ServicesDep, scope: WriteScopeDep, names: Ow
 
 
 async def order_rebuild(services: Services, scope: Scope, noun: str, names: OwnerParameters) -> Response:
-    """Request a rebuild. `noun` is "profile" or "timeline". The response's header identifies the job.
+    """Request a rebuild. `noun` is "profile" or "timeline".
 
-    Raises Forbidden, and BadInput without a user.
+    The response's header identifies the job. Raises Forbidden, and BadInput without a user.
     """
     mark = await place_rebuild(services[OrderStore], scope, noun, names.user_id, names.namespace)
     return ModelResponse(AckResponse(status="ok"), (b"x-operation-id", mark.operation_id.encode()))

@@ -1,4 +1,4 @@
-"""Assign the slots of a profile to topics. Use the schema of the namespace or tenant, or the default schema."""
+"""Assign the slots of a profile to topics."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ _LASTING_WORD = re.compile(
 
 
 def is_lasting_name(name: str) -> bool:
-    """True if a slot, category or topic is about something lasting: a name, allergy, home, family, work or language."""
+    """True if a slot, category or topic is about something lasting, such as a name or an allergy."""
     return any(_LASTING_WORD.fullmatch(word) for word in _WORD.findall(name.casefold()))
 
 
@@ -106,7 +106,7 @@ class SlotTopics:
                     self._places.setdefault(_normal(name), place)
 
     def place_of(self, slot: str) -> tuple[str, str] | None:
-        """Return a slot's topic and sub-topic, or None if the slot is not in the schema or is about another person.
+        """Return a slot's topic and sub-topic, or None if they are not in the schema.
 
         "user.home_city" and "home_city" mean the sub-topic `home_city`. "work.employer" means `employer` in the topic
         `work`.

@@ -30,8 +30,8 @@ _HIDDEN = ("ends", "begins", "type")
 def shown_lists(pages: ProfilePages, now: datetime, limit: int) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
     """Return the static and the dynamic entries to show at `now`, at most `limit` of each.
 
-    Lapsed static entries become dynamic. Omit entries that have ended or not yet begun. If several entries have the
-    same words and event date, show only the first.
+    Lapsed static entries become dynamic. Omit entries that are not true at `now`. If several entries have the same
+    words and event date, show only the first.
     """
     moment = now.timestamp()
     static = [entry for until, entry in pages.static if until > moment and _is_true(entry, moment)]
@@ -70,7 +70,7 @@ class ProfileService:
         self._statements = statements
 
     async def extraction_instructions(self, scope: Scope, namespace: str | None) -> Sequence[str]:
-        """Return the instruction that lists the slots in the namespace's or tenant's schema, or () without a schema."""
+        """Return the instruction that lists the slots of the schema, or () without a schema."""
         schema = await self._store.load_schema(scope.tenant, namespace)
         return () if schema is None else (slots_instruction(schema),)
 
@@ -87,9 +87,8 @@ class ProfileService:
     ) -> Profile:
         """Return a user's profile. If `query` is given, include the memories that match it.
 
-        Read the stored profile in one round trip. If `as_of` is given, or the time zone differs from the user's,
-        compute the profile from the memories. Raises Forbidden, and BadInput if the user is missing or the time zone is
-        unknown.
+        If `as_of` is given, or the time zone differs from the user's, compute the profile from the memories. Raises
+        Forbidden, and BadInput if the user is missing or the time zone is unknown.
         """
         owner = requested_owner(scope, "profile", user_id, namespace)
         zone = None if timezone is None else read_zone(timezone, where="query")
@@ -123,21 +122,21 @@ class ProfileService:
         return ProfileMoves(moves=await self._store.read_moves(owner, min(limit, _MOST_MOVES)))
 
     async def get_schema(self, scope: Scope, namespace: str | None) -> ProfileSchema:
-        """Return the namespace's schema, else the tenant's, else the default schema. Raises Forbidden."""
+        """Return the schema of the namespace, else of the tenant, else the default. Raises Forbidden."""
         return await self._store.load_schema(scope.tenant, self._place(scope, namespace)) or DEFAULT_SCHEMA
 
     async def put_schema(self, scope: Scope, namespace: str | None, schema: ProfileSchema) -> ProfileSchema:
-        """Replace the schema of a namespace, or the tenant's schema if `namespace` is None. Raises Forbidden."""
+        """Replace the schema of a namespace, or the tenant's if `namespace` is None. Raises Forbidden."""
         await self._store.save_schema(scope.tenant, self._place(writing(scope), namespace), schema)
         return schema
 
     async def delete_schema(self, scope: Scope, namespace: str | None) -> AckResponse:
-        """Delete a namespace's or the tenant's schema. A missing schema is not an error. Raises Forbidden."""
+        """Delete a schema. A missing schema is not an error. Raises Forbidden."""
         await self._store.save_schema(scope.tenant, self._place(writing(scope), namespace), None)
         return AckResponse(status="ok")
 
     def _place(self, scope: Scope, namespace: str | None) -> str | None:
-        """Return the namespace for a schema. Raises Forbidden if the caller lacks access to the namespace.
+        """Return the namespace for a schema. Raises Forbidden.
 
         Callers restricted to part of the tenant have no access to the tenant's schema.
         """
@@ -163,7 +162,7 @@ def requested_owner(scope: Scope, noun: str, user_id: str | None, namespace: str
 
 
 async def place_rebuild(orders: OrderStore, scope: Scope, noun: str, user_id: str | None, namespace: str | None) -> Mark:
-    """Request a rebuild, and return its job's mark. See `requested_owner` for `noun` and the errors."""
+    """Request a rebuild, and return its job's mark. Raises the errors of `requested_owner`."""
     owner = requested_owner(scope, noun, user_id, namespace)
     order = JobOrder.of(scope, f"rebuild-{noun}", user_id=owner.user_id, namespace=owner.namespace)
     await orders.place_orders(order)

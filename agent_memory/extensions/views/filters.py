@@ -28,7 +28,7 @@ FILTER_FIELDS: dict[str, type[BaseModel]] = {
 
 
 def check_view(body: models.CreateSummaryViewRequest) -> None:
-    """Raise UnsupportedRequest for an unsupported source, group or filter field, and BadInput for an invalid filter."""
+    """Raise UnsupportedRequest for an unsupported source or field, and BadInput for an invalid filter."""
     if body.source != "long_term":
         raise UnsupportedRequest("views of working memory are not supported: use source long_term", field="source")
     unknown = sorted(set(body.group_by) - GROUP_FIELDS.keys())
@@ -57,7 +57,7 @@ def _texts(value: object) -> list[str]:
 
 
 def check_group(view: models.SummaryView, group: Mapping[str, str]) -> dict[str, str]:
-    """Return the group with its values in the stored form (Unicode NFC).
+    """Return the group with its values in Unicode NFC.
 
     Raises UnsupportedRequest if the group's fields differ from the view's `group_by`, and BadInput for an invalid
     value.
@@ -78,7 +78,7 @@ def selection_of(view: models.SummaryView, now: datetime) -> Selection:
 
 
 def within(selection: Selection, group: Mapping[str, str]) -> Selection | None:
-    """Limit a view's selection to a group. Return None if the view's filters exclude the group."""
+    """Limit a selection to a group. Return None if its filters exclude the group."""
     narrowed: dict[str, Any] = {}
     for name, value in group.items():
         own: Any = getattr(selection, name)
@@ -98,7 +98,10 @@ def _lets_through(own: Any, value: str) -> bool:
 
 
 def _filter(kind: type[BaseModel], value: Any, field: str) -> BaseModel:
-    """Parse a filter: a plain value means `eq`, a list means `any`, and an object contains operators. Raises BadInput."""
+    """Parse a filter: a plain value means `eq`, a list means `any`, and an object contains operators.
+
+    Raises BadInput.
+    """
     if not isinstance(value, dict):
         value = {"any": value} if isinstance(value, list) else {"eq": value}
     try:

@@ -1,4 +1,4 @@
-"""Implement the API operations that create, read, run and delete summary views, and read their tasks."""
+"""Implement the API operations for summary views and their tasks."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class ViewService:
     async def create_view(self, scope: Scope, body: models.CreateSummaryViewRequest) -> models.SummaryView:
         """Store a view under a new id. Raises UnsupportedRequest and BadInput for an invalid view.
 
-        Raises Conflict if MAX_VIEWS views exist already, and ErasureUnderWay while a user in the view's filters is
-        being erased. Raises Forbidden for callers restricted to part of the tenant.
+        Raises Conflict if MAX_VIEWS views exist, and ErasureUnderWay while a user in the filters is being erased.
+        Raises Forbidden for callers restricted to part of the tenant.
         """
         _whole_tenant(writing(scope))
         check_view(body)
@@ -55,7 +55,7 @@ class ViewService:
         return [view for view in await self._store.load_views(scope) if _reaches_view(scope, view)]
 
     async def get_view(self, scope: Scope, view_id: str) -> models.SummaryView:
-        """Return a view. Raises NotFound if it is missing or the caller is not allowed to see it."""
+        """Return a view. Raises NotFound if it is missing or inaccessible to the caller."""
         view = await self._store.load_view(scope, view_id)
         if view is None or not _reaches_view(scope, view):
             raise NotFound(f"Summary view {view_id} not found", field="view_id", hint="GET /v1/summary-views lists all")
@@ -70,7 +70,7 @@ class ViewService:
     async def run_partition(
         self, scope: Scope, view_id: str, body: models.RunSummaryViewPartitionRequest
     ) -> models.SummaryViewPartitionResult:
-        """Compute and store a partition. The model may take at most `views.run_seconds`.
+        """Compute and store a partition.
 
         Raises NotFound, UnsupportedRequest, BadInput or Forbidden.
         """
@@ -87,9 +87,9 @@ class ViewService:
     async def read_partitions(
         self, scope: Scope, view_id: str, group_values: Mapping[str, str | None]
     ) -> Sequence[models.SummaryViewPartitionResult]:
-        """Return a view's stored partitions that the caller may see, sorted by group. Raises NotFound.
+        """Return the stored partitions that the caller may see, sorted by group. Raises NotFound.
 
-        Each value in `group_values` must equal the value in the partition's group. None matches any value.
+        The values of a group must equal `group_values`. None matches any value.
         """
         await self.get_view(scope, view_id)
         stored = await self._store.load_partitions(scope, view_id)
@@ -99,7 +99,7 @@ class ViewService:
         return sorted(reached, key=lambda result: sorted(result.group.items()))
 
     async def run_all_partitions(self, scope: Scope, view_id: str, body: models.RunSummaryViewRequest) -> models.Task:
-        """Request the computation of all partitions in the background. A task with the same id starts over.
+        """Compute all partitions in the background. A task with the same id starts over.
 
         Raises NotFound, and Forbidden for restricted or read-only callers.
         """
@@ -127,7 +127,7 @@ class ViewService:
 
 
 def _whole_tenant(scope: Scope) -> None:
-    """Raise Forbidden for callers limited to namespaces, users or agents, because views belong to the whole tenant."""
+    """Raise Forbidden for restricted callers, because views belong to the whole tenant."""
     if scope.limited:
         raise Forbidden(
             "summary views belong to the whole tenant: use credentials that are not limited to certain namespaces, users or agents"

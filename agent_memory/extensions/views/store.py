@@ -1,4 +1,4 @@
-"""Store summary views, partitions and tasks in Redis: a hash of views per tenant, a hash of partitions per view."""
+"""Store summary views, partitions and tasks in Redis."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TASK_SECONDS = 7 * 24 * 3600
 
 
 class ViewKeys:
-    """Creates the Redis keys for summary views in one bucket. `feature.py` describes each key."""
+    """Creates the Redis keys for summary views in one bucket."""
 
     def __init__(self, root: str) -> None:
         self.tenants = f"{root}svt"
@@ -42,12 +42,12 @@ class Partition:
 
 
 def group_key(group: Mapping[str, str]) -> str:
-    """Return the name of a group's partition. The order of the group's fields does not matter."""
+    """Return the name of a group's partition. The order of the fields does not matter."""
     return digest("group", *(part for item in sorted(group.items()) for part in item))
 
 
 class ViewStore:
-    """Reads and writes views, partitions and tasks. Each method needs one round trip, except `add_partition`."""
+    """Reads and writes views, partitions and tasks."""
 
     def __init__(self, client: Redis, keys: Keys) -> None:
         self._client = client
@@ -87,7 +87,7 @@ class ViewStore:
         return sorted((SummaryView.model_validate_json(value) for value in raw), key=lambda view: view.id)
 
     async def drop_view(self, scope: Scope, view_id: str) -> bool:
-        """Delete a view and its partitions. Return True if it existed. Unfinished runs can then store nothing more."""
+        """Delete a view and its partitions. Return True if it existed. Unfinished runs store nothing more."""
         views, partitions = self._view_keys.views(scope.tenant), self._view_keys.partitions(scope.tenant, view_id)
         existed, _ = await write(self._client, lambda pipe: (pipe.hdel(views, view_id), pipe.unlink(partitions)), atomic=True)
         return bool(existed)
@@ -99,7 +99,7 @@ class ViewStore:
     async def store_partitions(self, scope: Scope, view_id: str, partitions: Iterable[Partition]) -> bool:
         """Store partitions. Return False if their view is missing.
 
-        If a user whose memories may be in the partitions is being erased, store nothing and raise ErasureUnderWay.
+        Raises ErasureUnderWay, and stores nothing, while a user whose memories they may contain is being erased.
         """
         items: list[str] = []
         guards: list[Guard] = []

@@ -1,4 +1,4 @@
-"""Compute a partition of a summary view, with a language model or by extractive summarization."""
+"""Compute a partition of a summary view, with or without a language model."""
 
 from __future__ import annotations
 
@@ -52,9 +52,8 @@ class ViewSummarizer:
     ) -> Partition:
         """Compute a group's partition. The model may take at most `seconds`.
 
-        A refresh passes the `stored` partition. Return it if its inputs are unchanged, or if a model wrote it but is
-        failing now. Otherwise, if there is no usable model answer, the summary consists of the most informative
-        memories, and `degraded` contains the reason.
+        Return `stored` if its inputs are unchanged, or if a model wrote it but is failing now. Without a usable answer,
+        the summary consists of the most informative memories, and `degraded` contains the reason.
         """
         selection = within(selection_of(view, datetime.now(UTC)), group)
         total, memories = (0, []) if selection is None else await self._survey.load_newest(scope, selection, _MOST_MEMORIES)
@@ -86,8 +85,7 @@ class ViewSummarizer:
     ) -> str:
         """Ask the model to summarize the newest memories that fit its context.
 
-        If the memories exceed the model's context, retry with half as many tokens. Raises ModelUnavailable or
-        ModelAnswerInvalid.
+        Raises ModelUnavailable or ModelAnswerInvalid.
         """
         deadline = None if seconds is None else monotonic() + seconds
         most: int | None = None
@@ -114,7 +112,7 @@ class ViewSummarizer:
             return summary
 
     def _prompt_messages(self, memories: Sequence[StoredMemory], room: int) -> list[PromptMessage]:
-        """Return the newest memories that fit into `room` tokens (always at least one), formatted for the prompt."""
+        """Return the newest memories that fit into `room` tokens, but at least one."""
         prompt_messages: list[PromptMessage] = []
         for number, memory in enumerate(memories, start=1):
             record = memory.record
@@ -129,7 +127,7 @@ class ViewSummarizer:
         return prompt_messages
 
     def _most_telling(self, memories: Sequence[StoredMemory]) -> str:
-        """Return a text with the most informative memories, one per line, sorted by time."""
+        """Return the most informative memories, one per line, sorted by time."""
         candidates = sorted(memories, key=lambda memory: (memory.record.created_at, memory.record.id))
         texts = [self._counter.truncate(" ".join(memory.record.text.split()), _LINE_TOKENS) for memory in candidates]
         dates = [memory.record.event_date or memory.record.created_at for memory in candidates]

@@ -1,7 +1,4 @@
-"""Learn a procedure from a session that has a result. A language model is optional.
-
-The learner processes each result once. A fence detects concurrent learning for the same owner.
-"""
+"""Learn a procedure from a session that has a result. A language model is optional."""
 
 from __future__ import annotations
 
@@ -66,7 +63,7 @@ class _Session:
 
 
 class _Decision(NamedTuple):
-    """The decision about a lesson: outcome, procedure to merge into, new content, and vector of a new situation."""
+    """The decision about a lesson. `existing` is the procedure to merge it into."""
 
     outcome: str = "nothing"
     existing: StoredProcedure | None = None
@@ -84,7 +81,7 @@ class SessionLearner:
         sessions: SessionStore,
         models: tuple[TenantModels, ContextLimits | None, TokenCounter],
     ) -> None:
-        """Create a learner. Without `ContextLimits` in `models`, the learner uses no language model."""
+        """Create a learner. Without `ContextLimits` in `models`, it uses no language model."""
         self._settings = settings
         self._client, self._keys = stores
         self._procedure_keys = ProcedureKeys(self._keys.root)
@@ -161,7 +158,7 @@ class SessionLearner:
         return _Decision("created" if existing is None else "merged", existing, content, vector)
 
     async def _learned_before(self, session: _Session) -> StoredProcedure | None:
-        """Return the procedure learned from the session's earlier result, if it still lists the session as a source."""
+        """Return the procedure learned from an earlier result, if the session is still one of its sources."""
         former = session.marked.learned.get("id")
         stored = None if former is None else await self._store.load(session.scope, former)
         name = session.state.ref.session_id
@@ -170,10 +167,7 @@ class SessionLearner:
         return stored if any(source.session_id == name for source in stored.content.learned_from) else None
 
     async def _like(self, session: _Session, situation: Situation) -> list[Match]:
-        """Return the active procedures for similar situations, best first.
-
-        Include only procedures whose owner is exactly the session's owner.
-        """
+        """Return active procedures for similar situations, best first. The owner must match exactly."""
         clause = exactly_owned_by(procedures_of(session.scope), session.scope, session.owner)
         replies = await read(self._client, lambda pipe: self._search.queue_matches(pipe, clause, situation))
         matches = self._search.rank_matches(replies, situation)
@@ -276,7 +270,7 @@ def _chosen(draft: LearnedProcedure, candidates: Sequence[StoredProcedure]) -> S
 
 
 def _nearest(likes: Sequence[Match]) -> StoredProcedure | None:
-    """Return the best match if its vector or words are similar enough to count as the same situation."""
+    """Return the best match if it is similar enough to count as the same situation."""
     same = (match for match in likes if (match.similarity or 0.0) >= _SAME or match.overlap >= _SAME_WORDS)
     return next((match.stored for match in same), None)
 

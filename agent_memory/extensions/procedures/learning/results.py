@@ -1,4 +1,4 @@
-"""Store a session's result in the session's hash. The same script marks the session as due for learning."""
+"""Store session results, and mark the sessions as due for learning."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class MarkedSession(NamedTuple):
 
 
 class _ResultLine(BaseModel):
-    """A session's result in an export. The export has a separate line for the learned procedure."""
+    """A session's result in an export, without the learned procedure."""
 
     said: SessionResultRequest
     at: Instant
@@ -52,7 +52,7 @@ class _ResultLine(BaseModel):
 
 
 class ResultStore:
-    """Reads and writes session results, and exports each one as part of its session's line."""
+    """Reads, writes and exports session results."""
 
     part = "result"
 
@@ -80,14 +80,14 @@ class ResultStore:
         return None if reply is None else _result_of(ref, reply)
 
     async def load(self, scope: Scope, ref: SessionRef) -> SessionResult | None:
-        """Return a session's result, or None if the session has none. Raises Forbidden."""
+        """Return a session's result, or None if there is none. Raises Forbidden."""
         permit_session(scope, ref, write=False)
         meta = self._keys.session(self._keys.sid(scope.tenant, ref)).meta
         values = (await read(self._client, lambda pipe: pipe.hmget(meta, "rs", "rt", "rm", "rl")))[0]
         return None if values[0] is None else _result_of(ref, values)
 
     async def load_marked(self, sid: str) -> MarkedSession | None:
-        """Return the result of the session `sid`, or None if the session or its result is missing."""
+        """Return the result of the session `sid`, or None if the session or result is missing."""
         (values,) = await read(self._client, lambda pipe: pipe.hmget(self._keys.session(sid).meta, "tn", "ep", "rm", "rs", "rl"))
         if values[1] is None or values[3] is None:
             return None
@@ -102,7 +102,7 @@ class ResultStore:
         return {"said": json.loads(fields[b"rs"]), "at": iso(from_micros(int(fields[b"rt"]))), "learned": learned}
 
     def restore_part(self, scope: Scope, target: RestoreTarget, part: Any, messages: int) -> Mapping[str, str]:
-        """Return the hash fields for an exported result. The import sets the agent. Raises BadInput or Forbidden.
+        """Return the hash fields for an exported result. Raises BadInput or Forbidden.
 
         If a worker has already learned from the result, do not count tool calls in the first `messages` messages again.
         """
@@ -114,7 +114,7 @@ class ResultStore:
         return fields if line.learned == "waiting" else fields | {"rl": compact({"mark": "1", "what": line.learned, "seq": messages})}
 
     async def resume_part(self, scope: Scope, session: SessionRef) -> None:
-        """Request learning from an imported session if no worker had learned from it before the export."""
+        """Request learning from an imported session unless a worker learned from it before the export."""
         session_result = await self.load(scope, session)
         if session_result is not None and session_result.learned == "waiting":
             values = session_result.model_dump(include=set(SessionResultRequest.model_fields))

@@ -1,7 +1,7 @@
-"""Extract tool calls and their outcomes from a session's messages, and format them as a procedure's steps.
+"""Extract tool calls and their outcomes from a session's messages.
 
 The messages can be chat API messages (`tool_calls`, `tool_call_id`) or contain Anthropic content blocks (`tool_use`,
-`tool_result`). Text is truncated to a maximum length, and secrets are redacted if redaction is enabled.
+`tool_result`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _TYPES: tuple[tuple[type[Any], str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A tool call. `answered` is the number of the message with the answer. `ms` is the duration, if known."""
+    """A tool call. `answered` is the number of the message with the answer."""
 
     tool: str
     arguments: Mapping[str, Any]
@@ -50,7 +50,7 @@ class ToolCall:
 
 
 def tool_calls(messages: Sequence[tuple[int, MemoryMessage]]) -> list[ToolCall]:
-    """Return the calls that have an answer, in the order of the answers. `messages` are (number, message) pairs."""
+    """Return the answered calls, in the order of the answers. `messages` are (number, message) pairs."""
     open_calls: dict[str, tuple[str, Mapping[str, Any], datetime]] = {}
     calls: list[ToolCall] = []
     for number, message in messages:
@@ -101,7 +101,7 @@ def _flag(fields: Mapping[str, Any]) -> bool | None:
 
 
 def reads_as_failure(content: str) -> bool:
-    """True if a tool's answer reports an error in a JSON field or as its first word.
+    """True if an answer reports an error in a JSON field or as its first word.
 
     Call this function only for answers without a failure flag.
     """
@@ -125,9 +125,9 @@ def shape_of(arguments: Mapping[str, Any]) -> str:
 
 
 def example_of(arguments: Mapping[str, Any], *, redacts: bool) -> str:
-    """Return arguments as JSON of at most MAX_EXAMPLE_CHARS characters. Truncate long values and omit later arguments.
+    """Return arguments as JSON of at most MAX_EXAMPLE_CHARS characters.
 
-    If `redacts` is set, redact secrets.
+    Truncate long values and omit later arguments. If `redacts` is set, redact secrets.
     """
     example: dict[str, Any] = {}
     for name in sorted(arguments)[:_MOST_ARGUMENTS]:
@@ -201,7 +201,7 @@ def _type_of(value: Any) -> str:
 
 
 def _arguments(value: Any) -> Mapping[str, Any]:
-    """Parse a call's arguments: an object, or its JSON text in chat APIs. Return {} for anything else."""
+    """Parse the arguments of a call: an object or its JSON text. Return {} for anything else."""
     if isinstance(value, str):
         try:
             value = json.loads(value[: 64 * 1024])
