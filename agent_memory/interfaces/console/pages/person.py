@@ -85,7 +85,7 @@ async def _count_elsewhere(page: Page, user: str, namespace: str | None) -> dict
 
 
 def _draw(events: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
-    """Return the positions of events and dates on a line from 0 to 100, or None if there are fewer than two events."""
+    """Place events and dates on a line from 0 to 100. Return None for fewer than two events."""
     if len(events) < 2:
         return None
     starts = [date.fromisoformat(event["start"]) for event in events]
