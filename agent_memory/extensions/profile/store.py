@@ -46,7 +46,7 @@ class ProfileOwner(NamedTuple):
 
 
 class ReadMemory(NamedTuple):
-    """A memory read from Redis, or None if it is missing. The script skips a memory whose `state` has changed."""
+    """A memory read from Redis; `memory` is None if it is missing. The script skips it if its `state` has changed."""
 
     mid: str
     state: Sequence[str]

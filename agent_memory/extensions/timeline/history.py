@@ -1,4 +1,4 @@
-"""Compute a timeline for a time in the past, from the memories that were true or known at that time."""
+"""Compute a timeline as of a past time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from agent_memory_client.models import MemoryRecord
 
 
 class TimelineHistory:
-    """Reads the memories that belonged to a timeline at a past time, and the owner's ended memories."""
+    """Reads the memories of a timeline at a past time, and ended memories."""
 
     def __init__(self, client: Redis, profiles: ProfileHistory, store: MemoryStore) -> None:
         self._client = client
@@ -57,7 +57,7 @@ class TimelineHistory:
 
 
 def page_of(entries: Sequence[TimelineEntry], event_range: EventRange) -> tuple[int, list[dict[str, Any]]]:
-    """Return the number of matching events and a page of them, in the form that `TimelineStore.read_events` returns."""
+    """Return the number of matching events and a page of them, in the form of `TimelineStore.read_events`."""
     matches = [
         entry
         for entry in sorted(entries, key=lambda entry: (entry.first, entry.name))
@@ -69,7 +69,7 @@ def page_of(entries: Sequence[TimelineEntry], event_range: EventRange) -> tuple[
 
 
 def _holds(record: MemoryRecord, at: datetime, known_at: datetime | None) -> bool:
-    """True if this version was known at `known_at` (None: now), and neither superseded nor expired at `at`."""
+    """True if this version was known at `known_at` (None means now), and neither superseded nor expired at `at`."""
     if record.retired_at is not None and (known_at is None or record.retired_at <= known_at):
         return False
     superseded = record.superseded_by is not None and record.valid_to is not None and record.valid_to <= at

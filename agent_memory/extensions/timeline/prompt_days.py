@@ -1,4 +1,4 @@
-"""Create the lines of a prompt's timeline section from events and period summaries."""
+"""Create the lines of a prompt's timeline section."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class NamedDays(NamedTuple):
     def tell(self, event: dict[str, Any]) -> bool:
         """True if an event overlaps these days.
 
-        Return False if the event's date is known only as a period longer than these days.
+        Return False if the event's date is known only as a longer period.
         """
         start = date.fromisoformat(event["start"])
         first, last = day_number(start), None if event["end"] is None else day_number(date.fromisoformat(event["end"]))
@@ -54,7 +54,7 @@ class NamedDays(NamedTuple):
 
     @property
     def unit(self) -> Granularity | None:
-        """The unit of the summaries to show: "month", "week", or None to show each event instead."""
+        """The unit of the summaries to show, or None to show each event instead."""
         if self.first is None or self.last is None:
             return "month"
         if self.last - self.first < _FEW_DAYS:
@@ -72,7 +72,7 @@ def days_of_span(span: Span, zone: tzinfo) -> NamedDays:
 
 
 def periods_within(days: NamedDays, *, margin: int) -> list[str]:
-    """Return the keys of the latest periods to show, latest first. Add `margin` days at both ends of the range."""
+    """Return the keys of the periods to show, latest first. Add `margin` days at both ends of the range."""
     if days.first is None or days.last is None or days.unit is None:
         return []
     wider = NamedDays(days.first - margin, days.last + margin)
@@ -88,7 +88,7 @@ def periods_within(days: NamedDays, *, margin: int) -> list[str]:
 
 
 def in_zone(event: dict[str, Any], zone: tzinfo) -> dict[str, Any]:
-    """Move a one-day event with an exact time to that time's day in `zone`."""
+    """Move a one-day event with an exact time to the right day in `zone`."""
     if event.get("at") is None or event["start"] != event["end"]:
         return event
     day = datetime.fromisoformat(event["at"]).astimezone(zone).date().isoformat()
@@ -96,7 +96,7 @@ def in_zone(event: dict[str, Any], zone: tzinfo) -> dict[str, Any]:
 
 
 def lines_of_days(days: NamedDays, events: Sequence[dict[str, Any]], summaries: Mapping[str, dict[str, Any]]) -> list[Line]:
-    """Return the lines for `days`: first summaries of periods (latest first), then the other events (by weight)."""
+    """Return the lines for `days`: first summaries (latest first), then other events (by weight)."""
     unit, periods, lines = days.unit, list[Period](), list[Line]()
     for key in sorted(summaries, key=lambda key: -int(key[1:])):
         period, of = period_of_key(key)
@@ -114,7 +114,7 @@ def lines_of_days(days: NamedDays, events: Sequence[dict[str, Any]], summaries: 
 
 
 def lines_of_latest(summaries: Mapping[str, dict[str, Any]]) -> list[Line]:
-    """Return the summaries of the latest days, weeks and months as lines. `_LATEST` limits the number of each.
+    """Return the summaries of the latest days, weeks and months as lines.
 
     Omit a week or month in which a listed day or week starts.
     """

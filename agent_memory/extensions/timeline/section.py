@@ -41,7 +41,7 @@ class _Question(NamedTuple):
     now: datetime
 
     def days(self, zone: tzinfo) -> NamedDays | None:
-        """Return the days in `zone` that the query asks about, or None if the query does not mention a time."""
+        """Return the days in `zone` that the query mentions, or None if it mentions no time."""
         span = question_time(self.text, self.now, zone)
         return None if span is None else days_of_span(span, zone)
 
@@ -60,7 +60,7 @@ class TimelineReads:
     """The lines to show, most important first, each with its day."""
 
     def queue_section(self, pipe: Pipe) -> int:
-        """Queue one read. Add a day at both ends of the range, because the prompt's time zone is not known yet."""
+        """Queue one read. Add a day at both ends, because the prompt's time zone is not known yet."""
         named = self.question.days(UTC)
         low = None if named is None or named.first is None else named.first - 1
         last = day_number(self.question.now.date()) if named is None else named.last
@@ -76,7 +76,7 @@ class TimelineReads:
         return replace(self, lines=lines_of_days(named, [in_zone(event, self.ask.zone) for event in events], summaries))
 
     def fit_section(self, tokens: int | None) -> FittedText:
-        """Keep the lines that fit within both the request's token limit and `tokens`."""
+        """Keep the lines that fit within the request's token limit and `tokens`."""
         left = self.most if tokens is None else min(self.most, tokens)
         lines, _ = fit_lines(self.lines, left - self.count(TIMELINE_HEADING + DATA_NOTE), lambda line: self.count(line[1]))
         text = TIMELINE_HEADING + "\n".join(line for _, line in sorted(lines)) + DATA_NOTE if lines else ""
@@ -101,6 +101,6 @@ class TimelineSection:
 
 
 def _question(ask: PromptAsk) -> _Question:
-    """Return the query and its time, which are the same as in the prompt's search."""
+    """Return the same query and time as in the prompt's search."""
     search, text, now = ask.body.long_term_search, ask.body.query[:_MOST_READ], datetime.now(UTC)
     return _Question(text, (search.reference_time if isinstance(search, SearchRequest) else None) or now)

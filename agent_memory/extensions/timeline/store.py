@@ -1,4 +1,4 @@
-"""Store timelines in Redis. One script updates timelines; another reads a page of events in one round trip."""
+"""Store timelines in Redis. One script updates timelines; another reads a page of events."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from agent_memory.foundation.storage.scripts import Script
 from agent_memory_client.models.features.timeline import Granularity, PeriodSummary
 
 TimelineOwner = ProfileOwner
-"""The owner of a timeline: exactly this user in exactly this namespace. None means no namespace."""
+"""The owner of a timeline: one user in one namespace. None means outside all namespaces."""
 # Maximum number of events that a prompt reads.
 _MOST_IN_PROMPT = 48
 _PROMPT = load("timeline/timeline_prompt")
@@ -28,7 +28,7 @@ _PROMPT = load("timeline/timeline_prompt")
 
 @dataclass(frozen=True, slots=True)
 class EventRange:
-    """The requested events: a range in days since 1970 (None means no limit), required facets, and a page."""
+    """The requested events. The range is in days since 1970, and None means no limit."""
 
     low: int | None = None
     high: int | None = None
@@ -36,22 +36,22 @@ class EventRange:
     offset: int = 0
     limit: int = 100
     unit: Granularity | None = None
-    """Also read the summaries of periods with this unit. None means no summaries."""
+    """The unit of the summaries to read. None means no summaries."""
 
 
 class TimelineKeys:
-    """Creates the Redis keys for timelines in one bucket. `feature.py` describes each key."""
+    """Creates the Redis keys for timelines in one bucket."""
 
     def __init__(self, root: str) -> None:
         self._root = root
 
     def timeline(self, owner: str) -> str:
-        """Return the key of a timeline's events. The timeline's other keys append ":" and a letter to it."""
+        """Return the key of a timeline's events. The timeline's other keys append ":" and a letter."""
         return f"{self._root}tl:{owner}"
 
     @property
     def waiting(self) -> str:
-        """The key of the sorted set of timelines in which periods are waiting for a summary."""
+        """The key of the sorted set of timelines with pending summaries."""
         return f"{self._root}tlp"
 
 
@@ -94,9 +94,9 @@ class TimelineStore(OwnerStore):
         return int(total), [json.loads(row) for row in rows], states
 
     def queue_prompt(self, pipe: Pipe, owner: TimelineOwner, low: int | None, high: int | None, periods: Sequence[str] | None) -> None:
-        """Queue a read for a prompt. `parse_prompt_reply` parses its single reply.
+        """Queue a read for a prompt; `parse_prompt_reply` parses its reply.
 
-        The range is in days since 1970, where None means no limit. Read no events if `periods` is None.
+        The range is in days since 1970, and None means no limit. Read no events if `periods` is None.
         """
         call = _PROMPT.read_only(
             self._keys,
@@ -111,7 +111,7 @@ class TimelineStore(OwnerStore):
 
 
 def live_summary(stored: bytes, now: float) -> dict[str, Any] | None:
-    """Return a summary, or None if it is missing or one of its events has expired by `now` (seconds since 1970)."""
+    """Return a summary, or None if it is missing or has expired by `now` (seconds since 1970)."""
     summary: dict[str, Any] | None = json.loads(stored) if stored else None
     return None if summary is None or summary.get("until", float("inf")) <= now else summary
 
@@ -126,7 +126,7 @@ def summary_state(stored: bytes, mark: bytes, now: float) -> SummaryState:
 
 
 def parse_prompt_reply(reply: Any, now: float) -> tuple[list[dict[str, Any]], dict[str, dict[str, Any]]]:
-    """Parse the reply to `queue_prompt`. Return the events, and a dict of summaries by period key.
+    """Return the events, and a dict of summaries by period key, from the reply to `queue_prompt`.
 
     Omit events and summaries that have expired by `now` (seconds since 1970).
     """

@@ -1,4 +1,4 @@
-"""Extract a fact's words, names and numbers, and check whether messages contain them. Pure functions, no I/O."""
+"""Extract a fact's words, names and numbers, and look for them in messages. No I/O."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class Wording:
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """Return the folded words of the text and the role, including stop words."""
+        """The folded words of the text and the role, including stop words."""
         return frozenset(words(f"{self.text} {self.role}"))
 
     @cached_property
@@ -156,10 +156,10 @@ class Wording:
         return any(_alike(word, other) for other in candidates)
 
     def holds_number(self, number: Number) -> bool:
-        """True if the messages contain the number, or mention a time that implies the number.
+        """True if the messages contain the number, or mention a time that implies it.
 
-        For example, "tomorrow" implies a day, and "in 3 years" implies a year. If the messages contain a date or time
-        in digits, the number must match that date or time.
+        For example, "tomorrow" implies a day, and "in 3 years" implies a year. A date or time in digits must match the
+        number.
         """
         if number.value in self._values:
             return True
@@ -191,10 +191,9 @@ def joined(wordings: Sequence[Wording]) -> Wording:
 def says_same(text: str, other: str) -> bool:
     """True if two facts for the same slot have the same value. Compares only the first 16,384 characters of each.
 
-    The values are the same if the names, numbers and content words are the same. If there is at least one name or
-    number, a partial match is enough: after their common prefix, the facts must share half of the longer fact's words.
-    Facts never have the same value if only one of them denies something, if only one says that something has ended, or
-    if their days or months differ.
+    The names, numbers and content words must be the same. If there is a name or number, the facts only need to share
+    half of the longer fact's words after their common prefix. The values differ if only one fact denies something, if
+    only one says that something has ended, or if the days or months differ.
     """
     text, other = text[:_MOST_CHARS], other[:_MOST_CHARS]
     first, second = Claim.of(text), Claim.of(other)

@@ -1,4 +1,4 @@
-"""The prompt that extracts facts from messages, and the schema of the model's answer. Pure functions, no I/O."""
+"""The prompt that extracts facts from messages, and the schema of the answer. No I/O."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agent_memory.foundation.llm.base import ChatMessage
 from agent_memory.foundation.text.data_fences import DATA_RULE, PromptMessage, described_pictures, fence, message_lines
 
 VERSION = "extract/3"
-"""The version of the prompt. Each extracted memory stores it. Change it whenever the prompt changes."""
+"""The version that each extracted memory stores. Change it whenever the prompt changes."""
 DOCUMENT_ROLE = "document"
 """The role that a prompt shows for the passages of a document."""
 
@@ -71,7 +71,7 @@ INSTRUCTIONS = (_TASK, *_TO_KEEP.values())
 class ExtractionTask:
     """A strategy ("discrete", "preferences" or "custom") and its rules.
 
-    `custom` is a template. A "{name}" that `names` lists is a placeholder. All other braces are plain text.
+    `custom` is a template. Only a "{name}" that `names` lists is a placeholder.
     """
 
     strategy: str = "discrete"
@@ -134,10 +134,9 @@ class ExtractedFact(BaseModel):
     @field_validator("topics", "entities", mode="before")
     @classmethod
     def _short_tags(cls, value: object) -> list[str]:
-        """Return up to ten distinct tags without commas, each truncated to 128 characters. Drop tags such as "...".
+        """Return up to ten distinct tags without commas, each of at most 128 characters.
 
-        Split a string at commas, semicolons and line breaks. Never raise an error, because a bad tag is no reason to
-        lose a fact.
+        Never raise an error, because a bad tag is no reason to lose a fact.
         """
         if isinstance(value, str):
             value = [part.strip(" \t[]\"'*•-") for part in _BETWEEN_TAGS.split(value)]
@@ -153,7 +152,7 @@ class ExtractedFact(BaseModel):
     @field_validator("event_date", "valid_from", "valid_to", "expires", mode="before")
     @classmethod
     def _iso_or_none(cls, value: object) -> object:
-        """Return the date or time in ISO 8601, or None for any other value, such as "unknown"."""
+        """Return the date or time in ISO 8601, or None for any other value."""
         try:
             return datetime.fromisoformat(value.strip()).isoformat() if isinstance(value, str) else None
         except ValueError:
@@ -184,7 +183,7 @@ class ExtractionAnswer(BaseModel):
 
 
 def _fitting_facts(items: Sequence[object]) -> tuple[list[ExtractedFact], list[str]]:
-    """Return the valid facts, and the reason for rejecting each invalid fact. A plain string counts as a fact."""
+    """Return the valid facts, and the reasons for rejecting the others. A plain string counts as a fact."""
     facts: list[ExtractedFact] = []
     refused: list[str] = []
     for item in items:
@@ -203,7 +202,7 @@ def _fitting_facts(items: Sequence[object]) -> tuple[list[ExtractedFact], list[s
 
 
 def facts_before_the_end(text: str) -> ExtractionAnswer | None:
-    """Return the complete facts in an answer that was cut off, or None if it contains no complete fact."""
+    """Return the complete facts in a truncated answer, or None if there are none."""
     start = _FACTS.search(text)
     if start is None:
         return None
@@ -226,7 +225,7 @@ def extract_messages(
 ) -> list[ChatMessage]:
     """Return the messages for a model call that extracts facts from `new`.
 
-    `context` contains the messages before `new`. They only help the model to understand the new messages.
+    `context` contains the messages before `new`, which only help to understand them.
     """
     task = task or ExtractionTask()
     parts: list[str] = []
@@ -263,7 +262,7 @@ def _system(task: ExtractionTask, max_facts: int) -> str:
 
 
 def fill_template(template: str, names: Mapping[str, str]) -> str:
-    """Replace each "{name}" whose name is in `names`, in a single pass. Keep braces in the inserted values."""
+    """Replace each "{name}" in `names`, in a single pass. Keep braces in the inserted values."""
     if not names:
         return template
     pattern = re.compile(r"\{(" + "|".join(re.escape(name) for name in names) + r")\}")

@@ -1,4 +1,4 @@
-"""The reconciliation prompt, which asks how new notes change existing ones. Pure functions, no I/O."""
+"""The reconciliation prompt, which asks how new notes change existing ones. No I/O."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ INSTRUCTIONS = (_TASK,)
 
 @dataclass(frozen=True, slots=True)
 class ExistingNote:
-    """An existing note. `when` is the time when the note became true, or the time of its event."""
+    """An existing note. `when` is the time when it became true, or the time of its event."""
 
     text: str
     type: str
@@ -82,7 +82,7 @@ def _is_decision(value: object) -> bool:
 
 
 def reconcile_notes(existing: Sequence[ExistingNote], incoming: Sequence[NewNote]) -> list[ChatMessage]:
-    """Return the messages for one reconciliation call. Existing and new notes are each numbered from 1."""
+    """Return the messages for one call. Existing and new notes are each numbered from 1."""
 
     def line(values: dict[str, Any]) -> str:
         return json.dumps({name: value for name, value in values.items() if value is not None}, ensure_ascii=False)

@@ -34,7 +34,7 @@ class _RulesLine(BaseModel):
 
 
 class RuleStore:
-    """Reads, writes, exports and erases rules by owner. An owner is a pair: (namespace or None, user or None)."""
+    """Reads and writes rules. An owner is a pair: (namespace or None, user or None)."""
 
     kinds = ("rules",)
 
@@ -45,7 +45,7 @@ class RuleStore:
         self._delete = Script(client, "extraction/rules_delete")
 
     async def load(self, scope: Scope, owners: Sequence[RuleOwner]) -> list[ExtractionRules | None]:
-        """Return the rules of each owner (None if it has no rules), in one round trip."""
+        """Return the rules of each owner (None if it has no rules)."""
         fields = [_field(*owner) for owner in owners]
         stored = (await read(self._client, lambda pipe: pipe.hmget(self._keys.rules(scope.tenant), fields)))[0]
         return [None if raw is None else ExtractionRules.model_validate_json(raw) for raw in stored]
@@ -57,7 +57,7 @@ class RuleStore:
         return 1
 
     async def load_zone(self, scope: Scope, namespace: str | None, user_id: str | None) -> tzinfo:
-        """Return the user's time zone from the narrowest rules that specify one, or UTC if no rules do."""
+        """Return the time zone from the narrowest rules that specify one, or UTC."""
         return parse_zone((await read(self._client, lambda pipe: self.queue_zone(pipe, scope, namespace, user_id)))[0])
 
     async def save(
@@ -89,7 +89,7 @@ class RuleStore:
                 yield {"kind": "rules", "namespace": namespace, "rules": rules}
 
     async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
-        """Store the rules and return "new". If the owner already has rules, store nothing and return "same" or "other".
+        """Store the rules and return "new". If the owner has rules, return "same" or "other".
 
         Raises BadInput or Forbidden.
         """
@@ -102,7 +102,7 @@ class RuleStore:
         return "same" if existing_rules == restored.rules else "other"
 
     async def undo_import(self, scope: Scope, owner: Owner | AgentOwner, source: str, *, dry_run: bool) -> Counter[str]:
-        """Delete the user's rules that the import stored, unless someone has changed them since."""
+        """Delete the user's rules that the import stored and that have not changed since."""
         counts: Counter[str] = Counter()
         key = self._keys.rules(scope.tenant)
         stored = (await read(self._client, lambda pipe: pipe.hgetall(key)))[0] if isinstance(owner, Owner) else {}
@@ -126,7 +126,7 @@ class RuleStore:
 
 
 def parse_zone(reply: Sequence[bytes | None]) -> tzinfo:
-    """Return the first time zone that the rules in a reply specify, or UTC if no rules specify one."""
+    """Return the first time zone in a reply, or UTC if there is none."""
     rules = (ExtractionRules.model_validate_json(raw) for raw in reply if raw is not None)
     return zone_of(next((rule.timezone for rule in rules if rule.timezone), None))
 

@@ -33,10 +33,10 @@ class Rules:
 
 
 def together(strategy: MemoryStrategyConfig, wider: Sequence[ExtractionRules] = ()) -> Rules:
-    """Combine a session's strategy options with the `wider` rules. Expects the widest rules first.
+    """Combine a session's strategy options with the `wider` rules, widest first.
 
-    The time zone and language come from the narrowest rules that set them. If several categories have the same name,
-    the one in the narrowest rules wins. Raises BadInput if the stored strategy is invalid.
+    The narrowest rules determine the time zone, the language, and categories with the same name. Raises BadInput if the
+    stored strategy is invalid.
     """
     check_strategy(strategy)
     options = options_of(strategy.config)
@@ -63,7 +63,7 @@ class ExtractionRulesService:
         self._store = store
 
     async def get(self, scope: Scope, namespace: str | None, user_id: str | None) -> ExtractionRules:
-        """Return the rules for exactly this namespace and user, or empty rules if there are none. Raises Forbidden."""
+        """Return the rules for exactly this namespace and user, or empty rules. Raises Forbidden."""
         return (await self._store.load(scope, [_place_of(scope, namespace, user_id)]))[0] or ExtractionRules()
 
     async def put(self, scope: Scope, namespace: str | None, user_id: str | None, rules: ExtractionRules) -> ExtractionRules:
@@ -73,12 +73,12 @@ class ExtractionRulesService:
         return rules
 
     async def delete(self, scope: Scope, namespace: str | None, user_id: str | None) -> AckResponse:
-        """Delete the rules for this namespace and user, if there are any. Raises Forbidden."""
+        """Delete the rules for this namespace and user, if any. Raises Forbidden."""
         await self._store.save(scope, *_place_of(writing(scope), namespace, user_id), None)
         return AckResponse(status="ok")
 
     async def of_session(self, scope: Scope, ref: SessionRef, strategy: MemoryStrategyConfig) -> Rules:
-        """Return the combined rules that apply to a session, in one round trip."""
+        """Return the combined rules that apply to a session."""
         owners = dict.fromkeys([(None, None), (ref.namespace, None), (None, ref.user_id), (ref.namespace, ref.user_id)])
         wider = await self._store.load(scope, list(owners))
         return together(strategy, [rules for rules in wider if rules is not None])

@@ -1,4 +1,4 @@
-"""The prompt for the strategy "summary", which keeps one memory per session: its current summary. No I/O."""
+"""The prompt for the strategy "summary", which keeps one memory per session. No I/O."""
 
 from __future__ import annotations
 

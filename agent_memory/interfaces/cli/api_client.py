@@ -1,4 +1,4 @@
-"""Connect commands to the REST API of a server, or run that API in this process on the configured Redis."""
+"""Connect commands to the REST API of a server, or run the API in this process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SECONDS = 60.0
 
 
 class Api:
-    """The REST API of a server or a store. The client's resource classes use `transport` and `config`."""
+    """The REST API of a server or a store."""
 
     progress = staticmethod(progress)
 
@@ -45,7 +45,7 @@ class Api:
         return content
 
     def announce(self) -> None:
-        """Print which server or store the command uses, unless that was already printed."""
+        """Print which server or store the command uses. Later calls print nothing."""
         if self._answered:
             report(self._answered)
             self._answered = ""
@@ -53,7 +53,7 @@ class Api:
 
 @asynccontextmanager
 async def reach(url: str | None, api_key: str | None, data_dir: Path | None) -> AsyncGenerator[Api]:
-    """Open the API of a server or a store. A store needs no API key. Raises StartupError, and NotFound for a 404."""
+    """Open the API of a server or a store. Raises StartupError, and NotFound for a 404."""
     if url is not None:
         key = api_key or os.environ.get("AGENT_MEMORY_API_KEY") or None
         # Use our own transport, because httpx's default transport uses proxies from the environment.

@@ -1,7 +1,6 @@
-"""Define the command line: the command groups in its help, and the commands that run a server.
+"""Define the command line, and the commands that run a server. Other commands are in `commands/`.
 
-Other commands are in `commands/`. This module avoids slow imports, so that `agent-memory --help` does not wait for the
-server's libraries.
+This module avoids slow imports, so that `agent-memory --help` is fast.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from agent_memory.interfaces.cli.output import FAILED, NOT_FOUND, Command, repor
 
 
 class _GroupedCommands(TyperGroup):
-    """A command group whose help lists commands under headings, with their full summary lines."""
+    """A command group whose help lists commands under headings."""
 
     def format_commands(self, ctx: typer.Context, formatter: Any) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         for title, names in _GROUPS.items():
@@ -52,7 +51,7 @@ app = typer.Typer(
 
 
 def _option(variable: str, names: str, text: str) -> Any:
-    """Return an option that sets an environment variable. The settings check its value and report errors."""
+    """Return an option that sets an environment variable."""
     *flags, metavar = names.split()
     return typer.Option(*flags, metavar=metavar, help=f"{text} [env: {variable}]", show_default=False)
 
@@ -102,7 +101,7 @@ def _with_settings(*variables: str) -> Callable[[Callable[..., Any]], Callable[.
 
 
 def _run() -> Any:
-    """Import the module that runs a server. Disable garbage collection until the server has started."""
+    """Import the module that runs a server. Disable garbage collection during the start."""
     garbage_collection.starting()
     from agent_memory.interfaces.cli import run
 
@@ -232,7 +231,7 @@ def run_app(app: typer.Typer) -> None:
 
 
 def _report_usage(error: Any) -> int:
-    """Report a wrong command line. For an unknown option, suggest similar ones, or the argument of that name."""
+    """Report a wrong command line. For an unknown option, suggest alternatives."""
     from agent_memory_client._wire.problems import plain_words
 
     option = getattr(error, "option_name", "")

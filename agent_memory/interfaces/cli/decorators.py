@@ -1,4 +1,4 @@
-"""Turn functions into commands: add the common options, open the server or store, and print the result."""
+"""Turn functions into commands with common options, and print their results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _Json = Annotated[bool | None, typer.Option("--json", help="the same as --format
 
 
 def parameters(**annotations: Any) -> list[Parameter]:
-    """Return a command's keyword parameters from their names and annotated types. Each defaults to None."""
+    """Return keyword parameters from their names and annotated types. Each defaults to None."""
     return [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind) for name, kind in annotations.items()]
 
 
@@ -97,7 +97,7 @@ def _reach(*target: Any) -> AbstractAsyncContextManager[Api]:
 
 
 asks = asking(_reach)
-"""Decorate a command whose first argument is a server's or a store's REST API."""
+"""Decorate a command whose first argument is the REST API of a server or store."""
 
 
 def _emit(answer: Any, output: dict[str, Any]) -> None:

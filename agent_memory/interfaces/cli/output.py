@@ -1,4 +1,4 @@
-"""Print lines, tables, questions and progress for people. Only a command's answer goes to stdout."""
+"""Print lines, tables, questions and progress. Only a command's answer goes to stdout."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CONTROLS = dict.fromkeys([*range(9), *range(11, 32), *range(127, 160)])
 
 
 class Command(TyperCommand):
-    """A command that can print errors as JSON. Its help shows `<int>` for integer ranges and lists of integers."""
+    """A command that can print errors as JSON."""
 
     def invoke(self, ctx: typer.Context) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         try:
@@ -47,7 +47,7 @@ def say(*texts: str, err: bool = False) -> None:
 
 
 def report(text: str) -> None:
-    """Print a one-line message to stderr, such as an error or the name of the server in use."""
+    """Print a one-line message, such as an error, to stderr."""
     say(f"agent-memory: {' '.join(text.split())}", err=True)
 
 

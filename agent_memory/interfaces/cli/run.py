@@ -1,6 +1,6 @@
 """Run servers, workers and Redis.
 
-Each of these functions is a composition root: it starts its parts in order, and stops them in reverse order.
+Each of these functions starts its parts in order, and stops them in reverse order.
 """
 
 from __future__ import annotations
@@ -48,9 +48,10 @@ Face = Literal["api", "stdio", "sse", "streamable-http"]
 
 
 def serve(overrides: dict[str, str], face: Face | None, *, with_worker: bool, shares_redis: str | None = None) -> None:
-    """Run a service, a worker or both. Run the embedded Redis if REDIS_URL is not set. Return after a shutdown.
+    """Run a service, a worker or both. Return after a shutdown.
 
-    With stdio, also stop when the client closes stdin. `shares_redis` is the name of a command that needs REDIS_URL.
+    Run the embedded Redis if REDIS_URL is not set. With stdio, also stop when the client closes stdin. `shares_redis`
+    is the name of a command that needs REDIS_URL.
     """
     settings = _settings(overrides, shares_redis)
     if face is None:
@@ -79,7 +80,7 @@ def redis(overrides: dict[str, str], *, as_json: bool = False) -> None:
 
 
 def _settings(overrides: dict[str, str], shares_redis: str | None = None) -> Settings:
-    """Return the settings. Raises StartupError if a command that needs REDIS_URL (`shares_redis`) does not have it."""
+    """Return the settings. Raises StartupError if the command `shares_redis` lacks REDIS_URL."""
     settings = load_settings(**overrides)
     configure_logging(settings.server, access_log=settings.server.access_log)
     for variable in unread_variables(Path(".env")):
@@ -94,7 +95,7 @@ def _settings(overrides: dict[str, str], shares_redis: str | None = None) -> Set
 
 
 async def _run(settings: Settings, shutdown: Shutdown, face: Face | None, *, with_worker: bool) -> None:
-    """Open a port, Redis and the runtime. Run the server and the worker until they end, then close everything."""
+    """Run the server and the worker until they end."""
     place = settings.server if face == "api" else settings.mcp
     async with AsyncExitStack() as stack:
         listeners: list[socket] = []
@@ -165,10 +166,10 @@ async def _run_parts(
     *,
     with_worker: bool,
 ) -> None:
-    """Run the server and the worker as tasks until a signal arrives, or until one of the tasks ends on its own.
+    """Run the server and the worker as tasks until a signal arrives, or until one of them ends.
 
     Print `lines` when the server is ready for requests. Raises StartupError if a task ends on its own. With stdio, the
-    server may end without an error, because its only client can leave.
+    server is allowed to end without an error, because its only client can leave.
     """
     name = "api" if face == "api" else "mcp"
     if with_worker:
@@ -213,7 +214,7 @@ async def _run_parts(
 
 
 async def _end(part: asyncio.Task[None] | None, seconds: float) -> None:
-    """Wait for a part to end after it has been asked to. Cancel the part after `seconds`."""
+    """Wait for a part that is already stopping. Cancel it after `seconds`."""
     if part is None:
         return
     _, unfinished = await asyncio.wait({part}, timeout=seconds)

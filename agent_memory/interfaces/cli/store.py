@@ -31,7 +31,7 @@ class Store:
 
 
 def settings_with(redis_url: str | None, data_dir: str | Path | None, **overrides: str) -> Settings:
-    """Return the settings for a store. `data_dir` alone overrides REDIS_URL. Also limit logging to warnings."""
+    """Return the settings for a store, with logging limited to warnings. `data_dir` alone overrides REDIS_URL."""
     settings = load_settings(REDIS_URL=redis_url, DATA_DIR=data_dir, **overrides)
     configure_logging(settings.server.model_copy(update={"log_level": "WARNING"}))
     if data_dir is not None and redis_url is None:
@@ -40,7 +40,10 @@ def settings_with(redis_url: str | None, data_dir: str | Path | None, **override
 
 
 def settings_of_store(command: str, options: str, redis_url: str | None, data_dir: Path | None) -> Settings:
-    """Return the settings for a store. Raises StartupError if the environment names a server and no store is given."""
+    """Return the settings for a store.
+
+    Raises StartupError if only the environment names a target, and it is a server.
+    """
     if (server := named_server()) is not None and not redis_url and not data_dir:
         server = f"AGENT_MEMORY_URL names the server {shown_server(server)}"
         raise StartupError(f"{command} works on a store itself, and {server}: name the store with {options}")
@@ -54,8 +57,8 @@ async def open_store(
     """Open the store in the settings. Raises StartupError, for example if a running server uses the embedded store.
 
     `new` says what to do if the store has no data yet: refuse it, accept it only at REDIS_URL, create it, or open an
-    empty store instead ("pretend"). If the command has options for a store but not for a server, pass them as
-    `options`. Errors recommend these options.
+    empty store instead ("pretend"). Errors recommend `options` if the command has options for a store but not for a
+    server.
     """
     redis, home = settings.redis, Keys(settings.redis.key_prefix)
     async with AsyncExitStack() as stack:

@@ -1,4 +1,4 @@
-"""Store period summaries in Redis. Find periods that are waiting for a summary, and read the inputs for it."""
+"""Store period summaries in Redis. Find periods with pending summaries, and read their inputs."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ _MOST_EVENTS = 200
 class PeriodInputs:
     """The inputs for a period's summary.
 
-    The script compares `mark` with the stored mark, which changes when one of the period's events changes. If `mark` is
-    "", the period is not waiting for a summary.
+    `mark` changes when one of the period's events changes. If it is "", no summary is pending.
     """
 
     mark: str
@@ -38,7 +37,7 @@ class PeriodInputs:
     days: Sequence[tuple[str, dict[str, Any]]] = ()
     """The summaries of the period's days, each with the day's period key."""
     waits_until: float | None = None
-    """The time (seconds since 1970) at which the period's last waiting day is due; None if no day is waiting."""
+    """The time (seconds since 1970) at which the period's last pending day is due, or None."""
 
 
 class SummaryStore:
@@ -50,10 +49,7 @@ class SummaryStore:
         self._put = Script(client, "timeline/timeline_summary")
 
     async def waiting_timelines(self, limit: int) -> list[tuple[str, str]]:
-        """Return timelines with finished periods that are waiting for a summary, longest wait first.
-
-        Each item is a pair: the owner's `name` and the tenant.
-        """
+        """Return timelines with due summaries, as (owner's `name`, tenant), longest wait first."""
         now = datetime.now(UTC).timestamp()
         (names,) = await read(self._client, lambda pipe: pipe.zrangebyscore(self._timeline_keys.waiting, "-inf", now, start=0, num=limit))
         owners = [name.decode() for name in names]
@@ -62,7 +58,7 @@ class SummaryStore:
         return [(owner, json.loads(row)[0]) for owner, row in zip(owners, rows, strict=True) if row is not None]
 
     async def waiting_periods(self, owner: str, limit: int) -> list[str]:
-        """Return the keys of an owner's due periods: first days, then weeks, then months."""
+        """Return the keys of an owner's due periods: days, weeks and months, in that order."""
         key, now = f"{self._timeline_keys.timeline(owner)}:p", datetime.now(UTC).timestamp()
         (names,) = await read(self._client, lambda pipe: pipe.zrangebyscore(key, "-inf", now, start=0, num=limit))
         return sorted((name.decode() for name in names), key=lambda name: ("dwm".index(name[0]), int(name[1:])))

@@ -1,4 +1,4 @@
-"""Summarize finished days, weeks and months with a language model, or by listing the most important events."""
+"""Summarize finished days, weeks and months, with or without a language model."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LATER, _A_MOMENT = 3_600.0, 60.0
 
 
 class PeriodSummarizer:
-    """Writes due summaries. Days come first, because weekly and monthly summaries are based on daily summaries."""
+    """Writes due summaries. Days come first, because longer periods use the summaries of their days."""
 
     def __init__(self, store: SummaryStore, models: TenantModels, limits: ContextLimits | None, counter: TokenCounter) -> None:
         """Create a summarizer. Without `limits`, the summarizer uses no language model."""
@@ -40,11 +40,10 @@ class PeriodSummarizer:
         self._counter = counter
 
     async def summarize(self, owner: str, tenant: str) -> int:
-        """Write an owner's due summaries. Return the number of stored summaries.
+        """Write the due summaries of the owner named `owner`. Return the number of stored summaries.
 
-        `owner` is the owner's `name`. Store each summary as soon as it is finished, unless one of the period's events
-        has changed. Raises ModelUnavailable if the model fails or the token budget is spent. The remaining periods then
-        stay due.
+        Skip a summary if one of the period's events has changed. Raises ModelUnavailable if the model fails or the
+        token budget is spent. The remaining periods stay due.
         """
         chat = None if self._limits is None else self._models.chat(tenant)
         if chat is not None and self._limits is not None:

@@ -1,4 +1,4 @@
-"""Define `agent-memory doctor`: print what a server would find here, and what would prevent `serve` from running."""
+"""Define `agent-memory doctor`, which prints what would prevent `serve` from running."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _models(settings: Settings) -> str:
 
 
 async def _context(settings: Settings) -> str:
-    """Describe the largest request that the chat model accepts, as reported by its server or learned by workers."""
+    """Describe the largest request that the chat model accepts."""
     # Importing the SDK takes most of a second. Users without a model server need not wait for it.
     from agent_memory.foundation.llm.openai.chat import OpenAIChat, chat_server
 

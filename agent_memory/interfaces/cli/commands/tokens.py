@@ -1,4 +1,4 @@
-"""Define `agent-memory token`: manage API keys through a server as an administrator, or directly in the store."""
+"""Define `agent-memory token`: manage API keys through a server, or directly in the store."""
 
 from __future__ import annotations
 
