@@ -1,7 +1,6 @@
 """Add field descriptions to the OpenAPI document, using the models' attribute docstrings.
 
-The docstrings are read from the source code when the document is first built. This keeps startup and requests fast, and
-MCP schemas small.
+The docstrings are read when the document is first built, which keeps startup fast and MCP schemas small.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ _COMMON: Mapping[str, str] = {
     "user_id": "The user that owns it; null for no user.",
     "when_to_use": "The situation to use it in.",
 }
-"""Descriptions of common fields by name, for models that do not describe these fields themselves."""
+"""Default descriptions of common fields, by name."""
 
 
 def describe_fields(document: dict[str, Any]) -> None:
