@@ -19,7 +19,7 @@ _HOST = re.compile(r"[A-Za-z0-9.:\[\]-]{1,260}\Z")
 
 
 def resource_of(settings: Settings, scope: Scope) -> str | None:
-    """Return PUBLIC_URL or the address in the request, or None if the request's host is invalid."""
+    """Return PUBLIC_URL or the request's address. None if the request's host is invalid."""
     if settings.server.public_url is not None:
         return settings.server.public_url.rstrip("/")
     host = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"host"), "")

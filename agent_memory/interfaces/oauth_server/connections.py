@@ -138,7 +138,7 @@ class Connections:
         return grant
 
     async def renew(self, grant: Grant) -> tuple[str, str] | None:
-        """Exchange a grant for an access and a refresh token, or return None if the grant has ended."""
+        """Exchange a grant for an access and a refresh token. Return None if the grant has ended."""
         token = await self._live_key(grant)
         if token is None:
             return None
@@ -168,7 +168,7 @@ class Connections:
         return access, refresh
 
     async def _live_key(self, grant: Grant) -> Token | None:
-        """Return the connection's API key, or None if it or the approving key no longer exists."""
+        """Return the connection's API key. None if that key or the approving key is gone."""
         token = await self._tokens.find_token(grant.key_id)
         if token is None or token.parent is None:
             return None

@@ -130,7 +130,7 @@ def is_our_resource(issuer: str, resource: str) -> bool:
 
 
 def is_safe_redirect(uri: AnyUrl) -> bool:
-    """True if it is safe to redirect a browser to this address with a code or error."""
+    """True if it is safe to send a code or error to this address."""
     if len(str(uri)) > _MOST_URI_CHARS or uri.fragment is not None or uri.username is not None or uri.password is not None:
         return False
     if uri.scheme == "https":

@@ -40,7 +40,7 @@ def our_headers(headers: Headers) -> dict[str, str]:
 
 
 def to_upstream(headers: Headers, authorization: Sequence[bytes]) -> list[tuple[bytes, bytes]]:
-    """Return a request's headers for the upstream. `authorization` is the upstream's credentials."""
+    """Return a request's headers for the upstream. `authorization` contains the upstream credentials."""
     return [*_passing(headers, _NOT_FORWARDED), *((b"authorization", value) for value in authorization), (b"accept-encoding", b"identity")]
 
 

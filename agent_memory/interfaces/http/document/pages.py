@@ -1,4 +1,4 @@
-"""Serve the API document in the packaged Swagger UI, and redirect `/` to the start page.
+"""Serve the packaged Swagger UI, and redirect `/` to the start page.
 
 Each page's content security policy allows only resources from this server.
 """

@@ -1,4 +1,4 @@
-"""Admit only as many requests as the process can serve in time, and refuse others unread.
+"""Admit only as many requests as the process can serve in time, and refuse others.
 
 The limit follows the smallest delay of the event loop in an interval, as in CoDel (Nichols and Jacobson, ACM Queue,
 2012). It changes in steps, as in TCP. Tenants share the slots by fair queueing (Nagle, RFC 970), which drops requests

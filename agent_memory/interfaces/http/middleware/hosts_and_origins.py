@@ -23,7 +23,7 @@ _MOST_REMEMBERED = 1000
 
 
 def allowed_names(settings: Settings, host: str) -> frozenset[str] | None:
-    """Return the allowed host names besides the machine's own, or None for any name.
+    """Return the allowed host names in addition to the machine's own, or None for any name.
 
     Without ALLOWED_HOSTS, any name is allowed if the server requires credentials or does not listen on a loopback
     address.
