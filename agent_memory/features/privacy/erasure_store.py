@@ -106,7 +106,6 @@ OWNER_FIELDS = ("t", "j", "n", "ns", "u", "s", "ag")
 
 
 def _covered_rows(scope: Scope, erasure: Erasure, names: Sequence[str], rows: Sequence[Sequence[bytes | None]]) -> list[ErasedMemory]:
-    """Return the memories or versions that an order covers."""
     tenant_tag = tag(scope.tenant).encode()
     matching: list[ErasedMemory] = []
     for name, (owner, raw, version, *tags) in zip(names, rows, strict=True):
@@ -124,7 +123,6 @@ def _readable(raw: bytes | None) -> MemoryRecord | None:
 
 
 def _has_tags(erasure: Erasure, tags: Sequence[bytes | None]) -> bool:
-    """True if an order covers a memory with these tags. See `is_covered`."""
     namespace, user, sessions, agent = ("" if value is None else value.decode() for value in tags)
     namespace_tag = "" if erasure.namespace is None else tag(erasure.namespace)
     if erasure.agent_id is not None:

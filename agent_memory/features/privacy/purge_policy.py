@@ -184,12 +184,12 @@ def _own_evidence(
 
 
 def _stays_by(source: PurgeRequest, record: MemoryRecord, memory: LineageMemory, alone: Sequence[Evidence]) -> bool:
-    """True if independent evidence is enough to keep a version. Always false for messages."""
+    """True if independent evidence is enough to keep a version."""
     return bool(alone) and not is_turn(record) and not matches(source, _resting_on(source, record, alone), memory.imported)
 
 
 def _resting_on(source: PurgeRequest, record: MemoryRecord, pieces: Sequence[Evidence]) -> MemoryRecord:
-    """Return the record with only this evidence, and the class and trust that it implies."""
+    """Return the record with only this evidence."""
     named = [piece.source for piece in pieces if piece.source is not None]
     least = min(named, key=lambda source_class: TRUST[source_class], default=None)
     update: dict[str, object] = {"evidence": list(pieces)}

@@ -77,7 +77,6 @@ def corrections_of(statements: Sequence[ShownMemory]) -> Mapping[str, str]:
 
 
 def _share_subject(shared: frozenset[str], text: str) -> bool:
-    """True if the shared words name a subject."""
     return any(worth_asking(word) for word in (shared - _frequent_words()) & _part_of(without_times(text))[0])
 
 
@@ -111,7 +110,6 @@ def _last_of(later: Mapping[int, int], position: int) -> int:
 
 
 def _clauses_alike(text: str, other: str) -> bool:
-    """True if a clause in each text says nearly the same thing."""
     clauses, others = _CLAUSE.split(text), _CLAUSE.split(other)
     if len(clauses) == 1 and len(others) == 1:
         return False

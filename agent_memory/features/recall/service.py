@@ -154,7 +154,6 @@ class RecallService:
         return explained.model_copy(update={"returned": False, "reason": "beyond_limit"}) if explained.returned else explained
 
     async def _load_sections(self, ask: PromptAsk, budget: TokenBudget) -> tuple[SessionContent, _Kinds[SectionContent]]:
-        """Read all sections, usually in one round trip."""
         opened = await self._open_sections(ask)
         of_session, *replies = await self._read_sections(ask, opened, with_session=True)
         session = await self._session.load_session(ask, of_session)
@@ -171,7 +170,7 @@ class RecallService:
         return session, _Kinds(*[[await reads.load_section(next(groups), messages) for reads in kind] for kind in opened])
 
     async def _read_sections(self, ask: PromptAsk, opened: _Kinds[SectionReads], *, with_session: bool) -> list[Sequence[Any]]:
-        """Read the session and all sections in one round trip. Also set `ask.zone`."""
+        """Read the session and all sections. Also set `ask.zone`."""
         counts: list[int] = []
 
         def build(pipe: Pipe) -> None:
@@ -184,7 +183,6 @@ class RecallService:
         return groups
 
     def _queue_zone(self, pipe: Pipe, ask: PromptAsk) -> int:
-        """Queue a read of the user's time zone if needed. Return the number of replies."""
         if ask.body.timezone is not None:
             return 0
         search = ask.body.long_term_search if isinstance(ask.body.long_term_search, SearchRequest) else None

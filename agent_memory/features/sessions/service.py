@@ -455,7 +455,6 @@ def fitting(messages: Sequence[Counted], window: int, *, overhead: int = 0) -> l
 
 
 def _is_promoted(message: MemoryMessage) -> bool:
-    """True if background work must process a message."""
     return message.discrete_memory_extracted == "f" and _has_words(message)
 
 

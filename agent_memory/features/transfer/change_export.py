@@ -111,7 +111,6 @@ class ChangeTransfer:
 
 
 def _with_ids(line: Sequence[str], names: dict[str, str]) -> list[str] | None:
-    """Return a line with ids instead of key names, or None for unknown names."""
     line = [word for word in line if word]
     positions = _NAMES.get(line[0], ())
     if any(at < len(line) and line[at] not in names for at in positions):

@@ -79,7 +79,6 @@ class ExportService:
                 await self._note_failure(scope, operation_id, counts)
 
     def _audit(self, scope: Scope, erasure: Erasure, operation_id: str, counts: Mapping[str, int]) -> None:
-        """Add the counts of exported lines to the audit log."""
         if self.audits:
             ids = {"user_id": erasure.user_id, "namespace": erasure.namespace, "operation_id": operation_id}
             ids["agent_id"] = erasure.agent_id
@@ -117,7 +116,6 @@ class ExportService:
             yield [memory_line(memory) for memory in memories]
 
     async def _agent_pages(self, scope: Scope, erasure: Erasure, agent_id: str, began: int) -> AsyncIterator[list[Line]]:
-        """Yield all lines for an agent and its sessions, except changes."""
         for exporter in self.others:
             if isinstance(exporter, AgentExporter):
                 yield [line async for line in exporter.export_agent(scope, AgentOwner(erasure.namespace, agent_id))]

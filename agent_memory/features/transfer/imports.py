@@ -226,7 +226,6 @@ class ImportService:
             self._problem(run, number, line.get("kind"), line.get("id") or line.get("session_id"), reason)
 
     def _exporter(self, run: _Run, kind: str) -> Exporter | None:
-        """Return the feature that restores lines of this kind, or None if unsupported."""
         exporter = next((each for each in self.others if kind in each.kinds), None)
         return exporter if run.placing.agent_id is None or isinstance(exporter, AgentExporter) else None
 

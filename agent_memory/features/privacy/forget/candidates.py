@@ -80,7 +80,6 @@ class CandidateFinder:
         return profile_of(self._models.embedder(scope.tenant).model).least
 
     async def _vector(self, scope: Scope, text: str) -> NDArray[np.float32] | None:
-        """Return a text's vector, or None without a suitable model."""
         rows = None if self._latin_only and is_in_other_script(text) else await self._embed(scope, [text], "query")
         return None if rows is None else rows[0]
 

@@ -109,7 +109,6 @@ def states(subject: Subject, sentence: str, *, slot: str | None = None, owner: s
 
 
 def _is_negated(sentence: str, subject: Subject) -> bool:
-    """True if a clause that mentions the subject is negated."""
     clauses = [clause for clause in _CLAUSE.split(sentence) if shared(subject.terms, clause)]
     return any(not NEGATIONS.isdisjoint(words(clause)) or not NEGATION_SIGNS.isdisjoint(clause) for clause in clauses)
 
@@ -124,7 +123,6 @@ def _names_more(subject: Subject, sentence: str) -> bool:
 
 
 def _is_same_person(subject: Subject, sentence: str, owner: str | None) -> bool:
-    """True if the sentence is about the same person as the subject."""
     if FIRST_PERSON.isdisjoint(words(subject.text)) and FIRST_PERSON.isdisjoint(subject.text):
         return True
     sentence_words = words(sentence)

@@ -301,7 +301,6 @@ class ForgetService:
         return [*(memory for memory in memories if memory.mid not in names), *await self.lineage.read(scope, list(names.values()))]
 
     async def _planner(self, scope: Scope, targets: Targets) -> Planner:
-        """Load related facts and messages, and return a planner."""
         for chosen in targets.facts:
             current_citations = (
                 evidence_messages(chosen.memory, [chosen.memory.now]) if chosen.versions and chosen.memory.now is not None else []

@@ -64,7 +64,6 @@ class EverythingReads:
 
 
 def _durability(memory: ShownMemory) -> tuple[bool, bool, int, bool, bool, bool, int, float]:
-    """Return a memory's sort key."""
     kind = memory.memory_type
     rank = _TYPES.index(kind) if kind in _TYPES else len(_TYPES)
     ended = no_longer_true_since(memory) is not None

@@ -264,7 +264,6 @@ def of_the_time(query: SearchQuery, page: Sequence[ShownMemory], further: Sequen
 
 
 def _stated_in(query: SearchQuery, memory: ShownMemory) -> bool:
-    """True if a memory was stated during the period that the query mentions."""
     if query.span is None or query.span.is_ahead:
         return False
     days = [memory.created_at, *([memory.last_said_at] if memory.last_said_at else [])]
@@ -272,7 +271,6 @@ def _stated_in(query: SearchQuery, memory: ShownMemory) -> bool:
 
 
 def _happens_in(query: SearchQuery, memory: ShownMemory) -> bool:
-    """True if a memory's event or a day in its text is in the period."""
     if query.span is None:
         return False
     start, end, zone = query.span.start, query.span.end, zone_of(query.request.timezone)

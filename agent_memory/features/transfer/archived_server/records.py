@@ -120,7 +120,6 @@ def record_of(values: Mapping[str, Any], notes: list[str], *, flag: str) -> Memo
 
 
 def _fill_times(fields: dict[str, Any]) -> None:
-    """Fill in missing times from the memory's other times or its ULID."""
     times = [fields[name] for name in ("created_at", "persisted_at", "updated_at", "last_accessed") if name in fields]
     nearest = times[0] if times else ulid_time(str(fields["id"]))
     for name in ("created_at", "updated_at", "last_accessed"):
