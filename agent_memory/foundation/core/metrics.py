@@ -1,4 +1,4 @@
-"""Define every metric. Label values, such as route templates and statuses, are never ids."""
+"""Define every metric. Label values must not be ids."""
 
 from __future__ import annotations
 
