@@ -1,4 +1,4 @@
-"""Run a BERT sentence encoder in onnxruntime: all-MiniLM-L6-v2 or an encoder from a directory."""
+"""Run a BERT sentence encoder in onnxruntime."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _GRAPHS: dict[Precision, str] = {"int8": "minilm-int8", "fp32": "minilm"}
 
 class BertEncoder:
     def __init__(self, name: str, shape: EncoderShape, tokenizer: Any, session: Any, weights: object) -> None:
-        """Use `load` to create an encoder. The reference to `weights` keeps the session's memory alive."""
+        """Use `load` to create an encoder. `weights` keeps the session's memory alive."""
         self.name = name
         self.dimensions = shape.width
         self._tokenizer = tokenizer
@@ -50,13 +50,13 @@ class BertEncoder:
         return [self._tokenizer.encode(text).ids for text in texts]
 
     def forward(self, tokens: Sequence[Sequence[int]]) -> Vectors:
-        """Return one vector per text. Texts with similar lengths need the least padding."""
+        """Return one vector per text."""
         ids, mask = padded(tokens, 0)
         return self._session.run(["embedding"], {"input_ids": ids, "attention_mask": mask})[0]
 
 
 def padded(tokens: Sequence[Sequence[int]], pad: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the token ids, padded to rows of equal length, and the mask (1 for a token, 0 for padding)."""
+    """Return token ids, padded to equal length, and the mask (1 for a token)."""
     ids = np.full((len(tokens), max(map(len, tokens))), pad, dtype=np.int64)
     mask = np.zeros_like(ids)
     for row, text in enumerate(tokens):
@@ -81,7 +81,7 @@ def read_shape(directory: Path) -> EncoderShape:
 
 
 def read_graph(directory: Path, shape: EncoderShape, precision: Precision = "int8") -> bytes:
-    """Return the graph for the weights in a directory. Raises StartupError with advice if the graph is missing."""
+    """Return the graph for a directory's weights. Raises StartupError if it is missing."""
     if shape == EncoderShape():
         return packaged_graph(_GRAPHS[precision])
     try:
