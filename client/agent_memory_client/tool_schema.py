@@ -1,4 +1,4 @@
-"""Tool schemas for language models. Programs can change the tools' names and descriptions."""
+"""Tool schemas for language models, with customizable names and descriptions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SchemaFormat: TypeAlias = Literal["openai", "anthropic"]
 
 
 class ToolSchema:
-    """The schema of one tool. `to_dict()` returns the schema in the provider's format. Setters return this object."""
+    """The schema of one tool. `to_dict()` returns the provider's format. Setters return this object."""
 
     def __init__(self, schema: dict[str, Any], schema_format: SchemaFormat = "openai") -> None:
         self._schema = schema
@@ -21,7 +21,10 @@ class ToolSchema:
         return self._format
 
     def get_name(self) -> str:
-        """Return the tool's name. Like all methods, raises ValueError if the schema's format is invalid."""
+        """Return the tool's name.
+
+        Like all methods, raises ValueError if the schema's format is invalid.
+        """
         return self._text_of("name")
 
     def get_description(self) -> str:
@@ -101,7 +104,7 @@ class ToolSchema:
 
 
 class ToolSchemaCollection:
-    """Schemas for several tools, in order. `to_list()` returns them in the provider's format."""
+    """Schemas for several tools, in order. `to_list()` returns the provider's format."""
 
     def __init__(self, schemas: list[ToolSchema]) -> None:
         self._schemas = schemas
