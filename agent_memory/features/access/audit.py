@@ -60,9 +60,9 @@ def counts_of(answer: Any) -> dict[str, int]:
 
 
 def ids_of(*sources: Any, answer: Any) -> dict[str, Any]:
-    """Return the ids in arguments and request bodies. Earlier sources take precedence.
+    """Return ids from arguments and request bodies, at most MAX_IDS of each kind.
 
-    Each kind has at most MAX_IDS ids. From `answer`, include only `receipt_id`.
+    Earlier sources take precedence. From `answer`, include only `receipt_id`.
     """
     receipt_id = _of(answer, "receipt_id")
     ids: dict[str, Any] = {} if receipt_id is None else {"receipt_id": receipt_id}

@@ -1,6 +1,6 @@
-"""Manage browser sessions, opened with an API key or through the login provider.
+"""Manage browser sessions.
 
-A session stores the key's digest or the login token's claims. The session ends no later than the key or token.
+A session ends no later than the API key or login token that opened it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LOGIN_SECONDS = 600
 
 
 class BrowserSessions:
-    """Opens, finds and deletes browser sessions. `gate` is None if the server does not accept API keys."""
+    """Opens, finds and deletes browser sessions. If `gate` is None, API keys are not accepted."""
 
     def __init__(self, client: Redis, keys: Keys, gate: TokenGate | None, provider: LoginProvider | None) -> None:
         self._client = client

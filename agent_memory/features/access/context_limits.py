@@ -21,7 +21,7 @@ _BLIND_SECONDS = 24 * 3600
 
 
 class ContextLimits:
-    """Stores learned context sizes. Use it only in background work: requests must not wait for it."""
+    """Stores learned context sizes. Use it only in background work, not in requests."""
 
     def __init__(self, client: Redis, keys: Keys, clock: Callable[[], float] = monotonic) -> None:
         self._client = client

@@ -37,7 +37,7 @@ class Authenticator:
 
 
 class EitherGate:
-    """Accepts API keys and JWTs. Never checks a credential that looks like a JWT as an API key."""
+    """Checks credentials that look like JWTs only as JWTs, and all others as API keys."""
 
     def __init__(self, keys: CredentialGate, jwts: CredentialGate) -> None:
         self._keys = keys
@@ -55,10 +55,7 @@ class EitherGate:
 
 
 def open_oauth(settings: Settings, keys: CredentialGate) -> tuple[CredentialGate, LoginProvider | None]:
-    """Return the gate for AUTH_MODE=oauth2 or both, and any login provider.
-
-    `keys` admits API keys. Raises StartupError if the settings are incomplete.
-    """
+    """Return the gate for AUTH_MODE=oauth2 or both, and any login provider. Raises StartupError."""
     # Import PyJWT only if the server uses OAuth.
     from agent_memory.features.access.login_provider import LoginProvider  # noqa: PLC0415
     from agent_memory.features.access.oauth import JwtGate, ProviderDocument, fetch_keys, parse_keys  # noqa: PLC0415

@@ -1,7 +1,4 @@
-"""Limit each tenant's requests per minute, memories, and language model tokens per day.
-
-Each process takes several tokens at a time from a token bucket in Redis. Unused tokens expire after a second.
-"""
+"""Limit each tenant's requests per minute, memories, and language model tokens per day."""
 
 from __future__ import annotations
 
@@ -40,7 +37,7 @@ class _Lease:
     """A process's share of a tenant's bucket. All times are from the monotonic clock.
 
     Before `until`, the process may admit requests costing `left` in total. Until `closed_until`, it rejects requests
-    that cost `closed_cost` or more. Clients should retry at `opens_at`.
+    that cost `closed_cost` or more.
     """
 
     left: int = 0
@@ -138,10 +135,7 @@ def too_many(retry_after: int) -> TooMany:
 
 
 class MemoryLimit:
-    """Limits how many memories a tenant may store.
-
-    The limit is approximate, because each process caches the count for a few seconds.
-    """
+    """Limits how many memories a tenant may store. The count may be a few seconds old."""
 
     def __init__(self, settings: LimitSettings, count: Callable[[str], Awaitable[int]], clock: Callable[[], float] = monotonic) -> None:
         self._settings = settings

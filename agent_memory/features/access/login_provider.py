@@ -63,7 +63,7 @@ class LoginProvider:
     async def finish(self, cookie: str, answer: Mapping[str, str]) -> tuple[str, dict[str, Any], str]:
         """Check the provider's response. Return the login's state and claims, and the next page.
 
-        Raises Unauthenticated, Forbidden, and Unavailable if the provider does not respond.
+        Raises Unauthenticated, Forbidden and Unavailable.
         """
         state, nonce, verifier, address = (cookie.split(".", 3) + [""] * 4)[:4]
         if not (state and nonce and verifier) or not hmac.compare_digest(state.encode(), answer.get("state", "").encode()):
@@ -82,10 +82,7 @@ class LoginProvider:
         return state, used, unquote(address)
 
     def principal_of(self, claims: Mapping[str, Any]) -> Principal:
-        """Return the permissions that the claims grant.
-
-        Raises Forbidden, and Unauthenticated if the token has expired.
-        """
+        """Return the permissions that the claims grant. Raises Forbidden and Unauthenticated."""
         if time() >= int(claims["exp"]):
             raise Unauthenticated("this login has ended: log in again")
         return oauth.principal_of_claims(self._settings, claims)

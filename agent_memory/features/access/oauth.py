@@ -137,10 +137,7 @@ class JwtGate:
 
 
 def principal_of_claims(settings: AuthSettings, claims: Mapping[str, Any]) -> Principal:
-    """Return the principal that the claims describe.
-
-    Raises Unauthenticated if a claim is missing, and Forbidden if no role is known.
-    """
+    """Return the principal that the claims describe. Raises Unauthenticated and Forbidden."""
     tenant = _claim_text(claims, path) if (path := settings.oauth2_claims.get("tenant")) else DEFAULT_TENANT
     users = frozenset({_claim_text(claims, path)}) if (path := settings.oauth2_claims.get("user")) else None
     namespaces = frozenset(_claim_texts(claims, path)) if (path := settings.oauth2_claims.get("namespace")) else None
@@ -149,7 +146,6 @@ def principal_of_claims(settings: AuthSettings, claims: Mapping[str, Any]) -> Pr
 
 
 def _role(settings: AuthSettings, claims: Mapping[str, Any]) -> Role:
-    """Return the highest role in the role claim. Raises Unauthenticated and Forbidden."""
     path = settings.oauth2_claims.get("role")
     if not path:
         return Role(settings.default_role)
@@ -165,7 +161,7 @@ def _role(settings: AuthSettings, claims: Mapping[str, Any]) -> Role:
 
 
 def claim_at(claims: Mapping[str, Any], path: str) -> Any:
-    """Return a claim by its full name or dotted path, or None if it is missing."""
+    """Return a claim by its full name or dotted path, or None."""
     if path in claims:
         return claims[path]
     value: Any = claims
@@ -204,7 +200,7 @@ def check_oauth(settings: AuthSettings) -> None:
 async def fetch(url: str, form: Mapping[str, str] | None = None, auth: tuple[str, str] | None = None) -> bytes:
     """Return the response body from a URL of the login provider. With `form`, use POST.
 
-    Fails on a redirect, after five seconds, or after one megabyte. Raises httpx.HTTPError, TimeoutError and ValueError.
+    Raises httpx.HTTPError, TimeoutError and ValueError.
     """
     async with (
         asyncio.timeout(_FETCH_SECONDS),

@@ -26,7 +26,7 @@ class Token:
     """A stored API key. Times are in ms.
 
     `former` contains the digests of replaced secrets that may still be valid. The key is valid only while its parent,
-    given by its digest, is valid. `client` is the program that received the key.
+    given by its digest, is valid.
     """
 
     id: str

@@ -1,7 +1,6 @@
 """Create, list, rotate, revoke and validate API keys.
 
-Redis stores only the HMAC-SHA256 of a key. Processes trust a lookup for `LEASE_SECONDS`. A revocation waits that long
-before it returns.
+Processes trust a lookup for `LEASE_SECONDS`. A revocation waits that long before it returns.
 """
 
 from __future__ import annotations
@@ -146,7 +145,7 @@ class TokenService:
         return token_info(await self._token(principal, name))
 
     async def remove(self, principal: Principal, name: str) -> None:
-        """Revoke a key. When this method returns, no process accepts the key any longer.
+        """Revoke a key. When this method returns, no process accepts the key.
 
         Raises Conflict if the key has changed, and the errors of `show`.
         """

@@ -1,7 +1,4 @@
-"""Store erasure orders: requests to delete a session's, user's or agent's data.
-
-An acknowledged order is durable.
-"""
+"""Store durable orders to delete a session's, a user's or an agent's data."""
 
 from __future__ import annotations
 
@@ -54,7 +51,7 @@ class ErasureOrders:
     async def order_erasure(self, scope: Scope, erasure: Erasure) -> Mark:
         """Store an erasure order and mark it as due, in one step. Raises Forbidden.
 
-        Until the erasure is done, Redis rejects writes to this data, and identical requests share the order.
+        Until the erasure is done, identical requests share the order.
         """
         permit_erasure(scope, erasure)
         names = (scope.tenant, erasure.namespace, erasure.user_id, erasure.session_id)

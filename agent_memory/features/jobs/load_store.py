@@ -1,7 +1,4 @@
-"""Store the load for the last hour and day in Redis.
-
-The hashes contain sums over all processes. In each minute, one process also writes the installation's totals.
-"""
+"""Store the load for the last hour and day in Redis, summed over all processes."""
 
 from __future__ import annotations
 
@@ -48,10 +45,7 @@ class LoadStore:
         return owner == name.encode()
 
     async def add(self, at: float, counts: Mapping[str, int], totals: Mapping[int, Mapping[str, float]]) -> None:
-        """Add counts and totals to the load periods that contain `at`.
-
-        `totals` maps the length of a period (s) to its totals.
-        """
+        """Add counts, and totals by period length (s), to the periods that contain `at`."""
         with redis_errors():
             async with self._client.pipeline() as pipe:
                 for step, lifetime in _LIFETIMES.items():

@@ -1,7 +1,4 @@
-"""Derive operations from the outbox, the journals and the memories.
-
-An operation's id consists of the kind and the member of its mark. Operations themselves are not stored.
-"""
+"""Derive operations from the outbox, the journals and the memories. Operations are not stored."""
 
 from __future__ import annotations
 
@@ -198,7 +195,6 @@ def _operation(scope: Scope, mark: Mark, now: float, row: Sequence[Any]) -> Oper
 
 
 def _reaches(scope: Scope, mark: Mark, about: dict[str, Any], subject: Any) -> bool:
-    """True if a restricted caller may see an operation."""
     if mark.kind is DueKind.ORDER:
         order = decode_order(subject)
         return scope.agents is None and (order.namespaces, order.users) == (scope.namespaces, scope.users)
@@ -210,7 +206,7 @@ def _reaches(scope: Scope, mark: Mark, about: dict[str, Any], subject: Any) -> b
 
 
 def _reaches_agent(scope: Scope, mark: Mark, subject: Any) -> bool:
-    """True if a memory or an erasure belongs to one of the caller's agents. Always True for other kinds of marks."""
+    """True unless a memory or an erasure belongs to an inaccessible agent."""
     if mark.kind in _OF_MEMORIES:
         return json.loads(subject[1]).get("agent_id") in (scope.agents or ())
     return mark.kind is not DueKind.DELETION or json.loads(subject).get("ag") in (scope.agents or ())

@@ -1,4 +1,4 @@
-"""Show callers the state of background work. Wait for work, and retry or drop dead work."""
+"""Show, await, retry and drop background work."""
 
 from __future__ import annotations
 
@@ -91,10 +91,7 @@ class OperationService:
         return await self.get_operation(scope, operation_id)
 
     async def drop_operation(self, scope: Scope, operation_id: str) -> None:
-        """Drop a dead operation, but keep its memory or session.
-
-        Raises NotFound, or Conflict if the operation is not dead.
-        """
+        """Drop a dead operation, but keep its memory or session. Raises NotFound and Conflict."""
         mark, operation = await self._find_dead(writing(scope), operation_id)
         if self.batches is not None and mark.kind is DueKind.EXTRACTION and "." in mark.member:
             await self.batches.settle(mark.member.partition(".")[0], scope.tenant, operation.user_id, batch=mark.member)
@@ -104,7 +101,7 @@ class OperationService:
     async def wait_for_marks(self, scope: Scope, marks: Sequence[Mark], seconds: float, *, untouched: float | None = None) -> bool:
         """Wait up to `seconds` for the requested work. Return True if all of it is done.
 
-        Give up after `untouched` seconds if no worker has started any of it.
+        Give up after `untouched` seconds if no worker has started.
         """
         begun = time.monotonic()
         left = list(marks)

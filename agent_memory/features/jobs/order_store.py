@@ -21,7 +21,7 @@ _LIFETIME_SECONDS = 7 * 24 * 3600
 class JobOrder:
     """A requested job. `errand` is the name under which a feature declares the job.
 
-    A job that is ordered again before it starts runs once. Ordered again while it runs, it runs once more.
+    Repeated orders run once, or once more if the job is already running.
     """
 
     errand: str

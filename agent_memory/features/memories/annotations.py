@@ -25,7 +25,7 @@ class Annotations(BaseModel):
     category: OptionalIdentifier = None
     about_user: bool | None = None
     document: bool | None = None
-    """True for a passage of a document, from which facts are always extracted."""
+    """True for a passage of a document. Facts are extracted even if a tool sent it."""
 
 
 def annotations_of(message: MemoryMessage) -> Annotations | None:
@@ -54,7 +54,7 @@ def check_annotations(scope: Scope, messages: Sequence[MemoryMessage]) -> None:
 
 
 def annotate(record: MemoryRecord, messages: Iterable[Annotations | None]) -> None:
-    """Copy the earliest expiry to a record, and an agent or category that all messages share."""
+    """Copy the earliest expiry, and an agent or category shared by all messages."""
     each = list(messages)
     message_annotations = [item for item in each if item is not None]
     if not message_annotations:

@@ -1,7 +1,6 @@
 """Commit batches of decisions about memories. Each batch is atomic.
 
-A batch can also advance a worker's cursor in a session. If a version that a decision refers to has changed, the batch
-writes nothing, and the caller must decide again.
+If a memory has changed since the decision, the batch writes nothing, and the caller must decide again.
 """
 
 from __future__ import annotations

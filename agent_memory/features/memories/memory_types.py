@@ -1,6 +1,6 @@
 """Present `procedural` memories as `semantic` to clients of the archived server.
 
-A response shows the real type if the request contains `procedural`. The stored type never changes.
+A response shows the real type if the request contains `procedural`.
 """
 
 from __future__ import annotations
@@ -100,7 +100,6 @@ def _named(type_filter: MemoryType) -> bool:
 
 
 def _widened(type_filter: MemoryType) -> MemoryType:
-    """Return a filter that treats procedural memories as semantic."""
     conditions = type_filter.conditions()
     excluded = _with_procedural(conditions.excluded)
     if not conditions.required:

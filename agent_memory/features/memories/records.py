@@ -76,7 +76,7 @@ class Standing(NamedTuple):
 
 @lru_cache(maxsize=8192)
 def message_memory_id(ref: SessionRef, message_id: str) -> str:
-    """Return the id of the memory made from a message, always the same for a message."""
+    """Return the stable id of the memory made from a message."""
     name = bytearray(blake2b(joined(ref.namespace, ref.user_id, ref.session_id, message_id), digest_size=16).digest())
     name[0] &= 127  # A ULID begins with a time, whose first bit is never set.
     return str(ULID(bytes(name)))

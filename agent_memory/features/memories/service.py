@@ -214,9 +214,8 @@ class MemoryService:
         A new slot supersedes the slot's current fact. A new `valid_from` also moves the end of the facts that ended
         when this one began.
 
-        With `merges_metadata`, keep `metadata` keys that are not in the request. With `shown_as_semantic`, a procedural
-        memory keeps its type if the request sets `semantic`. Raises NotFound or Conflict, and UnsupportedRequest if the
-        request contains no field.
+        With `merges_metadata`, keep `metadata` keys that are not in the request. With `shown_as_semantic`, `semantic`
+        does not change a procedural type. Raises NotFound, Conflict, and UnsupportedRequest if no field is given.
         """
         self.require()
         changes = self._changes_of(body)

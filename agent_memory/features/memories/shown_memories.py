@@ -166,7 +166,7 @@ class ShownMemory:
         self.values.update(dist=distance, score=score, score_type=kind, explanation=why)
 
     def set_passage(self, number: int) -> None:
-        """Set the best passage by its number, counting from 1. Ignore a number that is too high."""
+        """Set the best passage by its number, from 1. Ignore a number that is too high."""
         if number <= len(passages := split_passages(self.text)):
             start, end = passages[number - 1]
             self.values["passage"] = {"text": self.text[start:end], "start": start, "end": end}
@@ -220,7 +220,6 @@ def _values(raw: bytes) -> dict[str, Any]:
 
 
 def _read_card(tenant: bytes, row: MemoryRow) -> ShownMemory | None:
-    """Return the memory in a row, or None if it is missing or another tenant's."""
     _, owner, raw, *rest = row.fields
     if owner != tenant or raw is None:
         return None

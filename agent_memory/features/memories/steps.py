@@ -135,7 +135,7 @@ class PutOptions:
     """The key of the message order from which to remove the record."""
     same_text: bool = False
     edited: bool = False
-    """A caller changed the words. The memory counts as said once, at the time of the edit."""
+    """A caller changed the words. The memory counts as said once, at the edit."""
     keep_digest: bool = False
     """Keep the stored digest, so that repeating the original write changes nothing."""
     written: MemoryRecord | None = None
@@ -177,10 +177,8 @@ class StepGroups:
     ) -> Step:
         """Return the step that stores a record.
 
-        `before` and `after` are the record's neighbors, whose words also match in keyword searches.
-
-        A message with the same words as a current memory becomes evidence for it. In the same way, a new fact absorbs
-        existing messages.
+        Keyword searches also match the words of the neighbors `before` and `after`. A message with the same words as a
+        current memory becomes evidence for it. A new fact absorbs existing messages in the same way.
         """
         standing = standing_of(self._tenant, record)
         fields = memory_fields(self._tenant, record, unit_terms(record, before, after))

@@ -1,7 +1,4 @@
-"""Store long-term memories in Redis.
-
-Keyword search finds a memory immediately, and vector search finds it once it is embedded.
-"""
+"""Store long-term memories in Redis."""
 
 from __future__ import annotations
 
@@ -46,6 +43,7 @@ from agent_memory_client.models import MemoryRecord
 __all__ = ["Fence", "Hit", "Hits", "IndexEntry", "IndexJob", "MemoryStore", "parse_hits"]
 
 WRITE_BATCH = 200
+# Each indexed memory blocks the engine for about half a millisecond.
 _INDEX_BATCH = 16
 _VECTORS_AT_ONCE = 32
 
@@ -418,10 +416,7 @@ class MemoryStore(MemoryQueries):
         return await read(self._client, lambda pipe: [pipe.hget(self._keys.memory(m), "j") for m in mids])
 
     async def write_index(self, items: Sequence[IndexEntry]) -> list[bool]:
-        """Index memories and release their claims. Return False for each changed or missing memory.
-
-        Batches are small, because each memory blocks the engine for about half a millisecond.
-        """
+        """Index memories and release their claims. Return False for each changed or missing memory."""
         done: list[bool] = []
         batch: list[IndexEntry] = []
         vectors = 0

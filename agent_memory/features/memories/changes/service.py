@@ -33,7 +33,7 @@ _NO_NEWS = {"recorded_at", "retired_at", "updated_at", "persisted_at", "last_acc
 
 
 def diff(before: MemoryRecord | None, after: MemoryRecord | None) -> dict[str, list[Any]]:
-    """Return fields in which two records differ, as [before, after]. Ignore fields that the server sets itself."""
+    """Return the fields in which two records differ, as [before, after], except server-set fields."""
     old, new = (
         {} if record is None else record.model_dump(mode="json", exclude=_NO_NEWS, exclude_defaults=True) for record in (before, after)
     )
@@ -103,7 +103,6 @@ class HistoryService:
         return [1 + len(ledger.versions) for ledger in ledgers]
 
     async def _versions(self, scope: Scope, memory_id: str) -> list[StoredMemory]:
-        """Return a memory's versions, newest first. Resolve aliases."""
         mid = self._store.mid(scope, memory_id)
         versions = await self._versions_of(scope, mid)
         if not versions and (memory := (await self._store.find(scope, [memory_id]))[0]) is not None:
@@ -168,7 +167,7 @@ class HistoryService:
         return ChangeListResponse(changes=changes, total=len(undone))
 
     async def _undo(self, scope: Scope, change: StoredChange, batch: str) -> str:
-        """Undo a change. Return the id of the undo or, for a forget request, of the change."""
+        """Undo a change. Return the id of the undo or of the forget request."""
         if self.undo_forgetting is None or FORGOTTEN not in change.origin:
             return await self._changes.write_undo(scope, change, batch=batch)
         if change.state != "applied":
@@ -243,7 +242,6 @@ class HistoryService:
 
 
 def _reaches_change(scope: Scope, change: StoredChange, versions: dict[tuple[str, str], StoredMemory | None]) -> bool:
-    """True if the caller may see the proposed record or a version in the change."""
     if scope.agents is None:
         return True
     record = (change.proposal or {}).get("record")
@@ -261,10 +259,7 @@ def _proposed_ids(change: StoredChange) -> list[str]:
 
 
 def _proposed(change: StoredChange, former: Mapping[str, MemoryRecord]) -> list[ChangedMemory]:
-    """Return the memories that the proposal would change, or that the change deleted.
-
-    `former` maps memory ids to the current memories.
-    """
+    """Return the memories that the proposal would change, or that the change deleted."""
     proposal = change.proposal or {}
     names = _proposed_ids(change)
     pairs: list[tuple[str, MemoryRecord | None, MemoryRecord | None]] = []
@@ -296,7 +291,7 @@ def _item(piece: Evidence, records: dict[tuple[str | None, str], MemoryRecord | 
 
 
 def _message(piece: Evidence, message: str, record: MemoryRecord) -> MemoryMessage:
-    """Return the cited message. For an alias, take the speaker, time and words from the evidence."""
+    """Return the cited message. For an alias, use the values in the evidence."""
     itself = message in (record.extracted_from or ()) and record.session_id == piece.session_id
     role, stated_at, words = (None, None, None) if itself else (piece.role, piece.at, piece.quote)
     return MemoryMessage.model_construct(

@@ -129,8 +129,7 @@ class ChangeStore:
     async def write_undo(self, scope: Scope, change: StoredChange, *, batch: str) -> str:
         """Undo an applied change, and return the id of the undo.
 
-        Raises Conflict if the change or a memory has changed. Raises Forbidden if only an administrator may undo the
-        change.
+        Raises Conflict, and Forbidden if only an administrator may undo the change.
         """
         if change.state != "applied":
             raise Conflict(f"change {change.id} is {change.state}: only applied changes can be undone")
@@ -168,7 +167,7 @@ class ChangeStore:
     ) -> None:
         """Record a forget request and the deadline for its undo, without content.
 
-        `name` is the id of the receipt and of the change. `about` contains more fields for the change's origin.
+        `name` is the receipt's id. `about` contains more fields for the change's origin.
         """
         namespace, user_id = owner
         origin = {"actor": scope.actor or CONVERSATION, FORGOTTEN: dict(counts), "receipt_id": name, "user_id": user_id}

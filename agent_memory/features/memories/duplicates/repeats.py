@@ -1,7 +1,4 @@
-"""Choose repeated memories to merge. Pure functions.
-
-Candidates are unedited facts from workers and memories that a client created repeatedly, but never messages.
-"""
+"""Choose repeated memories to merge, but never messages. Pure functions."""
 
 from __future__ import annotations
 

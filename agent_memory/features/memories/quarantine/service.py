@@ -49,10 +49,7 @@ def rules_of(settings: Settings, records: Iterable[MemoryRecord]) -> Sequence[Ru
 
 
 def screen_record(settings: Settings, record: MemoryRecord, rules: Sequence[Rule] | None = None, *, derived: bool = False) -> MemoryRecord:
-    """Return the record, quarantined if it is suspicious or derived from a suspicious message.
-
-    By default, `rules` is the result of `rules_of`.
-    """
+    """Return the record, quarantined if it is suspicious or derived from a suspicious message."""
     reason = None
     # An approval is the digest of the approved text, so a changed text needs a new approval.
     if settings.longterm.quarantine and (record.approved is None or record.approved != text_digest(record.text)):

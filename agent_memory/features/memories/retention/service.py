@@ -1,6 +1,6 @@
 """Delete memories according to a policy.
 
-Never delete pinned memories, memories with an excluded id, or memories that have changed since they were evaluated.
+Never delete pinned or excluded memories, or memories that have changed since their evaluation.
 """
 
 from __future__ import annotations

@@ -91,8 +91,7 @@ class DocumentFrequencies:
     async def count_terms(self, clause: str, terms: Sequence[str], *, settle: bool = False) -> TermStatistics:
         """Return statistics for terms in the memories that match a clause (see `around`).
 
-        Include memories that are not valid yet or have just ended. With `settle`, wait briefly if many new memories
-        have no vectors.
+        With `settle`, wait briefly if many new memories have no vectors.
         """
         counted_before, now = self._counts_by_clause.get(clause), monotonic()
         if counted_before is None or counted_before.since + _TRUST_SECONDS < now or len(counted_before.terms) > _MOST_TERMS:
@@ -166,9 +165,8 @@ def overrated(terms: Sequence[str], statistics: TermStatistics) -> Sequence[str]
 
     Return an empty sequence if all words are affected.
 
-    RediSearch 2.10 computes N - n in BM25's IDF as an unsigned number. It also counts rewritten documents several
-    times. A word in nearly all memories gets an IDF of about 39 instead of 0. A correct score is at most (k1 + 1) *
-    ln(1 + N / (n + 0.5)) (Robertson, Zaragoza 2009), computed here with N = ten million.
+    RediSearch 2.10 computes N - n in BM25's IDF as an unsigned number. A word in nearly all memories gets an IDF of
+    about 39 instead of 0. A correct score is at most (k1 + 1) * ln(1 + N / (n + 0.5)) (Robertson, Zaragoza 2009).
     """
     too_high: list[str] = []
     for term in terms:

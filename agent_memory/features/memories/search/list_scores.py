@@ -1,7 +1,4 @@
-"""Score candidates by words and passages. Pure functions.
-
-The scores depend only on the searched memories, not on those of other users.
-"""
+"""Score candidates by words and passages, based only on the searched memories. Pure functions."""
 
 from __future__ import annotations
 
@@ -43,9 +40,9 @@ def bm25(documents: Sequence[str], weights: Mapping[str, float], mean_length: fl
 
 
 def rescored(hits: Hits, weights: Mapping[str, float], mean_length: float) -> Hits:
-    """Return keyword hits with scores computed from the given statistics, best first.
+    """Return keyword hits with scores from the given statistics, best first.
 
-    Only the first hundred hits get new scores. The others follow in their original order.
+    Only the first hundred hits get new scores. The others keep their order.
     """
     first = hits.texts(TERMS_FIELD, _RESCORED)
     scores = bm25([text.decode() for text in first], weights, mean_length)

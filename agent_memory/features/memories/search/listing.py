@@ -24,7 +24,7 @@ def queue_list(pipe: Pipe, store: MemoryStore, query: SearchQuery) -> int:
 
 
 async def rank_list(read: PipelineReader, store: MemoryStore, query: SearchQuery, replies: Sequence[Any]) -> Ranking:
-    """Return the memories on the page. If the history is searched, return all memories up to the end of the page."""
+    """Return the memories on the page. With history, start at the top of the ranking."""
     request, answers = query.request, [parse_listed(reply) for reply in replies]
     start, most = _span(query)
     total = sum(answer.total for answer in answers)
@@ -63,10 +63,7 @@ async def _moments(read: PipelineReader, store: MemoryStore, query: SearchQuery,
 
 
 def _span(query: SearchQuery) -> tuple[int, int]:
-    """Return the offset and length to read: the page and one memory on each side.
-
-    If the history is searched, read all memories up to the end of the page.
-    """
+    """Return the offset and length to read: the page and one memory on each side. With history, the offset is 0."""
     request = query.request
     start = 0 if query.history is not None else max(request.offset - 1, 0)
     return start, request.offset - start + request.limit + 1

@@ -1,7 +1,6 @@
 """Find memories in a search result that repeat another memory. Pure functions.
 
-A repeat has the same owner and the same words, ignoring case, accents, punctuation, articles and fillers. Events and
-messages must also have the same day.
+A repeat has the same owner and words. Events and messages must also have the same day.
 """
 
 from __future__ import annotations

@@ -115,9 +115,9 @@ class PageReader:
     async def read_later_statements(
         self, scope: Scope, query: SearchQuery, mentions: Sequence[tuple[str, datetime]]
     ) -> list[list[ShownMemory]]:
-        """For each (text, time), return users' messages since that time with the text as a phrase.
+        """For each (text, time), return users' messages since that time that contain the phrase.
 
-        The result also includes messages next to such a message.
+        Include neighboring messages.
         """
 
         def build(pipe: Pipe) -> None:
@@ -156,7 +156,6 @@ class PageReader:
     async def _with_places(
         self, scope: Scope, query: SearchQuery, ranking: Ranking, scored: Sequence[Scored], rows: Sequence[MemoryRow]
     ) -> list[ShownMemory]:
-        """Return the memories in `rows` with their scores and passages."""
         kind, explains, first = query.score_type, query.request.explain, query.request.offset + 1
 
         def place() -> list[ShownMemory]:
@@ -182,11 +181,7 @@ def _by_score(scored: Sequence[Scored]) -> list[Scored]:
 def _further_messages(
     query: SearchQuery, ranking: Ranking, scored: Sequence[Scored], beyond: Sequence[Scored], without: Collection[str]
 ) -> Sequence[Scored]:
-    """Return the messages to read after a prompt's page, those beyond the limit first.
-
-    Fill the page or, if it is full, return up to the difference from the default limit. Return an empty list if the
-    query mentions a time and a subject.
-    """
+    """Return the messages to read after a prompt's page, those beyond the limit first."""
     left = query.request.limit - len(scored)
     beside = bool(scored) and query.span is None
     if not (beside or (left > 0 and names_time_alone(query))) or not query.facts_apart or query.request.offset:
@@ -197,7 +192,7 @@ def _further_messages(
 
 
 def page_of(query: SearchQuery) -> slice:
-    """Return the slice of a ranking for the requested page. A listing without history contains only that page."""
+    """Return the slice of a ranking for the requested page."""
     start = 0 if query.mode is None and query.history is None else query.request.offset
     return slice(start, start + query.request.limit)
 

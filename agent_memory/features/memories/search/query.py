@@ -237,7 +237,6 @@ class QueryBuilder:
             return None, "the embedding model does not answer"
 
     def _bounded(self, request: SearchRequest) -> tuple[SearchRequest, list[str]]:
-        """Return the request with its query truncated to the size limit, and any notice."""
         text = "" if is_blank(request.text or "") else plain_text(request.text or "").strip()
         if text != (request.text or ""):
             request = request.model_copy(update={"text": text})
@@ -252,7 +251,6 @@ class QueryBuilder:
 
 
 def _phrase(text: str, mode: SearchModeEnum) -> str:
-    """Return the clause for quoted phrases. In a keyword search, one phrase or loose term is enough."""
     phrases = analysis.phrases(text)
     return syntax.quoting(phrases, analysis.loose_terms(text), every=mode is SearchModeEnum.HYBRID) if phrases else ""
 
@@ -268,10 +266,7 @@ def depth_of(request: SearchRequest, *, paged: bool = True) -> int:
 
 
 def mode_of(request: SearchRequest) -> SearchModeEnum:
-    """Return the requested mode: by default hybrid, or semantic with a distance threshold.
-
-    Raises UnsupportedRequest if the request combines a threshold with another mode.
-    """
+    """Return the requested or default mode. Raises UnsupportedRequest."""
     threshold = request.distance_threshold
     if "search_mode" not in request.model_fields_set:
         return SearchModeEnum.HYBRID if threshold is None else SearchModeEnum.SEMANTIC

@@ -88,10 +88,7 @@ def fuse(
 
 
 def weight_of_meaning(similarities: Mapping[str, float], words: Mapping[str, float], *, names_time: bool) -> float:
-    """Return the weight of meaning, based on the overlap of both lists' first ten.
-
-    If the query mentions a time, the overlap does not matter.
-    """
+    """Return the weight of meaning, based on the overlap of both lists' first ten."""
     nearest, best = (set(nlargest(_COMPARED, scores, key=scores.__getitem__)) for scores in (similarities, words))
     return ALPHA_BY_CHANCE if names_time or len(nearest & best) <= _UNALIKE else ALPHA
 

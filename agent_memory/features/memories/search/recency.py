@@ -51,8 +51,7 @@ TIEBREAK = RecencyWeights(semantic=1.0, recency=0.01, freshness=0.0, novelty=1.0
 def recency(idle: float, age: float, weights: RecencyWeights) -> float:
     """Return clamp01(freshness * 2^(-idle/half-life) + novelty * 2^(-age/half-life)).
 
-    `idle` and `age` are the seconds since the memory was last read and last stated. The archived server counts age from
-    creation.
+    `idle` and `age` are the seconds since the memory was last read and last stated.
     """
     # A search calls this function hundreds of times.
     recent = weights.novelty * 0.5 ** (age / 86400 / weights.half_life_created) if age > 0 else weights.novelty
@@ -88,7 +87,7 @@ def newer_first(scored: Sequence[tuple[float, Item]], stated_times: Iterable[flo
 def weigh_age(
     scored: Sequence[tuple[float, Item]], similarities: Iterable[float], recencies: Iterable[float], weights: RecencyWeights
 ) -> list[tuple[float, Item]]:
-    """Sort memories by the weighted sum of similarity and recency (0..1). The scores do not change."""
+    """Sort memories by the weighted sum of similarity and recency (0..1)."""
     semantic, weight = weights.semantic, weights.recency
     aged = [(semantic * alike + weight * new, memory) for alike, new, memory in zip(similarities, recencies, scored, strict=True)]
     aged.sort(key=itemgetter(0), reverse=True)

@@ -63,8 +63,8 @@ class SearchService:
     async def search_page(self, scope: Scope, body: SearchRequest, *, optimize_query: bool = False, again: bool = False) -> Page:
         """Return a page of memories. Raises UnsupportedRequest, BadInput or RedisUnavailable.
 
-        With `optimize_query`, a language model rewrites the query first. `notices` reports failures of the models.
-        `again` is True for the second attempt after all memories on the page were deleted.
+        With `optimize_query`, a language model rewrites the query first. `again` marks the second attempt, after all
+        memories on the page were deleted.
         """
         query = await self.queries.build_query(scope, body, optimize_query=optimize_query)
         ranking = await self.rank_query(scope, query)
@@ -155,7 +155,7 @@ class SearchService:
             self._usage.note_readings((memory.mid, memory.values["access_count"]) for memory in memories if memory.mid)
 
     async def _rerank(self, scope: Scope, query: SearchQuery, ranking: Ranking) -> Ranking:
-        """Rerank the top of the ranking. If the model fails, keep the order and add a notice."""
+        """Rerank the top. If the model fails, keep the order and add a notice."""
         most, text = self._settings.rerank_candidates, query.request.text
         if self._reranker is None or not text or query.request.offset >= most or not ranking.scored:
             return ranking

@@ -71,7 +71,7 @@ class Reindexer:
     async def mark_all_memories(self) -> int:
         """Mark every memory and version as due for embedding. Return the number of memories.
 
-        Call it only from workers and commands: it scans all keys.
+        Do not call it in a request: it scans all keys.
         """
         count = 0
         with redis_errors():

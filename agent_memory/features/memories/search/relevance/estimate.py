@@ -1,6 +1,6 @@
 """Estimate the probability that a memory answers a query. Pure functions.
 
-The estimate uses two logistic regressions, fitted by `scripts/fit_relevance.py` and described in docs/recall.md.
+`scripts/fit_relevance.py` fits the two logistic regressions (see docs/recall.md).
 """
 
 from __future__ import annotations
@@ -14,10 +14,7 @@ from importlib import resources
 from statistics import median
 
 MIN_RELEVANCE = 0.015
-"""The lowest relevance in a prompt, unless the request sets its own minimum.
-
-The limit is lower if the store has few memories.
-"""
+"""The lowest relevance in a prompt by default. It is lower with few memories."""
 _LEAST_SCORE = 0.02
 # If the probability of any answer is below `_LEAST_SHARE`, every relevance is 0; above `_FULL_SHARE`, it counts in full. With
 # fewer than `_MANY` memories, `_LEAST_SHARE` is proportionally lower: an answer stands out less, and a prompt shows fewer
@@ -128,10 +125,7 @@ def known_share(known_probability: float, memories: int) -> float:
 
 
 def least_of(memories: int, places: int) -> float:
-    """Return the lowest relevance for a prompt with this many `places`.
-
-    It rises from 0, if half of the places are filled, to `MIN_RELEVANCE`, if all are filled.
-    """
+    """Return the lowest relevance for a prompt with this many `places`."""
     return MIN_RELEVANCE * min(max(2 * memories / places - 1.0, 0.0), 1.0)
 
 
