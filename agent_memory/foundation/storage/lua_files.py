@@ -1,14 +1,14 @@
 """Load Lua scripts with named arguments and shared parts.
 
-The script "<folder>/<name>" is the file `agent_memory/<level>/<folder>/lua/<name>.lua`. The file may also be in a subfolder
-of `lua`. It starts with `#!lua` and declares its arguments, which become local variables:
+The script "<folder>/<name>" is the file `agent_memory/<level>/<folder>/lua/<name>.lua`. The file may also be in a
+subfolder of `lua`. It starts with `#!lua` and declares its arguments, which become local variables:
 
     -- KEYS: due, tries, documents...
     -- ARGV: root, limit: number, exclusive: flag, header: json, member, batch?, messages...
 
-`?` marks arguments that may be nil; optional keys must come last. `...` marks an argument with any number of
-values; in the example, the first is `ARGV[messages_at]`. `local outbox = require("storage/outbox")` inserts a part: a file without `#!lua`
-that returns a table. A part declares the arguments that it uses: `-- NEEDS: root, due`.
+`?` marks arguments that may be nil; optional keys must come last. `...` marks an argument with any number of values; in
+the example, the first is `ARGV[messages_at]`. `local outbox = require("storage/outbox")` inserts a part: a file without
+`#!lua` that returns a table. A part declares the arguments that it uses: `-- NEEDS: root, due`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Stem words in languages other than English.
 
-The stems are additional index terms, so a wrong guess of the language loses no results.
+The stems are additional index terms, so a wrong guess of the language is harmless.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _SCRIPTS = (
 _LATIN = re.compile("[a-z\u00df-\u024f\u1e00-\u1eff]")
 _WORDS = read_table("text/data/words/common.toml")
 LANGUAGE_CODES = dict(zip(["de", "es", "fr", "pt", "it", "nl", "sv", "tr", "pl"], _WORDS["frequent"], strict=True))
-"""Languages in Latin script, keyed by the codes that name their data files."""
+"""Languages in Latin script, keyed by the codes of their data files."""
 _SHARED = frozenset(_WORDS["shared"].split())
 _ENGLISH = frozenset(_WORDS["english"].split())
 _LANGUAGES = {language: frozenset(words.split()) - _ENGLISH for language, words in _WORDS["frequent"].items()}
@@ -65,7 +65,7 @@ def frequent_words(language: str) -> frozenset[str]:
 
 
 def foreign_stems(text: str) -> Sequence[str]:
-    """Return the stems of non-English words in order. Words in scripts written without spaces have no stems."""
+    """Return the stems of non-English words, except in scripts without spaces."""
     language = language_of(text)
     if language is None and text.isascii():
         return ()

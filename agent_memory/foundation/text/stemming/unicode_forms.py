@@ -10,9 +10,9 @@ _SLICE = 8192
 
 
 def normalized(form: Literal["NFC", "NFKC", "NFKD"], text: str) -> str:
-    """Return the text in a Unicode normalization form. Slice long texts, so that other threads can run in between.
+    """Return the text in a Unicode normalization form.
 
-    Combining marks at the boundary between two slices stay unchanged.
+    Long texts are processed in slices. Combining marks at their boundaries stay unchanged.
     """
     if len(text) <= _SLICE:
         return unicodedata.normalize(form, text)
