@@ -22,8 +22,8 @@ _BATCH = 100
 async def delete_memories_of(services: Services, scope: Scope, ref: SessionRef, *, current: Collection[str] = ()) -> None:
     """Delete a document's memories. Idempotent.
 
-    With `current`, keep memories that come from one of these messages or from no message. If another document states
-    the same thing as a memory, the memory becomes that document's memory.
+    With `current`, keep memories that come from one of these messages or from no message. A memory that another
+    document also states becomes that document's memory.
     """
     to_delete = await load_memories_of(services, scope, ref, current=current)
     mids, memories = list(to_delete), list(to_delete.values())

@@ -85,9 +85,9 @@ class ErasureStore:
         )
 
     async def page(self, scope: Scope, erasure: Erasure, *, past: bool = False) -> Sequence[ErasedMemory]:
-        """Return a page of the memories that an order covers, or an empty page.
+        """Return a page of the covered memories, which is empty if none are left.
 
-        With `past`, return ended memories and former versions instead of current memories.
+        With `past`, return ended memories and former versions instead.
         """
         clause = erased_where(scope, erasure)
         index, key_of = (self._history, self._keys.history) if past else (self._words, self._keys.memory)

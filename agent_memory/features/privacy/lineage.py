@@ -76,7 +76,7 @@ class LineageStore:
     ) -> AsyncIterator[list[LineageMemory]]:
         """Yield pages of memories with at least one version in the selection.
 
-        A memory may appear more than once. Skip unreadable memories and pass their keys to `unreadable`.
+        A memory may appear more than once. Pass the keys of unreadable memories to `unreadable`.
         """
         clause = filters.where(scope, selection)
         for index in self._indexes:

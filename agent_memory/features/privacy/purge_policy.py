@@ -203,10 +203,9 @@ def _resting_on(source: PurgeRequest, record: MemoryRecord, pieces: Sequence[Evi
 def _without_source(
     source: PurgeRequest, memory: LineageMemory, alone: Sequence[Evidence], is_poisoned: Callable[[MemoryRecord, Evidence], bool]
 ) -> tuple[MemoryRecord | None, Sequence[Evidence], int]:
-    """Return the current version without its evidence from the source.
+    """Return the current version without its evidence from the source, or None if unchanged.
 
-    Return None instead if the version loses no evidence. Also return the later evidence that now supports the version,
-    and the number of lost pieces.
+    Also return the later evidence that now supports the version, and the number of lost pieces.
     """
     assert memory.now is not None
     record = memory.now.record

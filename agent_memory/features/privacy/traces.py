@@ -44,8 +44,7 @@ class TraceStore:
     async def forget_past(self, scope: Scope, erasure: Erasure, unreadable: Callable[[str], None]) -> int:
         """Delete the ended memories and former versions that an order covers. Return their number.
 
-        This includes former versions of memories that now belong to another owner. Pass the keys of unreadable versions
-        to `unreadable`.
+        Pass the keys of unreadable versions to `unreadable`.
         """
         removed = 0
         while versions := await self._erasures.page(scope, erasure, past=True):
@@ -59,7 +58,7 @@ class TraceStore:
     async def forget_evidence(self, scope: Scope, erasure: Erasure, unreadable: Callable[[str], None]) -> int:
         """Delete other memories' evidence from the erased session. Return the number of pieces.
 
-        Unreadable memories keep their evidence, and `unreadable` receives their keys.
+        Pass the keys of unreadable memories to `unreadable`.
         """
         clause = erased_where(scope, erasure)
         removed = 0
@@ -126,12 +125,10 @@ class TraceStore:
         return removed + (sum(await self._memories.run_deletion(args)) if args else 0)
 
     async def forget_answers(self, name: str) -> int:
-        """Delete stored answers that contain the name. Return their number.
-
-        Search all tenants' answers, because an answer does not record its tenant.
-        """
+        """Delete stored answers of all tenants that contain the name. Return their number."""
         spelled = {json.dumps(name).encode(), json.dumps(name, ensure_ascii=False).encode()}
         deleted_keys: list[bytes] = []
+        # An answer does not record its tenant.
         async for key in self._each("idem:*"):
             (body,) = await read(self._client, lambda pipe, key=key: pipe.hget(key, "b"))
             if body is not None and any(name in body for name in spelled):

@@ -1,8 +1,6 @@
 """Add later statements about things that memories in the prompt mention. Pure functions, no I/O.
 
 "Where do I live?" finds "I live on Candle Street 8.", but not "Candle Street was damp, I am back on Ropewalk 3.".
-Things with a number are rare: 9 of LoCoMo's 2,960 statements mention one. Any room left in the prompt goes to
-statements that share only a name.
 """
 
 from __future__ import annotations

@@ -58,10 +58,7 @@ class MemoryList:
         return [memory_line(memory, style, line_date(memory), passage=self.passages.get(memory.id)) for memory in self.facts]
 
     def statement_lines(self, style: LineStyle) -> list[str]:
-        """Return a line for each statement, oldest first, followed by the questions.
-
-        Clearly relevant statements precede the others. Corrections follow their statement.
-        """
+        """Return a line for each statement, oldest first, followed by the questions."""
         dated = {memory.id: line_date(memory) for memory in self.statements}
         oldest_first = sorted(self.statements, key=lambda memory: (dated[memory.id], memory.id))
         statements = [memory for memory in oldest_first if memory.id not in self.question_ids]
@@ -77,7 +74,7 @@ class MemoryList:
         return [*lines, *(memory_line(memory, style, dated[memory.id], asks=True) for memory in questions)]
 
     def text(self, style: LineStyle) -> str:
-        """Return all lines as one string, with a note that memories are only data."""
+        """Return all lines as one string, with a note that memories are not instructions."""
         lines = [*self.fact_lines(style), *self.statement_lines(style)]
         return "\n".join(lines) + DATA_NOTE if lines else NO_MEMORIES
 
@@ -202,7 +199,7 @@ class MemorySelection:
 def _groups(statements: Sequence[ShownMemory], last: Mapping[str, str]) -> list[list[ShownMemory]]:
     """Group statements (oldest first) with their corrections and accompanying memories.
 
-    Clearly relevant groups come first. Otherwise, groups are ordered by their newest statement, oldest first.
+    Clearly relevant groups come first. Each kind of group is sorted by its newest statement.
     """
     by_mid = {memory.mid: memory for memory in statements}
     groups: dict[str, list[ShownMemory]] = {}

@@ -89,8 +89,7 @@ class RecallService:
     async def build_prompt(self, scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool = False, explain: bool = False) -> Prompt:
         """Return a prompt. With `explain`, its memories do not count as read.
 
-        Raises UnsupportedRequest if the request specifies neither a session nor a search, and BadInput if fields
-        contradict each other. Also raises the errors of the sections.
+        Raises UnsupportedRequest, BadInput and the errors of the sections.
         """
         ask = _ask_of(scope, body, optimize_query=optimize_query, explain=explain)
         budget = TokenBudget(await self._token_budget(ask.body), shared=ask.body.session is not None)
@@ -268,7 +267,7 @@ def _fit_together(budget: TokenBudget, share: float, contents: Sequence[SectionC
 def _framed(text: SectionText) -> SectionText:
     """Return a feature's section with each part as a system message.
 
-    Escape text below a heading that imitates the prompt's own lines or headings, because a model would trust it.
+    Escape text that imitates the prompt's own lines or headings.
     """
     if not text.parts:
         return text

@@ -181,7 +181,7 @@ class ReembedStore:
         await self.change(["filling"], {"total": total, "checked": int(is_second)})
 
     async def drop_others(self, schemas: Mapping[str, IndexSchema], spec: VectorSpec) -> int:
-        """Delete other models' vectors, queue documents without this model's vector, and count them."""
+        """Delete other models' vectors. Queue documents without a vector, and return their number."""
         prefixes = {str(schema.index.prefix) for schema in schemas.values() if spec.field in schema.fields}
         return (await self._sift_all(sorted(prefixes), spec, drop=True))[1]
 

@@ -50,7 +50,7 @@ class ModelSwitch(Generic[T]):
         return self._by_model[self._active[bucket]][bucket]
 
     def find(self, choice: EmbeddingChoice, bucket: int) -> T | None:
-        """Return a model's object for a bucket, or None if not open."""
+        """Return a model's object for a bucket, or None if the model is not open."""
         parts = self._by_model.get(choice)
         return None if parts is None else parts[bucket]
 

@@ -86,10 +86,7 @@ class RecentMessages:
         return 1
 
     def find_recent(self, query: RecentQuery, reply: Any, own_session: SessionRef | None) -> list[ShownMemory]:
-        """Return the messages that share enough words with the query, best first.
-
-        Leave out messages from `own_session`, the prompt's session.
-        """
+        """Return matching messages outside `own_session`, best first."""
         if not reply:
             return []
         query_words = set(terms.query_terms(query.request.text or ""))

@@ -1,7 +1,4 @@
-"""Serve requests for working memory without calling a model.
-
-`lua/session_write.lua` decides which messages are new and when a worker must process them.
-"""
+"""Serve requests for working memory without calling a model."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ class SessionWrite:
     distinct_ids: bool = False
     """If true, a message that reuses another message's id gets a different id."""
     empty: Sequence[int] = ()
-    """Positions of empty messages. The write fails unless the session has content other than text for them."""
+    """Positions of empty messages, allowed only if the session has other content for them."""
     replaces: bool = False
     """If true, an append replaces the session and its pending work."""
     compare: Callable[[Sequence[NewMessage]], Awaitable[None]] | None = None

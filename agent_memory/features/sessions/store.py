@@ -73,7 +73,7 @@ _ALL_BEFORE = 2**31
 class TokenWindow:
     """A token limit for a session's newest messages. Each message costs `overhead` extra tokens.
 
-    If `tokens` is None, the session's own window applies, or else the default window.
+    If `tokens` is None, the session's window applies, or else the default.
     """
 
     tokens: int | None
@@ -143,8 +143,8 @@ class SessionStore:
     async def write(self, scope: Scope, ref: SessionRef, change: SessionWrite) -> SessionStamp:
         """Replace a session or append to it, and mark its follow-up work as due.
 
-        If the caller must not create a memory to promote, write nothing and raise Forbidden or IdTaken. Raises
-        VersionMismatch, BadInput or RedisUnavailable. Unchanged memories are not promoted again.
+        If Forbidden or IdTaken is raised, nothing is written. Also raises VersionMismatch, BadInput or
+        RedisUnavailable. Unchanged memories are not promoted again.
         """
         k = self._keys.session(self._sid(scope, ref, write=True))
         await run_in_thread(lambda: permit_own(scope, ref, change), memories_work(change.memories))
@@ -280,7 +280,7 @@ class SessionStore:
         return hits.total, refs
 
     async def merge_data(self, scope: Scope, ref: SessionRef, patch: dict[str, Any], if_match: str | None) -> int | None:
-        """Merge a patch (RFC 7396) into `data` in Redis, so that concurrent patches all apply.
+        """Merge a patch (RFC 7396) into `data` atomically.
 
         Return the new version, or None if the session is missing. Raises VersionMismatch.
         """

@@ -49,10 +49,10 @@ class ExportService:
     async def begin(
         self, scope: Scope, namespace: str | None, user_id: str | None, agent_id: str | None = None
     ) -> tuple[str, AsyncGenerator[bytes]]:
-        """Return the operation id and the lines of an export of a user or an agent.
+        """Return the operation id and lines of a user's or an agent's export.
 
         The export contains all data acknowledged before the call. It is complete only if its last line contains the
-        number of the other lines. Raises Forbidden. Callers limited to certain users cannot export agents.
+        number of the other lines. Raises Forbidden.
         """
         if agent_id is None:
             namespace, _ = list_place_of(scope, namespace, user_id)

@@ -383,10 +383,7 @@ class ImportService:
         return fields
 
     async def _waits(self, run: _Run, ref: SessionRef, line: SessionLine) -> list[bool]:
-        """Return, for each message, whether background work must process it.
-
-        Facts are extracted from a promoted message only if its memory still contains the message's text.
-        """
+        """Return, for each message, whether background work must process it."""
         longterm = self.settings.longterm
         if not (longterm.enabled and (longterm.promote_messages or self.extracts)):
             return [False] * len(line.messages)

@@ -157,8 +157,7 @@ def name_different_things(subject: Subject, texts: Iterable[str]) -> bool:
 def guesses(subject: Subject, texts: Sequence[str]) -> list[tuple[float, int, str]]:
     """Return (share, position of the text, sentence) for each sentence in the texts.
 
-    The share (0 to 1) says how much of the subject the sentence contains. Rare words count more. Words that occur in no
-    text do not count.
+    The share (0 to 1) says how much of the subject the sentence contains. Rare words count more.
     """
     parts = [(at, part, shared(subject.terms, part)) for at, text in enumerate(texts) for part in sentences(text)]
     counts = Counter(term for _, _, shared_terms in parts for term in shared_terms)

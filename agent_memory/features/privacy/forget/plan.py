@@ -58,10 +58,7 @@ class Targets:
     """The messages to delete, each with its reason."""
     subject_sentences: list[str] = field(default_factory=list[str])
     values: list[str] = field(default_factory=list[str])
-    """Words of `subject_sentences` that the user's other statements do not contain.
-
-    Facts with these words are deleted if they come only from deleted messages.
-    """
+    """Words of `subject_sentences` that the user's other statements do not contain."""
     sessions: list[SessionCopy] = field(default_factory=list[SessionCopy])
     possible: list[ForgetMatch] = field(default_factory=list[ForgetMatch])
     requests: list[Cited] = field(default_factory=list[Cited])

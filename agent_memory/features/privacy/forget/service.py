@@ -227,7 +227,7 @@ class ForgetService:
     ) -> Targets:
         """Return everything that matches a subject, including repetitions by the assistant.
 
-        If no match is certain, include the most likely match if `guess` is true. Otherwise, only list likely matches.
+        With `guess`, include the most likely match if no match is certain.
         """
         memories, near = await self.finder.find(scope, owner.selection, subject.text)
         targets = Targets(owner, subject, sessions=sessions, requests=[] if request is None else [request])

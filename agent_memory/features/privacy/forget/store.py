@@ -152,10 +152,7 @@ class ForgetStore:
         return fields
 
     async def _terms(self, scope: Scope, plan: Plan, positions: Mapping[str, str]) -> list[list[str]]:
-        """Return the index terms of messages next to removed ones, without words from neighbors.
-
-        A worker later adds the words of the remaining neighbors again.
-        """
+        """Return the index terms of messages next to removed ones, without words from neighbors."""
         touched = list(plan.removed_memories.values())
         order_positions = [
             (order, memory.mid) for memory in touched if (order := order_of(self._keys, scope.tenant, memory.versions[-1].record))

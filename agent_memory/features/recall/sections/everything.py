@@ -1,7 +1,4 @@
-"""List memories for a question about everything ("What do you know about me?").
-
-The most durable memories come first. A search does not help, because the question shares no words with the memories.
-"""
+"""List memories, most durable first, for questions such as "What do you know about me?"."""
 
 from __future__ import annotations
 

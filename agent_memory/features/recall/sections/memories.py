@@ -127,8 +127,7 @@ class MemoryReads:
     async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> MemoriesContent:
         """Return the memories found in these replies, best first.
 
-        Leave out memories made from `session`, because the prompt certainly shows these messages. Unpromoted messages
-        from other sessions come first.
+        Leave out memories made from `session`, because the prompt shows these messages. Unpromoted messages come first.
         """
         ask, query, section, settings = self.ask, self.query, self.section, self.section.settings
         elsewhere: list[ShownMemory] = []
@@ -212,9 +211,8 @@ def holding_literals(query: SearchQuery, page: Sequence[ShownMemory]) -> Sequenc
 def without_far_phrases(query: SearchQuery, ranking: Ranking, page: Sequence[ShownMemory], least: float) -> Sequence[ShownMemory]:
     """Return the page without short messages that are unlikely to match a one-word query.
 
-    A short message has one or two content words. It stays if it contains the query's word or has a similarity of at
-    least `least`. Return the page unchanged for longer queries. If the request filters by content, the result is never
-    empty.
+    A message with one or two content words stays if it contains the query's word or has a similarity of at least
+    `least`.
     """
     if ranking.similarities is None or query.mode is not SearchModeEnum.HYBRID or query.span is not None or len(query.words.terms) != 1:
         return page

@@ -92,7 +92,7 @@ class FittedMemories:
 
 
 def _rests_on(memory: ShownMemory, messages: SessionMessages) -> bool:
-    """True if the prompt shows all messages that the memory was made from."""
+    """True if the prompt shows all messages from which the memory was made."""
     ref, cited = messages.ref, memory.values["extracted_from"]
     if not cited or (memory.values["session_id"], memory.namespace, memory.user_id) != (ref.session_id, ref.namespace, ref.user_id):
         return False

@@ -63,7 +63,8 @@ class MoveOptions:
     """Options for a migration.
 
     `vectors` is `auto` (check a sample of the old vectors), `reuse` (trust all old vectors) or `embed` (compute all
-    vectors again). If `extract` is true, facts are extracted from messages without facts.
+    vectors again). If `extract` is true, this
+    server extracts facts where the archived server extracted none.
     """
 
     dry_run: bool = True

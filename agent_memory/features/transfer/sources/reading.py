@@ -56,8 +56,7 @@ class _Stream:
 def records(path: Path, *lists: str) -> Iterator[SourceRecord | LeftOut]:
     """Yield the records in a JSON file, one at a time.
 
-    The file contains an array, an object whose members `lists` contain the records, or one object per line. An object
-    without these lists is a record itself.
+    The file contains an array, an object whose members `lists` contain the records, or one object per line.
     """
     with path.open("rb") as stream:
         yield from stream_records(stream, path.name, *lists)
