@@ -135,7 +135,7 @@ def too_many(retry_after: int) -> TooMany:
 
 
 class MemoryLimit:
-    """Limits how many memories a tenant may store. The count may be a few seconds old."""
+    """Limits how many memories a tenant may store. The cached count may be a few seconds old."""
 
     def __init__(self, settings: LimitSettings, count: Callable[[str], Awaitable[int]], clock: Callable[[], float] = monotonic) -> None:
         self._settings = settings

@@ -1,4 +1,4 @@
-"""Journal fields that report the speed of an extraction and its unusable facts."""
+"""Journal fields that report on a session's extraction."""
 
 from __future__ import annotations
 

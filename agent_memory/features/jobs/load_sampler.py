@@ -44,7 +44,7 @@ class LoadSampler:
     async def sample(self) -> float:
         """Write a sample, and return the seconds until the next one.
 
-        After RedisUnavailable, the next sample includes the unwritten counts.
+        If it raises RedisUnavailable, the next sample includes the unwritten counts.
         """
         now = await self._store.now()
         at = now - 2 * _LATE_SECONDS

@@ -162,7 +162,7 @@ class OperationService:
         return [Mark(DueKind.MEMORY, self._store.mid(scope, memory_id)) for memory_id in ids]
 
     def follow_marks(self, scope: Scope, ids: Sequence[str]) -> list[Mark]:
-        """Return the marks for updating profiles and timelines after these memories have changed."""
+        """Return the marks for updating profiles and timelines."""
         return [Mark(DueKind.FOLLOW, self._store.mid(scope, memory_id)) for memory_id in ids]
 
     async def hasten_session(self, scope: Scope, ref: SessionRef) -> None:

@@ -32,7 +32,7 @@ class JobOrder:
 
     @classmethod
     def of(cls, scope: Scope, errand: str, **arguments: str | None) -> JobOrder:
-        """Return an order restricted to the caller's scope. Raises Forbidden if agents are restricted."""
+        """Return an order restricted to the caller's scope. Raises Forbidden if `scope` restricts agents."""
         if scope.agents is not None:
             raise Forbidden("credentials that are limited to some agents cannot order work on memories: use others")
         return cls(errand, scope.tenant, arguments, scope.namespaces, scope.users)

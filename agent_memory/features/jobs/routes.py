@@ -1,4 +1,4 @@
-"""Routes for background work, for flushing a session, and for the load over time."""
+"""Routes for background work, session flushes and the load history."""
 
 from __future__ import annotations
 

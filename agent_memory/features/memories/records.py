@@ -126,13 +126,13 @@ def text_digest(text: str) -> str:
 
 
 def is_from_person(turn: MemoryRecord) -> bool:
-    """True if a person wrote the message, not an assistant, a program or a tool."""
+    """True if a person wrote the message."""
     role = str(turn.metadata.get("role", "user"))
     return role != "assistant" and role not in PROGRAM_ROLES and role not in TOOL_ROLES
 
 
 def memory_digest(record: MemoryRecord) -> str:
-    """Return a digest of the fields that the writer sets, to detect repeated writes."""
+    """Return a digest of the fields that the writer sets."""
     return blake2b(record.model_dump_json(exclude_unset=True, exclude=_SERVERS_OWN).encode(), digest_size=16).hexdigest()
 
 
@@ -176,7 +176,7 @@ def memory_fields(tenant: str, record: MemoryRecord, terms: str) -> Fields:
 
 
 def named_days(record: MemoryRecord) -> Sequence[str]:
-    """Return index tags for days that a statement without an event date may refer to."""
+    """Return index tags for days that an undated statement may refer to."""
     if record.event_date is not None or record.metadata.get(QUESTION) or not is_from_person(record):
         return ()
     return tags_of_times(record.text, (stated_date(record.metadata) or record.created_at).date())

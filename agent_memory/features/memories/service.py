@@ -90,7 +90,7 @@ def speaker_of(message: MemoryMessage) -> dict[str, str]:
 
 
 def fact_memory_id(ref: SessionRef, text: str, messages: Sequence[str] = ()) -> str:
-    """Return a stable id for a fact that was extracted from these messages."""
+    """Return a stable id for a fact extracted from these messages."""
     words = " ".join(text.casefold().split())
     parts = "\0".join(part or "" for part in (ref.namespace, ref.user_id, ref.session_id, words, *messages))
     return str(ULID.from_bytes(b"\x01" + blake2b(parts.encode(), digest_size=15).digest()))

@@ -50,7 +50,6 @@ class Fence:
     - `own`: the session's own memories in the journal.
     - `refused`: the refused memories, each with its text and the reason.
     - `embeds`: True if the writer will embed the memories next.
-    - `report`: values to write to the journal (`jobs/extraction_report.py`).
     """
 
     sid: str
@@ -89,7 +88,7 @@ def unique_names(put: Step) -> set[str]:
 
 
 def evidence_field(keys: Keys, tenant: str, record: MemoryRecord, evidence: Evidence) -> str:
-    """Return the hash field for a piece of evidence, always the same for a piece."""
+    """Return the stable hash field for a piece of evidence."""
     if evidence.session_id and len(evidence.message_ids) == 1 and not names_rest(evidence):
         # A message is one piece of evidence, even if it is cited several times.
         ref = SessionRef(evidence.session_id, record.namespace, record.user_id)
@@ -141,7 +140,7 @@ class PutOptions:
     written: MemoryRecord | None = None
     """The record that the writer sent, if the server has changed it."""
     alone: bool = False
-    """Store the record even if its words exist already, and do not absorb messages."""
+    """Store the record even if another memory has its words, and do not absorb messages."""
 
 
 class StepGroups:

@@ -1,4 +1,4 @@
-"""Read and undo recorded changes. Changes refer to versions of memories in the history."""
+"""Read and undo recorded changes."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class StoredChange:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """A memory's earlier versions, the mids of its aliases, and its change ids."""
+    """A memory's earlier versions, alias mids and change ids."""
 
     versions: list[str]
     aliases: list[str]

@@ -1,4 +1,4 @@
-"""The prompt that asks a model whether two memories state the same thing."""
+"""The prompt that asks whether two memories state the same thing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queue the commands for candidate lists on a pipeline, and parse the replies."""
+"""Queue the commands for candidate lists, and parse the replies."""
 
 from __future__ import annotations
 

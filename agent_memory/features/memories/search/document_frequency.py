@@ -37,7 +37,7 @@ _MOST_TERMS = 256
 
 
 class TermStatistic(NamedTuple):
-    """The number of memories that contain a term, and the highest score for the term."""
+    """The number of memories that contain a term, and the term's highest score."""
 
     memories: int
     best_score: float
@@ -55,7 +55,7 @@ class TermStatistics:
         return inverse_frequencies(self.total, {term: statistic.memories for term, statistic in self.terms.items()})
 
     def unknown_share(self, terms: Collection[str]) -> float:
-        """Return the share of the weight that belongs to unknown terms, smoothed by `_OTHERS`."""
+        """Return the weighted share of unknown terms, smoothed by `_OTHERS`."""
         memory_counts = {term: self.terms[term].memories for term in terms if term in self.terms} if self.total else {}
         weights = inverse_frequencies(self.total + _OTHERS, memory_counts)
         total_weight = sum(weights.values())

@@ -82,7 +82,7 @@ def with_nearest_passages(near: Mapping[str, float], passages: Hits | None) -> t
 
 
 def with_best_passages(words: Mapping[str, float], passages: Hits | None) -> tuple[dict[str, float], dict[str, int]]:
-    """Raise memories to the scores of their best passages. Return scores and passage numbers."""
+    """Raise each score to that of the memory's best passage. Also return passage numbers."""
     best = _best_passages(passages)
     return {**words, **{mid: max(score, words.get(mid, 0.0)) for mid, (_, score) in best.items()}}, _numbers(best)
 

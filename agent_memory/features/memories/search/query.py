@@ -46,9 +46,7 @@ class QueryWords:
 
     - `subject`: the terms that do not express a time.
     - `muted`: terms that find no candidates on their own.
-    - `phrase`: a clause for the quoted phrases.
     - `weights`: the IDF of each term.
-    - `mean_length`: the mean number of terms in a memory.
     """
 
     terms: Sequence[str] = ()

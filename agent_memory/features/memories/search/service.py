@@ -1,4 +1,4 @@
-"""Search memories. The steps are: request → query → candidates → ranking → page."""
+"""Search memories: request → query → candidates → ranking → page."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ class SearchService:
             self._usage.note_readings((memory.mid, memory.values["access_count"]) for memory in memories if memory.mid)
 
     async def _rerank(self, scope: Scope, query: SearchQuery, ranking: Ranking) -> Ranking:
-        """Rerank the top. If the model fails, keep the order and add a notice."""
+        """Rerank the top of the ranking. If the model fails, keep the order."""
         most, text = self._settings.rerank_candidates, query.request.text
         if self._reranker is None or not text or query.request.offset >= most or not ranking.scored:
             return ranking

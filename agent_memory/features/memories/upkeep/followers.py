@@ -19,7 +19,7 @@ class MemoryFollowers:
         self._followers = followers
 
     async def follow(self, mids: Sequence[str]) -> None:
-        """Update the data derived from these memories. Defer this if Redis is unavailable."""
+        """Update the data derived from these memories. If Redis is unavailable, leave this to a worker."""
         for follower in self._followers if mids else ():
             try:
                 await follower.follow_memories(mids)

@@ -71,7 +71,7 @@ class UsageStore:
         return written
 
     async def _delete_stale_usage(self) -> None:
-        """Delete the usage of missing memories from the next part of the hash."""
+        """Scan the next part of the usage hash, and delete the usage of missing memories."""
         for _ in range(_SCAN_STEPS):
             cursor = self._cursor
             self._cursor, usage = (await read(self._client, lambda pipe, c=cursor: pipe.hscan(self._keys.usage, c, count=_SCAN_STEP)))[0]
