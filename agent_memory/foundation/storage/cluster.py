@@ -1,7 +1,6 @@
 """Find the Redis node of each bucket, and follow buckets to new nodes.
 
-All keys of a bucket share a slot, so a plain connection to one node is enough. During a move, requests may fail but
-never get incomplete data.
+During a move, requests may fail but never get incomplete data.
 """
 
 from __future__ import annotations

@@ -173,7 +173,7 @@ class PipelineReader:
 
 
 async def read(client: aioredis.Redis, build: Callable[[Pipe], object]) -> list[Any]:
-    """Run read-only commands in one round trip, and return the replies.
+    """Run read-only commands in one round trip.
 
     Tries once more if the connection fails. Raises the first error reply.
     """
@@ -184,7 +184,7 @@ async def read(client: aioredis.Redis, build: Callable[[Pipe], object]) -> list[
 
 
 async def write(client: aioredis.Redis, build: Callable[[Pipe], object], *, atomic: bool = False) -> list[Any]:
-    """Run commands once, in one round trip, and return the replies.
+    """Run commands in one round trip. Never repeats a command.
 
     With `atomic`, the commands are a transaction. Raises the first error reply.
     """

@@ -59,7 +59,7 @@ def erasure_place(tenant: str, namespace: str | None, user_id: str | None, sessi
 
 
 class ErasureGuard:
-    """Checks for erasures before writes without a script, and reads the Redis clock."""
+    """Checks for erasures before writes that do not use a script."""
 
     def __init__(self, client: Redis, keys: Keys) -> None:
         self._client = client

@@ -14,7 +14,7 @@ class JobTimes:
         self._job_times = keys.job_times
 
     async def count_begin(self, name: str) -> int:
-        """Record a start. Return the number of starts since the job last ended."""
+        """Record that a job has started. Return the number of starts since it last ended."""
         return (await write(self._client, lambda pipe: pipe.hincrby(self._job_times, f"begun:{name}", 1)))[0]
 
     async def forget_begins(self, name: str) -> None:

@@ -1,7 +1,6 @@
 """Watch the Redis server of one bucket, and rebuild missing indexes.
 
-If the store is lost, the watch blocks all of the process's Redis commands. Otherwise, requests would silently use an
-empty Redis.
+If the store is lost, the watch blocks all of the process's Redis commands.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ Kin = tuple[str, str | None, str | None, str | None, str, datetime | None]
 
 
 def normal_text(text: str) -> str:
-    """Case-fold a text, and remove extra spaces and surrounding punctuation except question marks."""
+    """Case-fold a text. Remove extra spaces, and surrounding quotation marks, periods and exclamation marks."""
     words = " ".join(chunks(text) if text.isascii() else normalized("NFC", text).casefold().split())
     return words.strip(_EDGES) or words
 

@@ -94,7 +94,6 @@ _SIGNS = ("## A summary", "## Long term mem", _PART_HEAD, "(ID: ", NO_MEMORIES, 
 
 
 def _belongs(part: str, bare: str, role: str) -> bool:
-    """True if a line still belongs to the section `part`."""
     if part == "summary":
         return not bare.startswith("## ") and (bool(bare) or role in PROGRAM_ROLES)
     return not bare

@@ -68,7 +68,6 @@ def memorable(content: str, role: str) -> str | None:
 
 
 def _asks_to_forget(text: str, role: str) -> bool:
-    """True if a text only asks to forget something."""
     # "Forget the marathon, I want to swim instead" also states a fact.
     request = memory_request(text) if role == "user" else None
     if request is None or request.kind != "forget":

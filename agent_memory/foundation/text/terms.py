@@ -131,7 +131,6 @@ def _chunk_terms(chunk: str) -> tuple[tuple[str, ...], str | None]:
 
 
 def _stemmed(word: str) -> str:
-    """Return the index term for an ASCII word."""
     # A number has no stem and rarely repeats, so it skips the cache.
     return word if word.isdigit() and len(word) <= _MAX_TERM else _term(word)
 

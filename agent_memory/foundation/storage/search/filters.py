@@ -83,7 +83,6 @@ def _values(value: Any) -> list[Any]:
 
 
 def _tag_filters(name: str, conditions: Any) -> list[Filter]:
-    """Return the clauses for a tag filter, all of which must match."""
     field = _TAGS[name]
 
     def spell(value: object) -> str:
@@ -110,7 +109,7 @@ def _tag_filters(name: str, conditions: Any) -> list[Filter]:
 
 
 def _time_filters(name: str, conditions: Any, zone: tzinfo) -> list[Filter]:
-    """Return the clauses for a time filter, all of which must match.
+    """Return the clauses for a time filter.
 
     Times are truncated to whole seconds. Days are interpreted in the time zone `zone`.
     """
@@ -242,7 +241,6 @@ def only(request: Any, names: Collection[str]) -> bool:
 
 
 def _joined(condition: Any, zone: tzinfo) -> str:
-    """Return one clause for a condition and its nested conditions."""
     parts = [f"({all_of(*filters)})" for filters in _fields(condition, zone) if filters]
     parts += (_joined(part, zone) for part in condition.and_ or ())
     if condition.or_:

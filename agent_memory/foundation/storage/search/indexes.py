@@ -209,7 +209,6 @@ async def _create(client: Redis, schema: IndexSchema) -> bool:
 
 
 async def _complete(client: Redis, name: str) -> None:
-    """Wait until an index contains all documents."""
     deadline, pause = asyncio.get_running_loop().time() + _BUILD_SECONDS, 0.02
     while int((await _info(client, name) or {}).get(b"indexing", 0)) != 0:
         if asyncio.get_running_loop().time() > deadline:
@@ -220,7 +219,7 @@ async def _complete(client: Redis, name: str) -> None:
 
 
 async def _complete_alone(client: Redis, name: str) -> None:
-    """Wait like `_complete`, while Redis pauses writes for up to four seconds."""
+    """Wait until an index is complete. Redis pauses writes for up to four seconds."""
     # RediSearch 2.10 indexes a document twice if a write to it occurs during the build. This distorts the word
     # statistics until RediSearch collects garbage.
     waiting = asyncio.create_task(_complete(client, name))

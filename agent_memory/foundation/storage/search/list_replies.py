@@ -1,6 +1,6 @@
 """Search over RESP2, because its lists parse faster than the maps of RESP3.
 
-With RESP3, a search takes 0.35 ms more CPU time, about a third of the total.
+This saves 0.35 ms of CPU time per search, about a third.
 """
 
 from __future__ import annotations
@@ -51,7 +51,6 @@ class SearchReader(PipelineReader):
 
 
 def _has_prefix(parts: tuple[Any, ...]) -> bool:
-    """True if the command searches for a prefix."""
     # A prefix may match more values than the engine visits.
     return parts[0] == "FT.SEARCH" and "*}" in parts[2]
 

@@ -145,7 +145,6 @@ def _likely(candidates: list[Reading], today: date, tense: Tense) -> list[Readin
 
 
 def _weekdays(groups: dict[str, str], weekday: int, today: date, tense: Tense) -> list[Reading]:
-    """Return the days that a weekday may refer to."""
     # "Last" and "next" are unambiguous if the nearest such day is not in the current week.
     monday = today - timedelta(days=today.weekday())
     weeks = {"lastweek2": -2, "lastweek": -1, "thisweek": 0, "nextweek": 1, "nextweek2": 2}
@@ -176,10 +175,7 @@ def _numbered_weekdays(day: int, weekday: int, today: date, tense: Tense) -> lis
 
 
 def calendar_unit(unit: Unit | str, step: int, today: date) -> Reading:
-    """Return the calendar unit `step` units after the current one.
-
-    Weeks start on Monday. A negative `step` counts backward.
-    """
+    """Return the calendar unit `step` units after the current one. Weeks start on Monday."""
     if unit == "day":
         return _day(today + timedelta(days=step))
     if unit == "week":
@@ -192,7 +188,6 @@ def calendar_unit(unit: Unit | str, step: int, today: date) -> Reading:
 
 
 def _weekends(groups: dict[str, str], today: date, tense: Tense) -> list[Reading]:
-    """Return the weekends that a phrase may refer to."""
     saturday = today - timedelta(days=today.weekday() - 5)
     last, this, following = (
         Reading(day, day + timedelta(days=1), "week") for day in (saturday + timedelta(days=7 * step) for step in (-1, 0, 1))

@@ -1,7 +1,6 @@
 """Compile the TOML table of date patterns for each language on first use.
 
-A table also contains words before dates ("since"), words for past and future, and question forms. Patterns of kind
-`each` match recurring days. Patterns of kind `none` match text that only looks like a date.
+Patterns of kind `each` match recurring days. Patterns of kind `none` match text that only looks like a date.
 """
 
 from __future__ import annotations

@@ -61,7 +61,6 @@ def _lasting() -> tuple[frozenset[str], re.Pattern[str]]:
 
 
 def _terms(section: str) -> Sequence[str]:
-    """Return the index terms for the words in a section of the language files."""
     collected: dict[str, None] = {}
     for language in languages().values():
         for phrase in language.phrases(section):

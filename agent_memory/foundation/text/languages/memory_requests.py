@@ -86,7 +86,6 @@ class _Requests:
         return places
 
     def _subject_start(self, text_tokens: Sequence[Token], joined: Joined, end: int) -> int:
-        """Return the position where the subject begins."""
         # The last word of the request phrase may also be the first word of the subject.
         count = sum(stop <= end for stop in joined.ends)
         return joined.ends[count - 2] if count > 1 and text_tokens[count - 1].word in self._subject_words else end
@@ -124,7 +123,6 @@ class _Requests:
         return self._to_forget(text, subject) if subject and _GOES_ON.search(subject) is None else None
 
     def _to_forget(self, text: str, subject: str) -> MemoryRequest:
-        """Return the request to forget a subject, or everything about it."""
         topic = self._cut(subject, self._everything_about)
         if topic != subject:
             return MemoryRequest("forget", topic, about=True)

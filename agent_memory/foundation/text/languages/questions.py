@@ -200,7 +200,7 @@ class _Everything:
         return self.words.issuperset(token.word for token in behind)
 
     def is_made_of_its_words(self, text_tokens: Sequence[Token]) -> bool:
-        """True if all tokens occur in questions about everything, with words such as "me" and "know"."""
+        """True if the tokens consist only of words from questions about everything."""
         text = self._language.join(text_tokens).text
         return (
             self.words.issuperset(token.word for token in text_tokens)

@@ -19,10 +19,7 @@ _POSSESSIVE = re.compile(r"['’]s\b")
 
 
 def speaker_terms(text: str) -> list[str]:
-    """Return an index term for each word in a speaker's name before a text.
-
-    The terms differ from the terms of ordinary words.
-    """
+    """Return an index term for each word in a speaker's name before a text."""
     match = _LABEL.match(text[:_LOOKED_AT].lstrip())
     names = index_terms_of_name(match[1] or match[2]) if match else []
     return [_MARK + name for name in names] if len(names) <= _MOST_WORDS else []
