@@ -115,5 +115,4 @@ async def _search(
 
 
 def _place(caller: Caller, arguments: _OwnerArguments) -> tuple[str | None, str | None]:
-    """Return the user and namespace from the arguments. The caller supplies missing ones."""
     return arguments.user_id or caller.user_id, arguments.namespace or caller.namespace

@@ -22,7 +22,7 @@ def no_block(label: str) -> NotFound:
 
 
 def refusal(label: str, reply: BlockReply, old_content: str = "") -> AgentMemoryError:
-    """Return the error for a script's reply. `old_content` is the text to be replaced."""
+    """Return the error for a script's reply. `old_content` is the text to replace."""
     block = f"the block {label!r}"
     match reply.state:
         case "missing":
@@ -55,7 +55,6 @@ def refusal(label: str, reply: BlockReply, old_content: str = "") -> AgentMemory
 
 
 def _is_full(block: str, reply: BlockReply, unit: str) -> BlockFull:
-    """Return the error for a full block. `unit` is "characters" or "tokens"."""
     size, limit, value = reply.size, reply.limit, "" if reply.block is None else reply.block.value
     longest = sorted(enumerate(value.split("\n"), 1), key=lambda line: -len(line[1]))[:_LINES]
     lines = [f"line {number} ({len(line):,} characters: {cut(line, _PREVIEW)!r})" for number, line in longest if line.strip()]
@@ -66,7 +65,6 @@ def _is_full(block: str, reply: BlockReply, unit: str) -> BlockFull:
 
 
 def _not_in_block(block: str, value: str, old_content: str) -> Conflict:
-    """Return an error that quotes the line most similar to `old_content`."""
     number, line = nearest_line(value, old_content)
     if number == 0:
         return Conflict(f"{block} is empty: append instead of replacing", field="old_content")
@@ -78,7 +76,7 @@ def _not_in_block(block: str, value: str, old_content: str) -> Conflict:
 def nearest_line(value: str, target: str) -> tuple[int, str]:
     """Return the number (from 1) and text of the line most similar to `target`.
 
-    Return (0, "") if `value` is blank. Similarity is the Dice coefficient of the character pairs.
+    Similarity is the Dice coefficient of the character pairs. Return (0, "") if `value` is blank.
     """
     pairs = _pairs(target[:MAX_BLOCK_CHARS])
     best, best_share = (0, ""), -1.0

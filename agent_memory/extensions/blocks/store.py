@@ -1,4 +1,4 @@
-"""Store memory blocks in Redis: one hash per owner, and one list of changes per block."""
+"""Store memory blocks in Redis."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ _SHOWN_BLOCKS = load("blocks/blocks_shown")
 class BlockWrite:
     """A requested change, with the arguments of `block_change.lua`.
 
-    The keys of `settings` are field names in Redis. `tokens` is the size of `content`. `counted` contains the tokens of
-    the whole text after the change, and the block's `version` before it.
+    `tokens` is the size of `content`. `counted` contains the size of the whole text after the change, and the version
+    before it.
     """
 
     operation: str
@@ -57,8 +57,6 @@ class BlockWrite:
 
 @dataclass(frozen=True, slots=True)
 class BlockReply:
-    """A block script's reply. `state` is the outcome."""
-
     state: str
     block: StoredBlock | None = None
     change: BlockChange | None = None
@@ -71,7 +69,7 @@ class BlockReply:
 class ShownBlock:
     """A block that a prompt may show.
 
-    `names` is a bit mask of the names that match the prompt: 1 for the namespace, 2 for the user, 4 for the agent.
+    `names` is a bit mask of matching names: 1 for the namespace, 2 for the user, 4 for the agent.
     """
 
     names: int
@@ -82,8 +80,8 @@ class ShownBlock:
 def choose_blocks(candidates: Iterable[ShownBlock]) -> list[ShownBlock]:
     """Return one block per label, sorted by label.
 
-    The block with the most matching names wins. In a tie, an agent outranks a user, and a user outranks a namespace. If
-    the same names match, an owned block outranks an attached one.
+    The block with the most matching names wins. Ties go to the agent, the user and the namespace, in that order. Owned
+    blocks outrank attached ones.
     """
     ranked = sorted(candidates, key=lambda one: (one.names.bit_count(), one.names, not one.attached, str(one.block.owner)))
     chosen = {shown_block.block.label: shown_block for shown_block in ranked}
@@ -91,8 +89,6 @@ def choose_blocks(candidates: Iterable[ShownBlock]) -> list[ShownBlock]:
 
 
 class _OwnerKeys(NamedTuple):
-    """Script arguments for an owner."""
-
     blocks: str
     attached: str
     user_owners: str | None
@@ -104,10 +100,7 @@ class _OwnerKeys(NamedTuple):
 
 
 class BlockStore:
-    """Reads and writes blocks. Every method can raise RedisUnavailable.
-
-    Methods that take an owner raise Forbidden if the caller lacks access to it. `erase` does not check access.
-    """
+    """Reads and writes blocks. Methods that take an owner raise Forbidden, except `erase`."""
 
     def __init__(self, client: Redis, root: str, *, fsync: bool = False) -> None:
         self._client = client
@@ -173,7 +166,7 @@ class BlockStore:
         return reply
 
     async def attach(self, scope: Scope, owner: BlockOwner, label: str, target: BlockOwner, *, attach: bool) -> BlockReply:
-        """Attach a block to the owner `target`, or detach it. Requires write access to both owners."""
+        """Attach or detach a block. Requires write access to both owners."""
         check_writer(scope, owner)
         check_writer(scope, target)
         keys, target_keys = self._owner_keys(scope, owner), self._owner_keys(scope, target)
@@ -208,7 +201,7 @@ class BlockStore:
         pipe.execute_command(*command)
 
     def parse_shown(self, scope: Scope, reader: Reader, reply: Sequence[Any]) -> list[ShownBlock]:
-        """Parse the reply to `queue_shown`. Omit blocks that the caller must not read."""
+        """Return the blocks that the caller may read."""
         agent, *rows = reply
         names = Reader(reader.namespace, reader.user_id, agent.decode() or None)
         shown_blocks: list[ShownBlock] = []
@@ -224,7 +217,7 @@ class BlockStore:
         return self.parse_shown(scope, reader, reply)
 
     async def owners_of(self, scope: Scope, member: Owner | AgentOwner) -> list[BlockOwner]:
-        """Return the readable owners that include this user or agent and have blocks."""
+        """Return the readable owners with blocks that include this user or agent."""
         is_user = isinstance(member, Owner)
         key = self._keys.of_user(scope.tenant, member.user_id) if is_user else self._keys.of_agent(scope.tenant, member.agent_id)
         stored = (await read(self._client, lambda pipe: pipe.hvals(key)))[0]
@@ -232,23 +225,19 @@ class BlockStore:
         return [owner for owner in owners if member.namespace in (None, owner.namespace) and may_read(scope, owner)]
 
     async def erase(self, scope: Scope, owner: BlockOwner) -> int:
-        """Delete all blocks and attachments of an owner. Return the number of deleted blocks."""
+        """Delete an owner's blocks and attachments. Return the number of deleted blocks."""
         erased = await self._erase(self._owner_keys(scope, owner))
         await self._forget_targets(scope, [decode_block(owner, "", raw) for raw in erased])
         return len(erased)
 
     async def _forget_targets(self, scope: Scope, deleted_blocks: Sequence[StoredBlock]) -> None:
-        """Remove owners without blocks from the lists of their users and agents.
-
-        If the process crashes before this call, a harmless list entry remains.
-        """
         for target in dict.fromkeys(target for block in deleted_blocks for target in block.attached_to):
             await self._unnote(self._owner_keys(scope, target))
 
     async def restore(self, scope: Scope, block: StoredBlock, changes: Sequence[BlockChange], tokens: int) -> BlockReply:
         """Store an exported block with its changes.
 
-        The reply's state is "new", "many" if the owner has too many blocks, or "here" if the label already exists.
+        The state is "new", "many" if the owner has too many blocks, or "here" if the label exists.
         """
         check_writer(scope, block.owner)
         entries: list[str] = []

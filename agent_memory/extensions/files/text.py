@@ -1,7 +1,6 @@
 """Extract a file's text, page by page.
 
-`python -m agent_memory.extensions.files.text MEDIA_TYPE` runs the reader process. Only this process opens callers'
-files. It has hard limits and inherits no environment variables.
+Only a separate process opens callers' files. It has hard limits and no environment variables.
 """
 
 from __future__ import annotations
@@ -34,11 +33,11 @@ _BLOCKS = re.compile(
 
 
 class UnreadableFile(Exception):
-    """The file has no text that the server can read. The message says what the caller can do."""
+    """The file has no text that the server can read."""
 
 
 async def read_pages(data: bytes, media_type: str) -> list[str]:
-    """Return the text of each page. A format without pages has one page. Raises UnreadableFile."""
+    """Return the text of each page, or a single page. Raises UnreadableFile."""
     command = (sys.executable, "-P", "-m", __name__, media_type)
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, stderr=asyncio.subprocess.DEVNULL, env={})

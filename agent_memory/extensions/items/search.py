@@ -1,4 +1,4 @@
-"""Search items by meaning and by keyword, including items without a vector."""
+"""Search items by meaning and keyword."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ class ItemSearch:
     async def rank(self, scope: Scope, owner: ItemOwner, request: SearchItems, query: str) -> list[tuple[StoredItem, float | None]]:
         """Return a page of items, best first. Raises Forbidden.
 
-        The score is similarity + (1 - similarity) * s / 2, where s is the share of query words that the item contains.
-        Without a vector, the score is s. Items that the search did not find come last and have no score.
+        The score is similarity + (1 - similarity) * s / 2, where s is the share of query words in the item. Without a
+        vector, it is s. Items that the search did not find come last, without a score.
         """
         query = query[: self._query_characters]
         vector = next(iter(await self._vectors(scope, [query], "query")), None)
@@ -87,7 +87,7 @@ class ItemSearch:
         return [*scored, *unindexed][request.offset : end]
 
     async def list_unembedded(self, limit: int) -> Sequence[str]:
-        """Return the ids of items that need a vector from the current model. Covers all owners."""
+        """Return the ids of items that need a vector. Covers all owners."""
         replies = await self._reader(lambda pipe: queue_search(pipe, self._index, name_query(self._pending, 0, limit)))
         return parse_hits(replies[0]).names
 
@@ -99,7 +99,6 @@ class ItemSearch:
             return []
 
     async def _with_vectors(self, scope: Scope, items: Sequence[StoredItem]) -> list[StoredItem]:
-        """Embed some items without a vector, because programs search for items that they have just stored."""
         new = [item for item in items if item.vector is None][:_MOST_NEW]
         texts = [item_text(item.item.value, item.index) for item in new]
         vectors = await self._vectors(scope, texts, "document") if new else []

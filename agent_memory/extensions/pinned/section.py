@@ -1,4 +1,4 @@
-"""Show pinned memories in the prompt. The text stays byte-identical until a pinned memory changes."""
+"""Show pinned memories in the prompt, byte-identical until one changes."""
 
 from __future__ import annotations
 
@@ -21,13 +21,11 @@ from agent_memory.foundation.text.prompt_marks import DATA_NOTE, part_heading
 
 _HEADING = part_heading("pinned memories")
 _MOST = 128
-"""The limit on pinned memories to read. The token limit leaves no room for more."""
+"""The token limit leaves no room for more memories."""
 
 
 @dataclass(frozen=True, slots=True)
 class PinnedReads:
-    """Queues the reads for a prompt's section, and then formats its lines."""
-
     index: str
     clause: str
     most: int
@@ -48,7 +46,7 @@ class PinnedReads:
         return replace(self, lines=lines, omitted_count=max(hits.total - len(lines), 0))
 
     def fit_section(self, tokens: int | None) -> FittedText:
-        """Keep the lines that fit within the request's token limit and `tokens`."""
+        """Keep the lines that fit within both token limits."""
         left = self.most if tokens is None else min(self.most, tokens)
         lines, _ = fit_lines(self.lines, left - self.count(_HEADING + DATA_NOTE), self.count)
         omitted = self.omitted_count + len(self.lines) - len(lines)
@@ -57,8 +55,6 @@ class PinnedReads:
 
 
 class PinnedSection:
-    """Shows the reader's pinned memories if the request asks for them."""
-
     kind = SectionKind.ALWAYS
 
     def __init__(self, keys: Keys, counter: TokenCounter) -> None:

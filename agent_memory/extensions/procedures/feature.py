@@ -1,4 +1,4 @@
-"""The procedures feature: tool statistics, and records of what worked in a situation."""
+"""The procedures feature, which records what worked in a situation."""
 
 from __future__ import annotations
 

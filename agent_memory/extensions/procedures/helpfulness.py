@@ -12,7 +12,7 @@ _STOPPED_BELOW = 0.5
 
 
 def smoothed_rate(helped: int, failed: int) -> float:
-    """Return the estimated success rate: the mean of Beta(1 + helped, 1 + failed).
+    """Return the estimated success rate, the mean of Beta(1 + helped, 1 + failed).
 
     Source: Laplace's rule of succession ("Essai philosophique sur les probabilités", 1814).
     """
@@ -36,7 +36,7 @@ def highest_rate(helped: int, failed: int) -> float:
 def has_stopped_helping(outcomes: str) -> bool:
     """True if the success rate is below one half with 95% confidence.
 
-    Each outcome is "1" (helped) or "0" (failed). Four failures without a success are enough.
+    Each outcome is "1" (helped) or "0" (failed).
     """
     helped = outcomes.count("1")
     return highest_rate(helped, len(outcomes) - helped) < _STOPPED_BELOW

@@ -39,25 +39,25 @@ _FIELDS = [*FIELDS, "k"]
 
 
 def procedures_of(scope: Scope, *, state: str | None = "active", result: ProcedureResult | None = None) -> str:
-    """Return a filter for procedures. If `state` or `result` is None, match any value."""
+    """Return a filter for procedures. None matches any value."""
     parts = [where(scope), is_value("kd", PROCEDURE)]
     parts += [is_value(name, value) for name, value in (("st", state), ("rs", result)) if value is not None]
     return all_of(*parts)
 
 
 def owned_by(clause: str, owner: ProcedureOwner) -> str:
-    """Limit a filter to an owner's procedures. Names that are None match any value."""
+    """Limit a filter to an owner's procedures. None matches any value."""
     names = (("ns", owner.namespace), ("u", owner.user_id), ("ag", owner.agent_id))
     return all_of(clause, *(is_value(field, name) for field, name in names if name is not None))
 
 
 def exactly_owned_by(clause: str, scope: Scope, owner: ProcedureOwner) -> str:
-    """Limit a filter to exactly this owner. A name that is None must also be unset in the procedure."""
+    """Limit a filter to exactly this owner. None matches only unset names."""
     return all_of(clause, tagged("ow", [owner_digest(scope.tenant, owner)]))
 
 
 def shown_to(clause: str, reader: Reader) -> str:
-    """Limit a filter to procedures that the reader may see. Each name must be unset or equal the reader's."""
+    """Limit a filter to procedures that the reader may see."""
     names = (("ns", reader.namespace), ("u", reader.user_id), ("ag", reader.agent_id))
     options = [(Tag(field).is_missing(), None if name is None else is_value(field, name)) for field, name in names]
     return all_of(clause, *(str(missing) if own is None else any_of(str(missing), str(own)) for missing, own in options))
@@ -73,7 +73,7 @@ def word_overlap(one: Collection[str], other: Collection[str]) -> float:
 
 
 def fit_of(similarity: float | None, overlap: float) -> float:
-    """Return how well a procedure fits, from 0 to 1: 70% cosine similarity and 30% word overlap.
+    """Return how well a procedure fits: 70% cosine similarity and 30% word overlap.
 
     If `similarity` is None, the fit is the overlap.
     """
@@ -89,7 +89,7 @@ def rank_score(fit: float, rate: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """A situation to search for. `vector` is None if the model failed."""
+    """A situation. `vector` is None if the model failed."""
 
     terms: Sequence[str]
     vector: NDArray[np.float32] | None
@@ -98,7 +98,7 @@ class Situation:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A matching procedure. `similarity` is a cosine, or None if the procedure is not among the nearest."""
+    """A match. `similarity` is a cosine, or None if the procedure is not among the nearest."""
 
     stored: StoredProcedure
     similarity: float | None
@@ -113,7 +113,6 @@ class Match:
 
 class ProcedureSearch:
     def __init__(self, settings: Settings, keys: Keys, spec: VectorSpec, embedder_of: Callable[[str], Embedder]) -> None:
-        """Create the search. `embedder_of` returns a tenant's embedder."""
         self._settings = settings
         self._index = procedure_index_name(keys, spec)
         self._spec = spec
@@ -122,7 +121,7 @@ class ProcedureSearch:
     async def situation_of(self, tenant: str, text: str) -> Situation:
         """Return the situation in a text of at most MAX_QUERY_BYTES characters.
 
-        If the model does not answer in time or the tenant's budget is spent, the vector is None, and a notice says why.
+        If the model fails or the tenant's budget is spent, the vector is None, and a notice says why.
         """
         text = text[: self._settings.limits.query_bytes]
         try:
@@ -140,7 +139,7 @@ class ProcedureSearch:
         return Situation(query_terms(text), vectors[0])
 
     def queue_matches(self, pipe: Pipe, clause: str, situation: Situation) -> int:
-        """Queue the keyword search and the vector search. Return the number of replies."""
+        """Queue the searches. Return the number of replies."""
         count = 0
         if situation.terms:
             words = FilterQuery(scoring(clause, situation.terms), return_fields=_FIELDS)
@@ -162,10 +161,7 @@ class ProcedureSearch:
         return count
 
     def rank_matches(self, replies: Sequence[Any], situation: Situation) -> list[Match]:
-        """Return the procedures that fit, best first.
-
-        A procedure fits if it shares a word with the situation, or if its similarity is at least SEARCH_MIN_SIMILARITY.
-        """
+        """Return the procedures that share a word or are similar enough, best first."""
         pages = [parse_hits(reply).hits for reply in replies]
         similarities = {} if situation.vector is None else {hit.mid: 1.0 - hit.value for hit in pages[-1]}
         matches: list[Match] = []

@@ -16,11 +16,9 @@ from agent_memory.foundation.storage.search.indexes import (
 
 
 class ProcedureKeys:
-    """Creates the Redis keys for procedures in one bucket."""
-
     def __init__(self, root: str) -> None:
         self.prefix = f"{root}pr:"
-        """The key prefix of procedures and tools, which the search index covers."""
+        """The key prefix that the search index covers."""
         self.failing = f"{root}prf"
         """The key of the set of procedures with unchecked failures."""
         self._root = root
@@ -36,7 +34,7 @@ class ProcedureKeys:
         return f"{self.prefix}{pid}:f"
 
     def learned(self, owner: str) -> str:
-        """Return the key of an owner's counter of learned procedures. It detects concurrent learning."""
+        """Return the key of a counter that detects concurrent learning."""
         return f"{self._root}po:{owner}"
 
 
@@ -45,7 +43,6 @@ def procedure_index_name(keys: Keys, spec: VectorSpec) -> str:
 
 
 def index_schemas(keys: Keys, spec: VectorSpec) -> dict[str, IndexSchema]:
-    """Return the index schema for procedures and tools."""
     owners = tag_fields("u", "ns", "ag")
     for field in owners:
         field["attrs"]["index_missing"] = True

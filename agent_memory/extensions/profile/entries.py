@@ -1,4 +1,4 @@
-"""Turn memories into profile entries. Equal input always produces an equal entry."""
+"""Turn memories into profile entries. Equal input produces equal entries."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from agent_memory.foundation.text.normalization import ABOUT_USER, QUESTION, end
 from agent_memory_client.models import Evidence, MemoryRecord, MemoryTypeEnum
 
 MOST_SHOWN_CHARS = 600
-"""The limit on the length of a text in a profile or timeline."""
+"""The limit on a text, in characters."""
 _SHOWN_EVIDENCE = 5
 _EPOCH = date(1970, 1, 1)
 _FACTS = (MemoryTypeEnum.SEMANTIC, MemoryTypeEnum.EPISODIC)
@@ -27,7 +27,7 @@ _FACTS = (MemoryTypeEnum.SEMANTIC, MemoryTypeEnum.EPISODIC)
 
 @dataclass(frozen=True, slots=True)
 class FollowedMemory:
-    """A current memory with its evidence. `last_said` is in seconds since 1970."""
+    """A current memory with its evidence. `last_said` is a Unix time."""
 
     mid: str
     tenant: str
@@ -40,13 +40,13 @@ class FollowedMemory:
 
     @property
     def is_personal(self) -> bool:
-        """True if the memory is not quarantined and belongs to a user, not to an agent."""
+        """True if the memory belongs to a user, not an agent, and is not quarantined."""
         record = self.record
         return record.user_id is not None and record.agent_id is None and record.quarantine is None
 
     @property
     def last(self) -> float:
-        """The time of the last mention or of the creation, whichever is later (seconds since 1970)."""
+        """The Unix time of the last mention, or of a later creation."""
         return max(self.record.created_at.timestamp(), self.last_said or 0.0)
 
 
@@ -58,7 +58,7 @@ class ProfileEntry:
     days: Sequence[int]
     """The days of the mentions, in days since 1970, ascending."""
     rank: str | None
-    """Sort key within a group; the first entry represents the group. If None, it represents only its own group."""
+    """The first entry by this key represents the group. If None, the entry represents only its own group."""
     lasting: bool
     last: int
     """The time of the memory's last mention, in seconds since 1970."""
@@ -73,10 +73,9 @@ class ProfileEntry:
 
 
 def entry_of(memory: FollowedMemory, zone: tzinfo = UTC, *, statements: bool = True) -> ProfileEntry | None:
-    """Return the entry of a memory, or None if the memory does not belong to a profile.
+    """Return a memory's entry, or None if it does not belong to a profile.
 
-    If `statements` is True, profiles include messages in which people state something about themselves. Otherwise, they
-    exclude all messages.
+    If `statements` is False, profiles exclude all messages.
     """
     record = memory.record
     fits = record.memory_type in _FACTS or (statements and record.memory_type is MemoryTypeEnum.MESSAGE and _tells(memory))
@@ -149,5 +148,5 @@ def shown_evidence(memory: FollowedMemory) -> list[dict[str, Any]]:
 
 
 def day_since_epoch(moment: datetime, zone: tzinfo = UTC) -> int:
-    """Return the calendar day of a moment in `zone`, in days since 1970."""
+    """Return a moment's calendar day in `zone`, in days since 1970."""
     return (calendar_day(moment, zone) - _EPOCH).days

@@ -1,4 +1,4 @@
-"""Show the user's profile in the prompt. The text stays byte-identical until the profile changes."""
+"""Show the user's profile in the prompt, byte-identical until it changes."""
 
 from __future__ import annotations
 
@@ -22,8 +22,6 @@ _STATIC, _DYNAMIC = "Lasting:", "Lately:"
 
 @dataclass(frozen=True, slots=True)
 class ProfileReads:
-    """Queues the reads for a prompt's section, and then formats its lines."""
-
     ask: PromptAsk
     store: ProfileStore
     owner: ProfileOwner
@@ -43,7 +41,7 @@ class ProfileReads:
         return replace(self, static=[_line(entry, zone) for entry in static], dynamic=[_line(entry, zone) for entry in dynamic])
 
     def fit_section(self, tokens: int | None) -> FittedText:
-        """Keep the lines that fit within the request's token limit and `tokens`, static lines first."""
+        """Keep the lines that fit within both token limits, static lines first."""
         left = self.most if tokens is None else min(self.most, tokens)
         left -= self.count("\n".join([_HEADING, _STATIC, _DYNAMIC, DATA_NOTE]))
         static, left = fit_lines(self.static, left, self.count)
@@ -59,7 +57,7 @@ def _line(entry: Mapping[str, Any], zone: tzinfo) -> str:
 
 
 def owner_of_prompt(ask: PromptAsk) -> ProfileOwner | None:
-    """Return the owner of the profile to show, or None if there is none.
+    """Return the owner of the prompt's profile, or None.
 
     Callers restricted to certain agents get no profile.
     """
@@ -70,8 +68,6 @@ def owner_of_prompt(ask: PromptAsk) -> ProfileOwner | None:
 
 
 class ProfileSection:
-    """Shows the reader's profile if the request asks for it."""
-
     kind = SectionKind.ALWAYS
 
     def __init__(self, store: ProfileStore, counter: TokenCounter) -> None:

@@ -1,4 +1,4 @@
-"""Calculate calendar periods, and group events by the period in which they begin."""
+"""Calculate calendar periods."""
 
 from __future__ import annotations
 
@@ -23,8 +23,6 @@ class Period(NamedTuple):
 
 
 class SummaryState(NamedTuple):
-    """A period's summary and its state, in the form that responses use."""
-
     state: PeriodState | None = None
     summary: PeriodSummary | None = None
 
@@ -50,17 +48,17 @@ def day_number(day: date) -> int:
 
 
 def day_of(number: int) -> date:
-    """Convert days since 1970 to a date. Raises OverflowError outside the years 1 to 9999."""
+    """Convert days since 1970 to a date. Raises OverflowError."""
     return _EPOCH + timedelta(days=number)
 
 
 def period_key(period: Period, unit: str) -> str:
-    """Return a period's key: the unit's letter and the first day in days since 1970, such as "w19783"."""
+    """Return a key such as "w19783": the unit's letter and the first day since 1970."""
     return f"{unit[0]}{day_number(period.start)}"
 
 
 def period_of_key(key: str) -> tuple[Period, Granularity]:
-    """Return the period and unit of a key from `period_key`. Raises ValueError for any other key."""
+    """Return the period and unit of a key. Raises ValueError."""
     for unit in UNITS:
         if key[:1] == unit[0]:
             return period_of(day_of(int(key[1:])), unit), unit
@@ -68,7 +66,7 @@ def period_of_key(key: str) -> tuple[Period, Granularity]:
 
 
 def closing_time(period: Period, zone: tzinfo) -> int:
-    """Return the end of a period in seconds since 1970: midnight in `zone` after the last day."""
+    """Return the Unix time of midnight in `zone` after the last day."""
     if not 1900 <= period.end.year < 9999:
         zone = UTC  # Time zones are unknown for such years.
     offset = datetime.combine(period.end, time(12), zone).utcoffset() or timedelta()
@@ -76,7 +74,7 @@ def closing_time(period: Period, zone: tzinfo) -> int:
 
 
 def periods_of_event(first: date, precision: Precision, zone: tzinfo) -> list[tuple[str, int]]:
-    """Return the day, week and month in which an event begins, as (period key, end in seconds since 1970).
+    """Return the periods in which an event begins, as (period key, Unix time of the end).
 
     Omit units finer than the event's precision.
     """
@@ -87,8 +85,7 @@ def periods_of_event(first: date, precision: Precision, zone: tzinfo) -> list[tu
 def group_events(events: Sequence[TimelineEvent], granularity: Granularity, summaries: Mapping[str, SummaryState]) -> list[TimelinePeriod]:
     """Group events by the period in which they begin.
 
-    If an event's precision is coarser than `granularity`, its period matches its precision. The keys of `summaries` are
-    period keys.
+    A less precise event gets a longer period. The keys of `summaries` are period keys.
     """
     periods: dict[Period, TimelinePeriod] = {}
     for event in events:

@@ -25,13 +25,13 @@ Line = tuple[str, str]
 
 
 class NamedDays(NamedTuple):
-    """A range of days, in days since 1970. Both ends are inclusive; None means no limit."""
+    """A range of days since 1970, both inclusive. None means no limit."""
 
     first: int | None
     last: int | None
 
     def hold(self, first: int, last: int | None) -> bool:
-        """True if the range from `first` to `last` (None: no end) overlaps these days."""
+        """True if the range overlaps these days. None means no end."""
         return (self.last is None or first <= self.last) and (self.first is None or last is None or last >= self.first)
 
     def contain(self, period: Period) -> bool:
@@ -40,10 +40,7 @@ class NamedDays(NamedTuple):
         return (self.first is None or first >= self.first) and (self.last is None or last <= self.last)
 
     def tell(self, event: dict[str, Any]) -> bool:
-        """True if an event overlaps these days.
-
-        Return False if the event's date is known only as a longer period.
-        """
+        """True if an event overlaps these days and has a precise enough date."""
         start = date.fromisoformat(event["start"])
         first, last = day_number(start), None if event["end"] is None else day_number(date.fromisoformat(event["end"]))
         if not self.hold(first, last):
@@ -54,7 +51,7 @@ class NamedDays(NamedTuple):
 
     @property
     def unit(self) -> Granularity | None:
-        """The unit of the summaries to show, or None to show each event instead."""
+        """The unit of the summaries to show, or None to show each event."""
         if self.first is None or self.last is None:
             return "month"
         if self.last - self.first < _FEW_DAYS:
@@ -72,7 +69,7 @@ def days_of_span(span: Span, zone: tzinfo) -> NamedDays:
 
 
 def periods_within(days: NamedDays, *, margin: int) -> list[str]:
-    """Return the keys of the periods to show, latest first. Add `margin` days at both ends of the range."""
+    """Return the keys of the periods to show, latest first. `margin` adds days at both ends."""
     if days.first is None or days.last is None or days.unit is None:
         return []
     wider = NamedDays(days.first - margin, days.last + margin)
@@ -88,7 +85,7 @@ def periods_within(days: NamedDays, *, margin: int) -> list[str]:
 
 
 def in_zone(event: dict[str, Any], zone: tzinfo) -> dict[str, Any]:
-    """Move a one-day event with an exact time to the right day in `zone`."""
+    """Move a one-day event with an exact time to its day in `zone`."""
     if event.get("at") is None or event["start"] != event["end"]:
         return event
     day = datetime.fromisoformat(event["at"]).astimezone(zone).date().isoformat()
@@ -96,7 +93,7 @@ def in_zone(event: dict[str, Any], zone: tzinfo) -> dict[str, Any]:
 
 
 def lines_of_days(days: NamedDays, events: Sequence[dict[str, Any]], summaries: Mapping[str, dict[str, Any]]) -> list[Line]:
-    """Return the lines for `days`: first summaries (latest first), then other events (by weight)."""
+    """Return summaries (latest first), and then other events (by weight)."""
     unit, periods, lines = days.unit, list[Period](), list[Line]()
     for key in sorted(summaries, key=lambda key: -int(key[1:])):
         period, of = period_of_key(key)
@@ -114,10 +111,7 @@ def lines_of_days(days: NamedDays, events: Sequence[dict[str, Any]], summaries: 
 
 
 def lines_of_latest(summaries: Mapping[str, dict[str, Any]]) -> list[Line]:
-    """Return the summaries of the latest days, weeks and months as lines.
-
-    Omit a week or month in which a listed day or week starts.
-    """
+    """Return the summaries of the latest days, weeks and months, without overlaps."""
     lines: list[Line] = []
     listed_periods: list[Period] = []
     for unit, most in _LATEST.items():
@@ -139,7 +133,7 @@ def _summary_lines(period: Period, summary: dict[str, Any]) -> list[Line]:
 
 
 def _day_of_line(line: str) -> str:
-    """Return the day by which to sort a digest line. "2024-03" sorts before the days of that month."""
+    """Return the day by which to sort a digest line. "2024-03" sorts before that month's days."""
     days = line.removeprefix("since ").partition(":")[0][:10]
     if not _WEEK.fullmatch(days):
         return days

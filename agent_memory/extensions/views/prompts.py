@@ -1,4 +1,4 @@
-"""Create the prompt that asks a language model to summarize a partition."""
+"""Create the prompt that summarizes a partition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compute a partition of a summary view, with or without a language model."""
+"""Compute a partition of a summary view."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ class ViewSummarizer:
     async def compute_partition(
         self, scope: Scope, view: SummaryView, group: Mapping[str, str], *, seconds: float | None = None, stored: Partition | None = None
     ) -> Partition:
-        """Compute a group's partition. The model may take at most `seconds`.
+        """Compute a partition. The model may take at most `seconds`.
 
         Return `stored` if its inputs are unchanged, or if a model wrote it but is failing now. Without a usable answer,
-        the summary consists of the most informative memories, and `degraded` contains the reason.
+        list the most informative memories, and set `degraded` to the reason.
         """
         selection = within(selection_of(view, datetime.now(UTC)), group)
         total, memories = (0, []) if selection is None else await self._survey.load_newest(scope, selection, _MOST_MEMORIES)
@@ -83,10 +83,7 @@ class ViewSummarizer:
     async def _summary_by_model(
         self, chat: ChatModel, view: SummaryView, group: Mapping[str, str], memories: Sequence[StoredMemory], seconds: float | None
     ) -> str:
-        """Ask the model to summarize the newest memories that fit its context.
-
-        Raises ModelUnavailable or ModelAnswerInvalid.
-        """
+        """Summarize the newest memories that fit. Raises ModelUnavailable or ModelAnswerInvalid."""
         deadline = None if seconds is None else monotonic() + seconds
         most: int | None = None
         characters = sum(len(memory.record.text) for memory in memories)

@@ -1,4 +1,4 @@
-"""Assign dates to facts, and check them against the cited messages. No I/O."""
+"""Assign dates to facts, and check them against the cited messages."""
 
 from __future__ import annotations
 

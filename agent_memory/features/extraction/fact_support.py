@@ -1,9 +1,8 @@
-"""Find the messages that support a fact. No I/O.
+"""Find the messages that support a fact.
 
 A message *holds* a fact if it contains the fact's numbers, names and half of its content words. Names can also occur in
-earlier messages. For the fact "she is a jazz musician", the message must also contain "jazz" or "musician". A short
-answer counts together with the two messages before it. If only the assistant's messages contain the words, the person
-must answer a question or agree.
+earlier messages. For the fact "she is a jazz musician", it must also contain "jazz" or "musician". A short answer
+counts together with the two messages before it. If only the assistant says the words, the person must answer or agree.
 """
 
 from __future__ import annotations
@@ -51,8 +50,7 @@ _ASSISTANT = re.compile(r"assist|asist|助手|アシスタント|помощни�
 class ExtractionMessage:
     """A message from which to extract facts.
 
-    `text` contains no secrets. `pictures` contains descriptions by a model. `is_document` is True for a passage of a
-    document.
+    `text` contains no secrets. `pictures` contains a model's descriptions.
     """
 
     stored: StoredMessage
@@ -74,7 +72,7 @@ class ExtractionMessage:
 
     @property
     def states(self) -> bool:
-        """True if the message is a passage of a document, or does not come from a program or a tool."""
+        """True if the message does not come from a program or tool, or is part of a document."""
         return self.is_document or (self.role not in PROGRAM_ROLES and self.role not in TOOL_ROLES)
 
     @property
@@ -83,10 +81,10 @@ class ExtractionMessage:
 
 
 class Grounds:
-    """Finds support for facts in a batch's messages and the messages before them.
+    """Finds messages that support facts.
 
-    If `translated` is True, the facts and the messages are in different languages. In that case, check only the numbers
-    or, without numbers, a single word or name.
+    If `translated` is True, the facts and the messages are in different languages. In that case, check only numbers or,
+    without numbers, a single word or name.
     """
 
     def __init__(
@@ -104,8 +102,8 @@ class Grounds:
     def find(self, text: str, entities: Sequence[str], cited: Sequence[int]) -> list[int]:
         """Return the positions (from 0) of the batch's messages that support a fact, or [] to refuse the fact.
 
-        Prefer the cited messages. If they do not hold the fact, or if the model cited all messages or none, choose the
-        best message from a person. If no single message holds the fact, choose up to three that hold it together.
+        Prefer the cited messages if they hold the fact, unless the model cited all messages or none. Otherwise, choose
+        one message from a person, or up to three that hold the fact together.
         """
         claim = Claim.of(text, entities)
         if claim.is_empty or not self._usable:
@@ -133,7 +131,7 @@ class Grounds:
         return any(picture_wording.holds_word(word) and not text_wording.holds_word(word) for word in claim.words | claim.names)
 
     def supported(self, text: str) -> str:
-        """Return a fact's text without the sentences that no message supports."""
+        """Return the fact without sentences that no message supports."""
         sentences = split_sentences(text)
         if len(sentences) < 2 or self._translated:
             return text
@@ -145,7 +143,7 @@ class Grounds:
     def _tells(self, index: int) -> bool:
         """True if a message can hold a fact.
 
-        Bare questions cannot. Thanks or greetings can hold a fact only if they answer the assistant.
+        Bare questions cannot. Thanks or greetings can only if they answer the assistant.
         """
         text = self._messages[index].text
         if is_bare_question(text):
@@ -153,7 +151,7 @@ class Grounds:
         return worth_asking(text) or any(not self._is_witness(before) for before in self._before(index)[-1:])
 
     def _has_some(self, claim: Claim, wording: Wording) -> bool:
-        """True if the messages contain the claim's numbers and names or, if it has none, one of its words."""
+        """True if the messages contain the claim's numbers and names or, without these, one of its words."""
         if claim.is_empty:
             return True
         if not all(map(wording.holds_number, claim.numbers)) or not all(map(wording.holds_word, claim.names)):
@@ -211,7 +209,7 @@ class Grounds:
         return any(self._answers(index, claim) for index in chosen)
 
     def _answers(self, index: int, claim: Claim) -> bool:
-        """True if the message answers or confirms what the assistant said. "No" confirms only a denial."""
+        """True if the message answers or confirms the assistant. "No" confirms only a denial."""
         before = self._before(index)[-1:]
         if not self._is_witness(index) or not before or self._is_witness(before[0]):
             return False
@@ -226,7 +224,7 @@ class Grounds:
         return sum(map(wording.holds_word, claim.words | claim.names)) + sum(map(wording.holds_number, claim.numbers))
 
     def _witnesses(self, claim: Claim, chosen: Sequence[int]) -> list[int]:
-        """Return the chosen messages. Return only the assistant's if no person states or confirms the claim."""
+        """Return the chosen messages, but only the assistant's if no person supports the claim."""
         people = [index for index in chosen if self._is_witness(index)]
         if len(people) in (0, len(chosen)):
             return list(chosen)
@@ -254,5 +252,5 @@ class Grounds:
 
 
 def _same_script(claim: Claim, near: Wording) -> bool:
-    """True if the words of both texts can be compared: both use Latin letters, or neither does."""
+    """True if both texts, or neither, use Latin letters."""
     return any(map(str.isascii, claim.words | claim.names)) == any(map(str.isascii, near.content))

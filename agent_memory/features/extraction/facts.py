@@ -1,4 +1,4 @@
-"""Turn the facts in a model's answer into memories. No I/O."""
+"""Turn the facts in a model's answer into memories."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def candidates(
 ) -> list[Candidate]:
     """Return the storable facts, oldest first and without duplicates. `clean` removes secrets.
 
-    Messages in the batch must support each fact (see `Grounds`). The messages in `before` only provide context.
+    The messages in `before` only provide context.
     """
     by_words: dict[object, Candidate] = {}
     grounds = Grounds(messages, before, translated=rules.language is not None)
@@ -74,7 +74,7 @@ def candidates(
 
 
 def _picture_candidate(candidate: Candidate) -> Candidate:
-    """Trust a fact from a picture no more than an inference by a model."""
+    """Trust a fact from a picture no more than a model's inference."""
     record, least = candidate.record, TRUST["inference"]
     record.trust = least if record.trust is None else min(record.trust, least)
     return candidate
@@ -157,7 +157,7 @@ def _candidate(
 
 
 def _speaker(named: str | None, role: str) -> str:
-    """Return the speaker's name in the model's answer, or `role` if there is no name."""
+    """Return the speaker's name in the model's answer, or `role`."""
     name = clean_text(named or "")
     return role if name.casefold() in _ROLES else name
 
@@ -169,7 +169,7 @@ def _slot(slot: str | None) -> str | None:
 def clean_text(text: str) -> str:
     """Return a model's text in NFC, without control characters.
 
-    Replace runs of white space with single spaces, and lone surrogates with "?".
+    Replace white space with single spaces, and lone surrogates with "?".
     """
     valid = unicodedata.normalize("NFC", text.encode("utf-8", "replace").decode())
     return " ".join("".join(" " if unicodedata.category(c) == "Cc" else c for c in valid).split())
@@ -180,7 +180,7 @@ _LEAST_WORDS = 5
 
 
 def repeats_instructions(text: str) -> bool:
-    """True if a text is a passage from this server's prompts, ignoring case and punctuation."""
+    """True if a text is a passage from this server's prompts."""
     text_words = words(text)
     return len(text_words) >= _LEAST_WORDS and f" {' '.join(text_words)} " in _instructions()
 

@@ -1,4 +1,4 @@
-"""The reconciliation prompt, which asks how new notes change existing ones. No I/O."""
+"""The prompt that asks how new notes change existing ones."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ INSTRUCTIONS = (_TASK,)
 
 @dataclass(frozen=True, slots=True)
 class ExistingNote:
-    """An existing note. `when` is the time when it became true, or the time of its event."""
+    """An existing note. `when` is the time when it became true, or of its event."""
 
     text: str
     type: str
@@ -68,7 +68,7 @@ class ReconcileAnswer(BaseModel):
     @field_validator("decisions", mode="before")
     @classmethod
     def _each_by_itself(cls, value: object) -> object:
-        """Drop invalid decisions. Reject the answer only if it contains decisions but no valid one."""
+        """Drop invalid decisions. Reject the answer only if no decision is valid."""
         decisions = cast("list[object]", value) if isinstance(value, list) else []
         return [decision for decision in decisions if _is_decision(decision)] or value
 

@@ -1,4 +1,4 @@
-"""Define the command line, and the commands that run a server. Other commands are in `commands/`.
+"""Define the command line, and the commands that run a server.
 
 This module avoids slow imports, so that `agent-memory --help` is fast.
 """
@@ -89,7 +89,7 @@ _PROCESS = ("SHUTDOWN_GRACE_SECONDS", "LOG_LEVEL", "LOG_FORMAT")
 
 
 def _with_settings(*variables: str) -> Callable[[Callable[..., Any]], Callable[..., None]]:
-    """Return a decorator that adds these settings as options. The command gets the given options in a dict."""
+    """Return a decorator that adds settings as options. The command gets them in a dict."""
 
     def decorate(command: Callable[..., Any]) -> Callable[..., None]:
         def call(settings: dict[str, Any], own: dict[str, Any]) -> Any:
@@ -101,7 +101,7 @@ def _with_settings(*variables: str) -> Callable[[Callable[..., Any]], Callable[.
 
 
 def _run() -> Any:
-    """Import the module that runs a server. Disable garbage collection during the start."""
+    """Import the server. Disable garbage collection during the start."""
     garbage_collection.starting()
     from agent_memory.interfaces.cli import run
 
@@ -172,7 +172,7 @@ def version() -> Answer:
 
 
 def _commands_of_features() -> dict[str, Any]:
-    """Return the features' commands. `command.py` in a feature's folder defines a function with the folder's name."""
+    """Return each feature's command, defined in its `command.py` under the folder's name."""
     paths = [file.parts[-3:-1] for file in sorted(Path(__file__).parents[2].glob("*/*/command.py"))]
     return {name: asks(getattr(import_module(f"agent_memory.{level}.{name}.command"), name)) for level, name in paths}
 
@@ -217,7 +217,7 @@ def main() -> None:
 
 
 def run_app(app: typer.Typer) -> None:
-    """Run a command. Print errors on stderr, with exit code 2 (wrong command line), 3 (not found) or 1 (other)."""
+    """Run a command. Exit with 2 (wrong command line), 3 (not found) or 1 (other errors)."""
     try:
         code = app(standalone_mode=False)
     except AgentMemoryError as error:
@@ -231,7 +231,7 @@ def run_app(app: typer.Typer) -> None:
 
 
 def _report_usage(error: Any) -> int:
-    """Report a wrong command line. For an unknown option, suggest alternatives."""
+    """Report a wrong command line, with suggestions for unknown options."""
     from agent_memory_client._wire.problems import plain_words
 
     option = getattr(error, "option_name", "")

@@ -1,4 +1,4 @@
-"""Print lines, tables, questions and progress. Only a command's answer goes to stdout."""
+"""Print lines, tables, questions and progress. Only answers go to stdout."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Command(TyperCommand):
 
 
 def say(*texts: str, err: bool = False) -> None:
-    """Print texts for people, wrapped at 100 columns without breaking long words."""
+    """Print texts for people, wrapped at 100 columns."""
     for each in texts:
         for line in each.translate(_CONTROLS).replace("\n", "\n    ").split("\n"):
             text = textwrap.fill(line, 100, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
@@ -58,7 +58,7 @@ def shown_server(url: str) -> str:
 
 @contextmanager
 def progress(task: str, total: float | None = None, *, shown: bool = True) -> Generator[Callable[..., object]]:
-    """Show a task's progress. The yielded function updates `advance`, `completed`, `total` or `description`."""
+    """Show progress. The yielded function updates `advance`, `completed`, `total` or `description`."""
     if not shown or not sys.stderr.isatty():
         yield dict  # ignores its arguments
         return
@@ -71,7 +71,7 @@ def progress(task: str, total: float | None = None, *, shown: bool = True) -> Ge
 
 
 def ask(question: str, *, force: bool, option: str = "--force") -> None:
-    """Ask the user to confirm. Raises typer.Exit after a "no" or without a terminal. `option` skips the question."""
+    """Ask the user to confirm. Raises typer.Exit after a "no" or without a terminal."""
     if force:
         return
     if not sys.stdin.isatty():

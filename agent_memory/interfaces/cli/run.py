@@ -1,7 +1,4 @@
-"""Run servers, workers and Redis.
-
-Each of these functions starts its parts in order, and stops them in reverse order.
-"""
+"""Run servers, workers and Redis."""
 
 from __future__ import annotations
 
@@ -44,14 +41,13 @@ _MARGIN_SECONDS = 5.0
 
 
 Face = Literal["api", "stdio", "sse", "streamable-http"]
-"""A service for clients: the API, or MCP with one of its transports."""
+"""The API, or MCP with one of its transports."""
 
 
 def serve(overrides: dict[str, str], face: Face | None, *, with_worker: bool, shares_redis: str | None = None) -> None:
-    """Run a service, a worker or both. Return after a shutdown.
+    """Run a service, a worker or both until shutdown. With stdio, also stop when the client closes stdin.
 
-    Run the embedded Redis if REDIS_URL is not set. With stdio, also stop when the client closes stdin. `shares_redis`
-    is the name of a command that needs REDIS_URL.
+    `shares_redis` is the name of a command that needs REDIS_URL.
     """
     settings = _settings(overrides, shares_redis)
     if face is None:
@@ -140,7 +136,7 @@ def _api_lines(settings: Settings, url: str) -> list[str]:
 
 @asynccontextmanager
 async def _open_store_and_runtime(settings: Settings) -> AsyncGenerator[tuple[Runtime, list[str]]]:
-    """Open the runtime on the Redis at REDIS_URL, or on an embedded Redis. Also yield lines that list its engines."""
+    """Open the runtime on the configured or embedded Redis. Also yield lines about its engines."""
     async with AsyncExitStack() as stack:
         compiling = asyncio.create_task(asyncio.to_thread(compile_phrases))
         stack.push_async_callback(asyncio.wait, {compiling})
@@ -166,10 +162,9 @@ async def _run_parts(
     *,
     with_worker: bool,
 ) -> None:
-    """Run the server and the worker as tasks until a signal arrives, or until one of them ends.
+    """Run the server and the worker until a signal arrives, or until one of them ends.
 
-    Print `lines` when the server is ready for requests. Raises StartupError if a task ends on its own. With stdio, the
-    server is allowed to end without an error, because its only client can leave.
+    Print `lines` when the server is ready. Raises StartupError if a task ends on its own, except the stdio server.
     """
     name = "api" if face == "api" else "mcp"
     if with_worker:

@@ -1,4 +1,4 @@
-"""Learn a procedure from a session that has a result. A language model is optional."""
+"""Learn a procedure from a session that has a result."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class _Session:
 
 
 class _Decision(NamedTuple):
-    """The decision about a lesson. `existing` is the procedure to merge it into."""
+    """What to do with a lesson. `existing` is the procedure to merge it into."""
 
     outcome: str = "nothing"
     existing: StoredProcedure | None = None
@@ -93,9 +93,9 @@ class SessionLearner:
         self._learn = Script(self._client, "procedures/procedure_learn")
 
     async def learn(self, sid: str) -> str:
-        """Learn from the session `sid`. Return "created", "merged" or "nothing".
+        """Learn from a session. Return "created", "merged", "nothing" or "gone".
 
-        Return "gone" if the result was already learned or the session was deleted. Raises ModelUnavailable. Raises
+        The result is "gone" if the session was deleted or its result already learned. Raises ModelUnavailable. Raises
         Conflict if the compared procedures keep changing; the caller can retry later.
         """
         answers: dict[tuple[Any, ...], LearnedProcedure | None] = {}
@@ -158,7 +158,7 @@ class SessionLearner:
         return _Decision("created" if existing is None else "merged", existing, content, vector)
 
     async def _learned_before(self, session: _Session) -> StoredProcedure | None:
-        """Return the procedure learned from an earlier result, if the session is still one of its sources."""
+        """Return the procedure learned from the session's earlier result, if any."""
         former = session.marked.learned.get("id")
         stored = None if former is None else await self._store.load(session.scope, former)
         name = session.state.ref.session_id
@@ -167,7 +167,7 @@ class SessionLearner:
         return stored if any(source.session_id == name for source in stored.content.learned_from) else None
 
     async def _like(self, session: _Session, situation: Situation) -> list[Match]:
-        """Return active procedures for similar situations, best first. The owner must match exactly."""
+        """Return active procedures for similar situations, best first."""
         clause = exactly_owned_by(procedures_of(session.scope), session.scope, session.owner)
         replies = await read(self._client, lambda pipe: self._search.queue_matches(pipe, clause, situation))
         matches = self._search.rank_matches(replies, situation)
@@ -182,7 +182,7 @@ class SessionLearner:
     async def _ask(
         self, session: _Session, similar_procedures: Sequence[StoredProcedure], answers: dict[tuple[Any, ...], LearnedProcedure | None]
     ) -> LearnedProcedure | None:
-        """Return the model's draft, or None if there is no model or its answer is unusable.
+        """Return the model's draft, or None without a usable answer.
 
         `answers` caches the drafts from earlier attempts.
         """
@@ -215,7 +215,7 @@ class SessionLearner:
         return answer.model_copy(update={"when_to_use": clean(answer.when_to_use, redacts=self._redacts), **cleaned})
 
     def _lines(self, session: _Session, tokens: int) -> list[str]:
-        """Format the session's summary (or first message) and the latest messages that fit, oldest first."""
+        """Format the summary (or first message) and the latest messages that fit."""
         messages: list[PromptMessage] = []
         for number, stored in enumerate(session.state.messages, start=1):
             message = stored.message
@@ -270,7 +270,7 @@ def _chosen(draft: LearnedProcedure, candidates: Sequence[StoredProcedure]) -> S
 
 
 def _nearest(likes: Sequence[Match]) -> StoredProcedure | None:
-    """Return the best match if it is similar enough to count as the same situation."""
+    """Return the best match for the same situation."""
     same = (match for match in likes if (match.similarity or 0.0) >= _SAME or match.overlap >= _SAME_WORDS)
     return next((match.stored for match in same), None)
 
