@@ -26,7 +26,7 @@ ENTRY_POINTS = "agent_memory.extensions"
 def find_extensions() -> Iterator[Feature]:
     """Yield the features of extensions, interfaces and installed packages, in that order.
 
-    Sort each group by name. An exception during an import propagates.
+    Each group is sorted by name.
     """
     for level in ("extensions", "interfaces"):
         top = files("agent_memory").joinpath(level)

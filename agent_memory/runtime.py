@@ -83,7 +83,7 @@ class Runtime(Foundation):
 
     @property
     def all(self) -> tuple[Runtime, ...]:
-        """The runtimes for all buckets of the store, starting with this one."""
+        """The runtimes of all buckets, starting with this one."""
         return (self, *self.others)
 
     def of(self, tenant: str) -> Runtime:
@@ -93,8 +93,8 @@ class Runtime(Foundation):
     async def ready(self) -> Readiness:
         """Return whether the process is ready, with check results and pending work.
 
-        The checks are at most a second old. Only a problem in the first bucket makes the process unready. A problem in
-        another bucket causes 503 for its tenants.
+        The checks are at most a second old. A problem in another bucket only
+        causes 503 for its tenants.
         """
         looks = await asyncio.gather(*(bucket.watch.look() for bucket in self.all))
         backlogs = await asyncio.gather(*(bucket.outbox.backlog() for bucket in self.all), return_exceptions=True)

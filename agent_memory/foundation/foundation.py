@@ -69,7 +69,6 @@ class Foundation:
 
     @property
     def redis_url(self) -> str:
-        """The current URL of the bucket's Redis."""
         return self.bucket_redis.url
 
     @property

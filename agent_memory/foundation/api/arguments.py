@@ -52,7 +52,7 @@ class ArgumentReader:
     async def read(self, request: Request) -> tuple[dict[str, Any], bytes, Sequence[Unknown]]:
         """Return the arguments, the body, and the ignored unknown fields.
 
-        Raises RequestValidationError, BadInput, and the errors of `read_body` and the dependencies.
+        Raises RequestValidationError or BadInput.
         """
         scope = request.scope
         ignored: list[Unknown] = []
@@ -122,10 +122,7 @@ class ArgumentReader:
             self._check_unknown(scope, unknown_names, ignored)
 
     def _check_unknown(self, scope: Scope, names: Sequence[str], ignored: list[Unknown]) -> None:
-        """Raise RequestValidationError if an unknown parameter resembles a field that narrows the request.
-
-        With STRICT_FIELDS, every unknown parameter is an error.
-        """
+        """Raise RequestValidationError if an unknown parameter resembles a field that narrows the request."""
         accepted_fields = self._query_fields | self._scope_fields_of_body
         fields = [Unknown((name,), nearest(name, accepted_fields) if name not in self._elsewhere else None) for name in names]
         only_in_body = self._scope_fields_of_body - self._query_fields
@@ -141,7 +138,6 @@ class ArgumentReader:
     def _ignore(
         self, fields: Sequence[Unknown], part: str, ignored: list[Unknown], places: Callable[[str], str | None] = lambda name: None
     ) -> None:
-        """Add the fields to `ignored`. Raises RequestValidationError."""
         try:
             refuse_narrowing(fields, places, deletes=self._deletes, harmless=self._harmless_fields)
         except UnknownFields as refused:
@@ -157,7 +153,6 @@ def _defaults(fields: Sequence[Any], empty: QueryParams | Headers) -> dict[str, 
 
 
 def _check_utf8(values: Mapping[str, str], raw: bytes, source: str) -> None:
-    """Raise BadInput if a value is not UTF-8."""
     # Decoding replaces invalid bytes, which could make two ids equal.
     field = next((name for name, value in values.items() if "\ufffd" in value), None)
     if field is None:

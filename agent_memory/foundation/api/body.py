@@ -39,8 +39,7 @@ class BodyReader:
     def parse(self, body: bytes, *, strict: bool) -> tuple[Any, Sequence[Unknown]]:
         """Return the value and the ignored unknown fields.
 
-        With `strict`, every unknown field is an error. Raises BadInput, or RequestValidationError, which never contains
-        the input.
+        With `strict`, every unknown field is an error. Raises BadInput or RequestValidationError.
         """
         if len(body) > MAX_LIST_ITEMS and body.count(b",") >= MAX_LIST_ITEMS:
             _check_lists(body)

@@ -54,7 +54,7 @@ def services_of(request: Request) -> Services:
 
 
 def scope_of(request: Request) -> Scope:
-    """Return the caller's scope. Raises Unauthenticated if credentials are required but missing."""
+    """Return the caller's scope. Raises Unauthenticated."""
     return scope_of_request(request.scope["app"].state.settings, request.scope)
 
 
@@ -69,7 +69,7 @@ def admin_scope_of(request: Request) -> Scope:
 
 
 def caller_of(request: Request) -> Principal:
-    """Return the caller. Raises Unauthenticated if credentials are required but missing."""
+    """Return the caller. Raises Unauthenticated."""
     return principal_of_request(request.scope["app"].state.settings, request.scope)
 
 
@@ -96,7 +96,7 @@ def version_of(if_match: str | None) -> str | None:
 def required_version(if_match: str | None, if_none_match: str | None) -> str | None:
     """Return "absent" for `If-None-Match: *`, or else the version in `If-Match`.
 
-    Raises UnsupportedRequest for other values or both headers, and the errors of `version_of`.
+    Raises UnsupportedRequest or VersionMismatch.
     """
     if if_none_match is None:
         return version_of(if_match)

@@ -52,7 +52,7 @@ class BodyTooLarge(TooLarge):
 
 
 def install(app: FastAPI) -> None:
-    """Register the exception handlers. The outermost middleware handles all other exceptions."""
+    """Register the exception handlers."""
     app.add_exception_handler(AgentMemoryError, _on_our_error)
     app.add_exception_handler(RequestValidationError, _on_invalid_request)
     app.add_exception_handler(HTTPException, _on_http_error)
@@ -86,7 +86,7 @@ def unknown(refused: UnknownFields, source: str) -> RequestValidationError:
 
 
 def broken_json(reason: str) -> RequestValidationError:
-    """Return the 422 error for invalid JSON. `reason` is the parser's message."""
+    """Return the 422 error for invalid JSON."""
     hint = next((hint for sign, hint in _JSON_HINTS if sign in reason), "send one JSON object")
     return RequestValidationError([_problem("json_invalid", ("body",), f"the body is not valid JSON ({reason}): {hint}")])
 

@@ -1,4 +1,4 @@
-"""Return the first response again when a POST with an Idempotency-Key is repeated."""
+"""Repeat the first response to a POST with an Idempotency-Key."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class IdempotencyService:
         Store nothing if the request fails. If `keeps` is false, a repeated request runs again.
 
         Raises BadInput if the key is malformed or was used for another request. Raises RequestUnderWay while the first
-        request runs. Also raises the errors of `answer`.
+        request runs.
         """
         if not 1 <= len(key) <= MAX_KEY_CHARS or not key.isascii() or not key.isprintable():
             raise BadInput(f"must be 1 to {MAX_KEY_CHARS} printable ASCII characters", field="Idempotency-Key", where="header")
@@ -85,7 +85,6 @@ class IdempotencyService:
         return response
 
     async def _run(self, name: str, holder: str, seed: str, answer: Callable[[], Awaitable[Response]]) -> Response:
-        """Run the request while renewing the key's lease. Release the key after an exception."""
         renewing = asyncio.create_task(self._renew_lease(name, holder))
         try:
             with ids.repeatable(seed):

@@ -1,4 +1,4 @@
-"""Define routes that FastAPI documents but that validate the body only once."""
+"""Define routes that validate the body only once."""
 
 from __future__ import annotations
 
@@ -97,7 +97,6 @@ class OperationRouter:
 
 
 def _beginning(path: str) -> str:
-    """Return the first two segments of a path."""
     return "/".join(path.split("/", 3)[:3])
 
 

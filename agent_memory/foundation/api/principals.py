@@ -1,4 +1,4 @@
-"""Create every `Scope`, either from a caller or from stored background work."""
+"""Create every `Scope`, from a caller or from stored work."""
 
 from __future__ import annotations
 
@@ -80,10 +80,9 @@ def within_namespace(scope: Scope, namespace: str) -> Scope:
 
 
 def place_of(scope: Scope, namespace: str | None, user_id: str | None) -> tuple[str | None, str | None]:
-    """Return the request's namespace and user.
+    """Return the request's namespace and user, which default to the caller's only ones.
 
-    If a value is missing, use the caller's only one. Raises Forbidden if a value is not accessible, or if it is missing
-    and the caller is limited to several.
+    Raises Forbidden if a value is not accessible or is ambiguous.
     """
     namespace = resolve_name("namespace", scope.namespaces, namespace or None)
     user_id = resolve_name("user_id", scope.users, user_id or None)
@@ -119,7 +118,7 @@ def session_of(scope: Scope, session_id: str, namespace: str | None, user_id: st
 def reader_of(scope: Scope, namespace: str | None, user_id: str | None, agent_id: str | None = None) -> Reader:
     """Return the reader for a prompt that does not continue a session.
 
-    If a value is missing, use the caller's only one. If a value is not accessible, return an empty reader.
+    Values default to the caller's only ones. If a value is not accessible, return an empty reader.
     """
     names: list[str | None] = []
     for limit, requested in ((scope.namespaces, namespace), (scope.users, user_id), (scope.agents, agent_id)):
@@ -150,7 +149,7 @@ def whole_agent(scope: Scope, namespace: str | None, agent_id: str) -> str | Non
 
 
 def resolve_name(name: str, limit: frozenset[str] | None, requested: str | None) -> str | None:
-    """Return the requested value, or else the only value in `limit`. Raises Forbidden."""
+    """Return the requested value or the only one in `limit`. Raises Forbidden."""
     if limit is None or requested in limit:
         return requested
     if requested is None and len(limit) == 1:

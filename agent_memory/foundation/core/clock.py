@@ -58,8 +58,7 @@ def as_in_zone(moment: datetime, zone: tzinfo) -> datetime:
 def stated_date(metadata: Mapping[str, Any]) -> datetime | None:
     """Return the `date` in metadata, or None if it is missing or invalid.
 
-    The default time zone is UTC. Accepts ISO 8601, RFC 822, and seconds or milliseconds since 1970 (a number or a
-    string).
+    The default time zone is UTC. Accepts ISO 8601, RFC 822, and seconds or milliseconds since 1970.
     """
     value = metadata.get("date")
     try:

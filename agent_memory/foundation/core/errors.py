@@ -60,8 +60,7 @@ class Forbidden(AgentMemoryError, code="forbidden", status=403):
 class NotFound(AgentMemoryError, code="not_found", status=404):
     """The requested object does not exist within the caller's scope.
 
-    `field` is the request field that contains the object's id. `hint` says what to check. Archived clients
-    expect the message without the hint.
+    `field` is the request field that contains its id. `hint` says what to check.
     """
 
     def __init__(self, message: str, *, field: str = "", hint: str = "", **data: Any) -> None:

@@ -1,7 +1,6 @@
 """Define `Feature`: everything that a feature adds to the server.
 
-docs/extending.md explains a complete example, `examples/extension/nickname.py`. The server creates each feature's
-objects once per bucket (a group of tenants).
+docs/extending.md explains an example. The server creates each feature's objects once per bucket.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class KeySpace(NamedTuple):
     lifetime: str
     """When the key is deleted, in words."""
     personal: bool = True
-    """True if the key can hold personal data, which erasures delete and exports include."""
+    """True if the key can hold personal data."""
     not_exported: str = ""
     """Why exports omit this personal data, or "" if they include it."""
 
@@ -98,8 +97,8 @@ class Exporter(Protocol):
 
         Check each field, because the line may come from an untrusted file.
 
-        Raises AgentMemoryError. RedisUnavailable, TooMany and ErasureUnderWay end the import. After any other
-        AgentMemoryError, the import skips the line and reports the problem.
+        Raises AgentMemoryError. RedisUnavailable, TooMany and ErasureUnderWay end the import. After other errors, the
+        import skips the line.
         """
         ...
 
@@ -122,11 +121,11 @@ class RestoreTarget(Protocol):
         ...
 
     def agent(self, agent_id: str | None, /) -> str | None:
-        """Return the agent that an imported line belongs to in this store."""
+        """Return the new agent of an imported line."""
         ...
 
     def namespace(self, namespace: str | None, /) -> str | None:
-        """Return the namespace that an imported line belongs to in this store."""
+        """Return the new namespace of an imported line."""
         ...
 
     def moved(self, namespace: str | None, /) -> bool:
@@ -136,7 +135,7 @@ class RestoreTarget(Protocol):
 
 @runtime_checkable
 class AgentExporter(Exporter, Protocol):
-    """An exporter that can also export an agent's data."""
+    """An exporter that also exports agents' data."""
 
     def export_agent(self, scope: Scope, owner: AgentOwner) -> AsyncIterator[ExportLine]:
         """Yield the agent's data within `scope` as lines for `restore_line`."""
@@ -145,13 +144,12 @@ class AgentExporter(Exporter, Protocol):
 
 @runtime_checkable
 class UndoableExporter(Exporter, Protocol):
-    """An exporter that can also undo what it imported."""
+    """An exporter that can undo its imports."""
 
     async def undo_import(self, scope: Scope, owner: Owner | AgentOwner, source: str, *, dry_run: bool) -> Counter[str]:
         """Delete the import's data, unless it has changed since then. Return counts by kind.
 
-        `source` is the import's name in `RestoreTarget`, which `restore_line` must store with the data. With `dry_run`,
-        only count the data.
+        `restore_line` must store `source`, the name of the import, with the data. With `dry_run`, only count the data.
         """
         ...
 
@@ -186,8 +184,8 @@ class SessionPart(Protocol):
 class Eraser(Protocol):
     """Deletes the data that a feature stores for a user, except sessions and memories.
 
-    For data derived from sessions, also implement `SessionEraser`. For agents' data, also implement `AgentEraser`. A
-    worker repeats the calls until a round deletes nothing. After an exception, a worker tries again later.
+    Also implement `SessionEraser` for data derived from sessions, and `AgentEraser` for agents' data. A worker repeats
+    the calls until a round deletes nothing.
     """
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
@@ -197,7 +195,7 @@ class Eraser(Protocol):
 
 @runtime_checkable
 class SessionEraser(Eraser, Protocol):
-    """An eraser that can also delete data derived from one session."""
+    """An eraser that also deletes data derived from sessions."""
 
     async def erase_session(self, scope: Scope, session: SessionRef) -> Counter[str]:
         """Delete data derived from a session. Return the number of deleted objects by kind."""
@@ -216,8 +214,8 @@ class AgentEraser(Eraser, Protocol):
 class Purger(Protocol):
     """Deletes the data that a feature derived from purged memories.
 
-    Implement it only if the derived data does not record its source memories. Otherwise, a `Follower` is enough. The
-    server also calls it to erase an agent and to forget memories. Example: `agent_memory/extensions/views/transfer.py`.
+    Implement it only if the derived data does not record its source memories. Otherwise, use a `Follower`. Also called
+    to erase an agent and to forget memories. Example: `agent_memory/extensions/views/transfer.py`.
     """
 
     async def purge_groups(self, scope: Scope, groups: Collection[Group], *, dry_run: bool) -> Counter[str]:
@@ -243,15 +241,15 @@ class ForgetPurger(Purger, Protocol):
 class Follower(Protocol):
     """Updates derived data, such as a profile, when memories change.
 
-    A worker calls it after each change. When a caller edits or deletes memories, the request also calls it before the
-    response. Example: `agent_memory/extensions/profile/follower.py`.
+    Called by a worker after each change, and also by requests that edit or delete memories. Example:
+    `agent_memory/extensions/profile/follower.py`.
     """
 
     async def follow_memories(self, mids: Sequence[str]) -> None:
         """Update data derived from these memories, and delete it for deleted memories.
 
         Must be idempotent and independent of the order of calls. Use each memory's version to reject outdated writes.
-        To find the data of deleted memories, store a key for each memory (`pfo:<mid>` in profiles).
+        To find the data of deleted memories, store a key for each memory.
         """
         ...
 
@@ -270,8 +268,7 @@ class ExtractionGuide(Protocol):
 class Services:
     """The services of one bucket: one object per type.
 
-    `services[Type]` returns the object of exactly this type, or raises KeyError. `runtime[Type]` returns the same
-    object.
+    `services[Type]` returns the object of exactly this type, or raises KeyError.
     """
 
     def __init__(self) -> None:
@@ -315,8 +312,8 @@ class PeriodicJob(NamedTuple):
 
     The first run starts one period after the first worker. After an exception, the job runs again within five minutes.
 
-    Call `ErasureGuard.require_none` before adding personal data. To make this possible, store the tenant and user id
-    with the data. A job that only replaces data can instead use a script that checks the old value.
+    Call `ErasureGuard.require_none` before adding personal data, which must include the tenant and user id. A script
+    that only replaces data can check the old value instead.
     """
 
     run: str
@@ -334,18 +331,16 @@ def while_enabled(minutes: float) -> Callable[[Settings], float | None]:
 class Feature:
     """Everything that one feature adds to the server. Only `name` is required.
 
-    Import strings ("module:name") are loaded on demand. The names of features, jobs, recurring jobs, Redis keys and MCP
-    tools must be unique. For each class in the fields from `exporter` to `section`, `open` must add an object with
-    `Services.add`.
+    Import strings ("module:name") are loaded on demand. The names of features, jobs, Redis keys and MCP tools must be
+    unique. For each class from `exporter` to `section`, `open` must add an object with `Services.add`.
     """
 
     name: str
     open: Callable[[Any, Services], None] = lambda _foundation, _services: None
     """Create the feature's services and add them.
 
-    Takes the foundation and the services of earlier features. Features from other packages open last. The process calls
-    this for each bucket at startup and after a change of the embedding model. Raise StartupError to stop the process
-    with a one-line message.
+    Takes the foundation and the services of earlier features. Called for each bucket at startup and after a change of
+    the embedding model. Raise StartupError to stop the process with a one-line message.
     """
     keys: Sequence[KeySpace] = ()
     """The Redis keys that the feature stores."""
@@ -366,25 +361,25 @@ class Feature:
 
     `OrderStore.place_orders` stores a `JobOrder`, and a worker runs it. The function must be idempotent.
 
-    `order.arguments` contains the keyword arguments of `JobOrder.of`, which must be strings or None. Always pass a user
-    as `user_id`, so that an erasure deletes the order. Pass `order.namespaces` and `order.users` to `scope_of_work` to
-    get the job's scope.
+    `order.arguments` contains the keyword arguments of `JobOrder.of` (strings or None). Pass a user as `user_id`, so
+    that an erasure deletes the order. For the job's scope, pass `order.namespaces` and `order.users` to
+    `scope_of_work`.
 
-    After an exception, a worker tries again later. After eight failures, the order becomes a dead letter.
-    ErasureUnderWay, ModelUnavailable, RedisUnavailable and TooMany do not count as failures.
+    A worker retries after an exception, up to eight failures. ErasureUnderWay, ModelUnavailable, RedisUnavailable and
+    TooMany do not count as failures.
     """
     due_work: Mapping[DueKind, str] = field(default_factory=dict[DueKind, str])
     """Maps a kind to the import string of an async function.
 
-    The function takes the runtime and the members of due marks. Other packages must use `jobs` instead.
+    The function takes the runtime and the members of due marks. Other packages must use `jobs`.
     """
     schedule: Mapping[str, PeriodicJob] = field(default_factory=dict[str, PeriodicJob])
     """Maps a recurring job's name to the job."""
     background: Sequence[str] = ()
     """Import strings of async functions `run(runtime, stop)`, which each worker runs per bucket.
 
-    A stopping worker sets the event `stop` and cancels the functions. After an exception, a function starts again. For
-    work that only one worker should do, use `jobs` or `schedule`.
+    A stopping worker sets `stop` and cancels the functions. After an exception, a function starts again. For work that
+    only one worker should do, use `jobs` or `schedule`.
     """
     embed_missing: str | None = None
     """Import string of an async function that embeds documents without a vector.
@@ -399,10 +394,7 @@ class Feature:
     """Updates derived data. Without a follower or purger, this data outlives its memories."""
     guide: type[ExtractionGuide] | None = None
     section: type[AnnouncedSection] | None = None
-    """The feature's section of the memory prompt. See `core/prompt_sections.py`.
-
-    `agent_memory_client.models.features.prompt_options` defines the options of sections in this repository.
-    """
+    """The feature's section of the memory prompt. See `core/prompt_sections.py`."""
     tools: Sequence[str] = ()
     """Import strings of the feature's `ToolSet` objects for MCP.
 
@@ -411,7 +403,7 @@ class Feature:
 
 
 def import_name(name: str) -> Any:
-    """Import and return the object that an import string ("module:name") refers to."""
+    """Return the object of an import string ("module:name")."""
     module, _, attribute = name.partition(":")
     return getattr(import_module(module), attribute)
 

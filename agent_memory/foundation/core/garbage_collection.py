@@ -1,4 +1,4 @@
-"""Tune Python's garbage collector for a long-lived server."""
+"""Tune the garbage collector for a long-lived server."""
 
 from __future__ import annotations
 

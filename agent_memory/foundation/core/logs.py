@@ -1,7 +1,6 @@
 """Configure logging: all records go through structlog to stderr, without secrets.
 
-Use a constant event name and pass values as fields: `log.warning("search not reranked", error=error)`. Access log lines
-bypass structlog.
+Use a constant event name and pass values as fields: `log.warning("search not reranked", error=error)`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Define MCP tools. `Feature.tools` contains the import string of a `ToolSet`.
+"""Define MCP tools. `Feature.tools` contains the import strings of `ToolSet` objects.
 
-A tool is an async function that takes the services, its caller, and its arguments as a pydantic model. Language models
-read its docstring.
+A tool takes the services, its caller, and a pydantic model of its arguments. Language models read its docstring.
 """
 
 from __future__ import annotations
@@ -31,8 +30,7 @@ class InvalidArguments(Exception):
 class Caller:
     """A tool's caller: its scope, and its default namespace and user.
 
-    If `can_ask` is True, a tool may return a `Question`. The tool runs again after the answer, with the chosen ids in
-    `chosen`.
+    If `can_ask` is True, a tool may return a `Question`. `chosen` contains the ids from the answer.
     """
 
     scope: Scope
@@ -60,7 +58,7 @@ class Question:
 
 
 ToolChoice = Literal["core", "agent", "all"]
-"""The name of a tool set. Each set includes the sets before it."""
+"""The name of a tool set, which includes the sets before it."""
 CHOICES: Sequence[ToolChoice] = get_args(ToolChoice)
 
 ToolRun = Callable[[Services, Caller, Any], Awaitable[BaseModel | Question]]
@@ -139,7 +137,7 @@ class ToolSet:
         return iter(self._tools)
 
     def tool(self, takes: type[BaseModel], answers: type[BaseModel], **options: Unpack[ToolOptions]) -> Callable[[_Run], _Run]:
-        """Register the decorated function as a tool under the function's name."""
+        """Register the decorated function as a tool."""
 
         def add(run: _Run) -> _Run:
             self._tools.append(Tool(run.__name__, takes, answers, run, FieldCheck(takes, lenient), **options))
@@ -148,7 +146,7 @@ class ToolSet:
         return add
 
     def resource(self, path: str) -> Callable[[ResourceRead], ResourceRead]:
-        """Register the decorated function as a resource that every user has."""
+        """Register the decorated function as a resource."""
 
         def add(read: ResourceRead) -> ResourceRead:
             self.resources.append(Resource(path, read))

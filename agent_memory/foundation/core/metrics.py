@@ -46,7 +46,6 @@ MODEL_TOKENS = Counter("agent_memory_model_tokens", "Tokens that the process use
 
 
 def observe_request(method: str, route: str, status: int, seconds: float) -> None:
-    """Count an answered request and record its duration."""
     REQUESTS.labels(method, route, str(status)).inc()
     REQUEST_SECONDS.labels(method, route).observe(seconds)
 

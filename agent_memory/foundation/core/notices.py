@@ -1,4 +1,4 @@
-"""Collect notices during a request for the `notices` field of its response."""
+"""Collect notices for the response to a request."""
 
 from __future__ import annotations
 

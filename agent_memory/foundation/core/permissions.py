@@ -1,4 +1,4 @@
-"""Check whether a caller can read or write memories and sessions."""
+"""Check access to memories and sessions."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ def access_denied(resource: str, field: str) -> Forbidden:
 
 
 def denied_field(scope: Scope, owner: object) -> str:
-    """Return the owner's field that the scope does not cover. One must exist."""
+    """Return the owner's field that the scope does not cover."""
     limits = (("namespace", scope.namespaces), ("user_id", scope.users), ("agent_id", scope.agents))
     return next(name for name, limit in limits if limit is not None and getattr(owner, name, None) not in limit)
 
 
 def reaches_session_of(scope: Scope, agent_id: str | None) -> bool:
-    """True if the scope covers this agent's sessions. Every scope covers None."""
+    """True if the scope covers this agent's sessions. None is always covered."""
     return scope.agents is None or agent_id is None or agent_id in scope.agents
 
 

@@ -3,8 +3,7 @@
 For each request, `recall` opens a section (`PromptSection`), which queues its reads on the prompt's pipeline.
 `SectionReads` loads the content, `SectionContent` fits it into the token budget, and `FittedSection` renders it.
 
-If a method raises an exception, the whole request fails. Examples: `examples/extension/nickname.py` (one line) and
-`agent_memory/extensions/pinned/section.py` (a list).
+If a method raises an exception, the whole request fails. Example: `examples/extension/nickname.py`.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class SectionKind(StrEnum):
     ALWAYS = "always"
     """Before the session's summary, after blocks, pinned memories and the profile.
 
-    Use this kind for text that rarely changes, because model providers cache the beginning of a prompt.
+    For text that rarely changes, because model providers cache the beginning of a prompt.
     """
     RECALLED = "recalled"
     """After the memories, procedures and the timeline. For all other text."""
@@ -155,8 +154,7 @@ class SectionReads(Protocol):
     async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> SectionContent:
         """Build the section's content from the replies to the queued commands, in order.
 
-        `session` contains the newest messages that certainly fit into the prompt, or the messages that the caller
-        shows.
+        `session` contains only messages that are certain to be visible.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""Define callers, their access rights, and how writes behave during erasures."""
+"""Define callers, their rights, and the work that writes belong to."""
 
 from __future__ import annotations
 
@@ -91,8 +91,8 @@ class Rights(NamedTuple):
 class Work:
     """The work that a write belongs to, and its behavior during an erasure.
 
-    `since` is the time when the work began to read, in ms of the Redis clock. It is None if the work uses no older
-    data. With `waits`, the write waits until the erasure ends. `erases` means that the work is the erasure itself.
+    `since` is the time when the work began to read, in ms of the Redis clock, or None without older data. With `waits`,
+    the write waits until the erasure ends. `erases` marks the erasure itself.
     """
 
     since: int | None = None

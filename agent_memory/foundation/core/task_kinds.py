@@ -1,10 +1,10 @@
 """Define the names of background tasks and the kinds of due work.
 
-Writes record due work as marks in the outbox (`storage/outbox.py`). A worker's relay passes the marks to docket.
+Writes record due work as marks in the outbox. A worker's relay passes the marks to docket.
 
-Task arguments are ids, never objects, because two versions of the workers run side by side during a deployment. A task
-for marks takes a member, a lease, and an attempt, or lists of these. Its docket key begins with the mark's kind, so
-that an older worker can return marks of unknown kinds.
+Task arguments must be ids, because two versions of the workers run side by side during a deployment. A task for marks
+takes a member, a lease, and an attempt, or lists of these. Its docket key begins with the mark's kind, so that an older
+worker can return unknown marks.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class DueKind(StrEnum):
     MEMORY = "memory"
     """A memory that needs its vector and the terms of its neighbors."""
     FOLLOW = "follow"
-    """A changed or deleted memory whose derived data is out of date."""
+    """A memory whose derived data is out of date."""
     ITEM = "item"
     """An item that needs its vector."""
     ORDER = "order"
-    """An order: long-running work that a caller requested, such as a compaction."""
+    """An order, such as a compaction."""

@@ -70,7 +70,7 @@ def quote(value: str) -> bytes:
 def _parent_death_hook() -> Callable[[], None] | None:
     """Return a function to call between fork and exec, or None outside Linux.
 
-    It makes the kernel terminate the child process when the parent dies, even after SIGKILL.
+    It makes the kernel terminate the child process when the parent dies.
     """
     if not sys.platform.startswith("linux"):
         return None

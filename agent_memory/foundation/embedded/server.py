@@ -70,7 +70,7 @@ async def embedded_redis(data_dir: Path, *, port: int = 0, stop_seconds: float =
     """Start Redis on `data_dir` and yield the server once its data is loaded.
 
     Create `data_dir` if it is missing. A `port` of 0 means any free port. Call this from the main thread, because the
-    server ends with the thread that started it. Raises StartupError.
+    server ends with the calling thread. Raises StartupError.
     """
     folder = _make_data_dir(data_dir)
     with _Locks(folder) as locks:
@@ -334,7 +334,6 @@ async def _start_first(folder: Path, locks: _Locks, password: str, port: int) ->
 
 
 async def _wait_ready(server: _Server) -> None:
-    """Wait until Redis has loaded its data. Raises StartupError."""
     loop = asyncio.get_running_loop()
     deadline, next_notice = loop.time() + _FIRST_ANSWER_SECONDS, loop.time() + 5
     client = connect(port=server.port, password=server.password)

@@ -1,4 +1,4 @@
-"""Tune a running redis-server: garbage collection and the priority of child processes."""
+"""Tune a running redis-server."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class EngineUpkeep:
         self._children: frozenset[int] = frozenset()
 
     async def look(self, pid: int, *, port: int, password: str) -> None:
-        """Lower the priority of new child processes. Adjust garbage collection every 30 s."""
+        """Lower the priority of new child processes, and adjust garbage collection."""
         self._children = _lower_children(pid, self._children)
         if (now := time.monotonic()) < self._next:
             return

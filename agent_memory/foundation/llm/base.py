@@ -32,7 +32,7 @@ TextRole = Literal["query", "document"]
 
 @runtime_checkable
 class EmbeddingModel(Protocol):
-    """An interface to a model that embeds texts as unit vectors."""
+    """Embeds texts as unit vectors."""
 
     @property
     def model(self) -> str: ...
@@ -82,7 +82,7 @@ class Embedder(Protocol):
 
 @runtime_checkable
 class Reranker(Protocol):
-    """An interface for scoring how well texts answer a query."""
+    """Scores how well texts answer a query."""
 
     @property
     def description(self) -> str: ...

@@ -69,5 +69,4 @@ def _base(model: str) -> str:
 
 @lru_cache(maxsize=256)
 def _log_unknown(model: str, default: int) -> None:
-    """Log an unknown model. The cache prevents repeats."""
     log.info("context window of the model unknown; using the default", model=model, tokens=default, hint="set MODEL_CONTEXT_WINDOWS")

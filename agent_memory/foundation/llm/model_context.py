@@ -1,4 +1,4 @@
-"""Record each model's context size, its source, and how the server counts tokens."""
+"""Record each model's context size and its source."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class ModelContext:
     def __init__(
         self, where: str, model: str, *, assumed: int, configured: int | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """Set the address (`where`), the operator's limit (`configured`) and the fallback (`assumed`)."""
+        """Set the server (`where`), the operator's limit (`configured`), and the fallback (`assumed`)."""
         self.where = where
         self.model = model
         self._configured = configured
@@ -115,10 +115,7 @@ class ModelContext:
         self.take_over_request_limit(max(message_tokens // 2, LEAST_REQUEST_LIMIT), LEARNED_SECONDS)
 
     def learn_answer(self, message_tokens: int) -> bool:
-        """Note a timely answer. Return True if requests may now be larger.
-
-        A model that stays slow gets larger requests less and less often.
-        """
+        """Note a timely answer. Return True if requests may now be larger."""
         request_limit = self.request_limit
         if request_limit is None or message_tokens < request_limit * 3 // 4:
             return False
@@ -140,11 +137,7 @@ class ModelContext:
             self._learned, self._learned_until = tokens, self._clock() + seconds
 
     def learn_refusal(self, overflow: ContextOverflow, ours: int, *, answer: int = 0) -> None:
-        """Learn from a refusal of a prompt with `ours` tokens by this server's count.
-
-        `answer` is the number of tokens reserved for the answer. If no limit is stated, assume half the prompt, but at
-        least the largest accepted prompt.
-        """
+        """Learn from a refused prompt. `answer` is the number of tokens reserved for the answer."""
         if overflow.sent is not None and ours > 0:
             self._rate = min(max(self._rate, overflow.sent / ours), _MOST_RATE)
         limit = overflow.limit if overflow.limit is not None and overflow.limit >= LEAST_TOKENS else None
@@ -181,7 +174,7 @@ class ModelContext:
         self._refused[prompt] = self._clock() + LEARNED_SECONDS
 
     def refuses(self, prompt: bytes) -> bool:
-        """True if the server recently refused this request. Do not send it again."""
+        """True if the server recently refused this request."""
         return self._refused.get(prompt, 0.0) > self._clock()
 
 

@@ -1,7 +1,6 @@
 """Define a profile for each embedding model, so that different models' cosines are comparable.
 
 Many models' vectors share a large component, which the server subtracts (Mu, Viswanath, "All-but-the-Top", ICLR 2018).
-For unknown models, the server estimates this mean vector from probe sentences.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Open the models that the settings specify, without using Redis."""
+"""Open the models that the settings specify."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ class TokenCounter:
         return self.count_message(message.role, text) + more
 
     async def count_messages(self, messages: Sequence[tuple[str, str]]) -> list[int]:
-        """Apply `count_message` to (role, content) pairs. Count long messages in a thread."""
+        """Apply `count_message` to (role, content) pairs."""
         runs: list[list[tuple[str, str]]] = []
         room = 0
         for message in messages:
@@ -165,7 +165,7 @@ class TokenCounter:
 
 
 def load_encoding() -> tiktoken.Encoding:
-    """Return the encoding cl100k_base, built from the token ranks in this package."""
+    """Return the encoding cl100k_base."""
     packed = resources.files("agent_memory.foundation.llm").joinpath("data", "cl100k_base.tiktoken.xz").read_bytes()
     words = lzma.decompress(packed).split()
     ranks = dict(zip(map(a2b_base64, words[::2]), map(int, words[1::2]), strict=True))
@@ -175,8 +175,7 @@ def load_encoding() -> tiktoken.Encoding:
 def _chunks(text: str) -> Iterator[str]:
     """Yield the text in chunks of at most `_CHUNK` characters, cut before a space.
 
-    These cuts do not change the number of tokens. A long run without a space is cut every `_RUN` characters, so its
-    count is approximate.
+    Only a long run without a space gets an approximate token count.
     """
     start = 0
     while start < len(text):

@@ -1,4 +1,4 @@
-"""Limit the number of values in a request's JSON before validation."""
+"""Limit the number of values in JSON before validation."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, cast
 from agent_memory.foundation.core.errors import BadInput
 
 MAX_JSON_VALUES = 100_000
-"""The maximum number of JSON values in a request. Parsing more can take seconds."""
+"""The maximum number of JSON values in a request."""
 MAX_LIST_ITEMS = 10_000
 _FREE_JSON = frozenset({"data", "metadata", "config", "extraction_strategy_config"})
 
@@ -39,7 +39,6 @@ def looks_like_json(text: str) -> bool:
 
 
 def _count_signs(body: bytes) -> int:
-    """Return an upper bound on the number of values."""
     # Each value but the first follows a comma or an opening bracket.
     return 1 + body.count(b",") + body.count(b"[") + body.count(b"{")
 

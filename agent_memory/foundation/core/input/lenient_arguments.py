@@ -87,7 +87,6 @@ class _Copy:
         return schema
 
     def _without_nulls(self, model: Any) -> _Read:
-        """Return a function that removes optional fields for which `_is_null` is true."""
         model_fields: Mapping[str, FieldInfo] = model["cls"].model_fields
         # Keep fields that the JSON schema requires, even if they are optional in the model: null has a meaning there.
         needed = model["cls"].model_json_schema().get("required", ())

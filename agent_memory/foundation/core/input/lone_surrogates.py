@@ -1,7 +1,6 @@
 """Repair JSON with lone surrogates, which UTF-8 and Redis cannot store.
 
-In text, U+FFFD replaces each lone surrogate, and the response contains a notice. In an id, a lone surrogate is an
-error.
+In text, U+FFFD replaces them, and the response contains a notice. In an id, they are an error.
 """
 
 from __future__ import annotations
@@ -21,10 +20,7 @@ _ESCAPED = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 class RepairedJson(NamedTuple):
-    """A repaired request body.
-
-    `sent` is the original value, `body` is the repaired JSON, and `notice` is a message for the caller.
-    """
+    """A repaired request body. `sent` is the original value. `notice` is for the caller."""
 
     sent: Any
     body: bytes

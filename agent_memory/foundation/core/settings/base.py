@@ -1,4 +1,4 @@
-"""Define the base class of settings groups, and three kinds of settings."""
+"""Define settings groups and three kinds of settings."""
 
 from __future__ import annotations
 

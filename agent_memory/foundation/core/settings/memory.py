@@ -1,4 +1,4 @@
-"""Define the settings for sessions, long-term memory, searches, and summary views."""
+"""Define the settings for sessions and memories."""
 
 from __future__ import annotations
 

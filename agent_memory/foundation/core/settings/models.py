@@ -74,7 +74,7 @@ class ModelSettings(Group):
 
     @property
     def embeds_latin_only(self) -> bool:
-        """True if embeddings come from all-MiniLM-L6-v2, which was trained on English."""
+        """True if embeddings come from all-MiniLM-L6-v2."""
         return not self.use_openai_embeddings and self.local_model == "all-MiniLM-L6-v2"
 
     @property

@@ -15,7 +15,7 @@ from agent_memory.foundation.core.settings.base import Group, internal, setting
 class RedisSettings(Group):
     """Redis settings. Without `REDIS_URL`, the server runs an embedded Redis in `DATA_DIR`.
 
-    The number of `buckets` cannot change once the store exists. Each bucket holds some of the tenants.
+    The number of `buckets` cannot change once the store exists.
     """
 
     url: SecretStr | None = setting(None, "REDIS_URL", meaning="a Redis with the query engine; without it, `serve` runs its own")

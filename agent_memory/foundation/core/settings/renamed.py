@@ -1,4 +1,4 @@
-"""Find environment variables that the server never reads: old names and likely typos."""
+"""Find old or misspelled environment variables."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def unread_variables(dotenv: Path | None = None) -> list[UnreadVariable]:
 def unread(environment: Iterable[str], file: Iterable[str] = ()) -> list[UnreadVariable]:
     """Return the variables that look like settings but are never read.
 
-    Names in `environment`, which other programs share, must be more similar to a known variable than names in `file`.
+    Names in `environment` must be more similar to a known variable than names in `file`.
     """
     variable_names = list(variables())
     unread: dict[str, UnreadVariable] = {}

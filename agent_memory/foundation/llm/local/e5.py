@@ -72,7 +72,7 @@ class E5Encoder:
 
     @classmethod
     def load(cls, directory: Path, *, threads: int, max_tokens: int) -> E5Encoder:
-        """Load the weight file, which takes 1 s. Raises StartupError."""
+        """Load the encoder in 1 s. Raises StartupError."""
         path = directory / WEIGHT_FILE
         runtime, pieces = import_extra("onnxruntime", "sentencepiece")
         try:
@@ -87,14 +87,13 @@ class E5Encoder:
         return cls(tokenizer, special, words, session, weights, max_tokens)
 
     def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return each text's token ids, truncated to the model's maximum input length."""
+        """Return the token ids of each text, truncated to the input limit."""
         special, longest = self._special, self._max_tokens - 2
         # Encode one text per call, since the library holds the GIL.
         ids = [self._tokenizer.encode(unicodedata.normalize("NFKC", text))[:longest] for text in texts]
         return [[special.begin, *(row or [special.unknown]), special.end] for row in ids]
 
     def forward(self, tokens: Sequence[Sequence[int]]) -> Vectors:
-        """Return one vector per text."""
         ids, mask = padded(tokens, self._special.pad)
         words = _numbers(self._words[ids.ravel()]).reshape(*ids.shape, SHAPE.width)
         return self._session.run(["embedding"], {"words": words, "attention_mask": mask})[0]
@@ -150,7 +149,6 @@ def _tensors(data: mmap.mmap, at: int) -> dict[str, Bytes]:
 
 
 def _sentencepiece_model(special: _Special, texts: bytes, offsets: Sequence[int], scores: bytes) -> bytes:
-    """Return a serialized `ModelProto` with each piece's text, score and kind."""
     kinds = {special.begin: _KIND_CONTROL, special.end: _KIND_CONTROL, special.pad: _KIND_CONTROL, special.unknown: _KIND_UNKNOWN}
     parts: list[bytes] = []
     for number in range(len(offsets) - 1):

@@ -43,10 +43,7 @@ class SentenceEncoder(Protocol):
 
 
 class LocalEmbedder:
-    """An embedder with one thread for small calls (queries) and one for batches.
-
-    A batch releases its thread after each run of at most `RUN_TOKENS` tokens.
-    """
+    """An embedder with one thread for small calls (queries) and one for batches."""
 
     def __init__(self, encoder: SentenceEncoder) -> None:
         self._encoder = encoder

@@ -1,4 +1,4 @@
-"""Describe a BERT sentence encoder and the names and shapes of its weights."""
+"""Describe a BERT sentence encoder and its weights."""
 
 from __future__ import annotations
 

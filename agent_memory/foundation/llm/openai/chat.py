@@ -134,7 +134,7 @@ class OpenAIChat:
         return value
 
     async def close(self) -> None:
-        """Close the server's connections, which all models on this server share."""
+        """Close the connections, which all models on this server share."""
         await self._server.close()
 
     async def _on_best_rung(
@@ -158,7 +158,6 @@ class OpenAIChat:
     async def _complete(
         self, messages: Sequence[ChatMessage], shape: dict[str, Any] | None, max_tokens: int | None, deadline: Deadline
     ) -> _Reply:
-        """Send a request. Find out the accepted parameter for the maximum answer length."""
         first = "max_completion_tokens" if self._reasons else "max_tokens"
         names: list[str | None] = [first, "max_tokens" if self._reasons else "max_completion_tokens", None]
         accepted = self._server.token_parameters.get(self._model, first)

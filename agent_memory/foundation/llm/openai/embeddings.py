@@ -56,8 +56,8 @@ class OpenAIEmbedder:
     async def open(cls, settings: Settings, *, server: ModelServer | None = None, counter: TokenCounter | None = None) -> OpenAIEmbedder:
         """Create a client for EMBEDDING_MODEL. Raises StartupError for a bad address or key.
 
-        The dimensions come from EMBEDDING_DIMENSIONS, the catalog, or one call, in that order. If the call fails, log a
-        warning and use 1536.
+        The dimensions come from EMBEDDING_DIMENSIONS, the catalog, or one call, in that order. If the call fails, they
+        are 1536.
         """
         server, models = server or embedding_server(settings), settings.models
         dimensions = models.embedding_dimensions or embedding_dimensions(models.embedding_model)
@@ -75,7 +75,7 @@ class OpenAIEmbedder:
         return rows
 
     async def close(self) -> None:
-        """Close the server's connections, which all models on this server share."""
+        """Close the connections, which all models on this server share."""
         await self._server.close()
 
     async def probe(self) -> int:
@@ -165,7 +165,6 @@ def embedding_server(settings: Settings) -> ModelServer:
 
 
 def _batches(texts: Sequence[str]) -> Iterator[list[int]]:
-    """Yield batches of text indices within MAX_INPUTS and MAX_BATCH_CHARS, in order."""
     batch: list[int] = []
     chars = 0
     for index, text in enumerate(texts):

@@ -1,4 +1,4 @@
-"""Call an OpenAI-compatible server with limits, a circuit breaker, and translated errors."""
+"""Call an OpenAI-compatible server with limits and a circuit breaker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stream answers to distinguish a slow model from a dead one."""
+"""Stream answers to tell a slow model from a dead one."""
 
 from __future__ import annotations
 

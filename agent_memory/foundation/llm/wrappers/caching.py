@@ -1,4 +1,4 @@
-"""Cache vectors, coalesce requests for the same text, and batch small calls."""
+"""Cache vectors and coalesce calls."""
 
 from __future__ import annotations
 
