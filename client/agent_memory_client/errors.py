@@ -176,7 +176,6 @@ def _json_object(response: httpx.Response) -> dict[str, Any]:
 
 
 def _message(response: httpx.Response, body: Mapping[str, Any]) -> tuple[str, list[dict[str, Any]]]:
-    """Return the server's message as one line, and the problems in a 422 response."""
     detail, answered = body.get("detail", body.get("message")), f"{_place(response)} answered {response.status_code}"
     if isinstance(detail, list):
         problems = [cast("dict[str, Any]", problem) for problem in cast("list[Any]", detail) if isinstance(problem, dict)]

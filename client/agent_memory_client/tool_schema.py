@@ -79,7 +79,6 @@ class ToolSchema:
         return f"ToolSchema(name={self.get_name()!r}, format={self._format!r})"
 
     def _head(self) -> dict[str, Any]:
-        """Return the object that contains the name and description."""
         head: Any = self._schema.get("function") if self._format == "openai" else self._schema
         if not isinstance(head, dict):
             raise ValueError("not a tool schema in OpenAI's format: it has no object 'function'")

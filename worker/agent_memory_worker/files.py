@@ -62,7 +62,6 @@ async def read_file(runtime: Runtime, order: JobOrder) -> None:
 
 
 async def _undo(runtime: Runtime, scope: Scope, ref: SessionRef) -> None:
-    """Delete the passages of a file that was deleted or replaced in the meantime."""
     now = (await runtime[FileStore].load(scope, ref)).file
     if now is None or now.reason == "deleted":
         await remove_derived(runtime.services, scope, ref)
@@ -96,7 +95,6 @@ async def _read(runtime: Runtime, scope: Scope, file: StoredFile) -> StoredFile 
 
 
 async def _keep_text(runtime: Runtime, scope: Scope, file: StoredFile, messages: Sequence[MemoryMessage]) -> None:
-    """Store the file's text as a session, and stop extraction from previous versions."""
     ref = ref_of(file)
     stored = await runtime[SessionStore].get(scope, ref, 1)
     if stored is not None and stored.messages and stored.messages[-1].message.id == messages[-1].id:
@@ -108,7 +106,6 @@ async def _keep_text(runtime: Runtime, scope: Scope, file: StoredFile, messages:
 
 
 async def _replace(runtime: Runtime, scope: Scope, ref: SessionRef, records: Sequence[MemoryRecord], message_ids: Sequence[str]) -> None:
-    """Replace the passages and facts of the previous version with the new passages."""
     services, commits = runtime.services, runtime[MemoryCommits]
     adds: list[Decision] = [Add(record, dedupe=False) for record in records]
     former: dict[str, StoredMemory] = {}

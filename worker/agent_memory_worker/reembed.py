@@ -118,7 +118,6 @@ async def fill_vectors(runtime: Runtime, names: Sequence[str]) -> int:
 
 
 async def _end(store: ReembedStore, state: ReembedState, active: Runtime) -> float:
-    """Delete the vectors and indexes of the unused model."""
     # A process that missed the switch may have written only the other model's vectors.
     if await _fill(store, state, [active]) >= _limit(state):
         return 0.0

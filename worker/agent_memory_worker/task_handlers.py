@@ -116,7 +116,6 @@ class Tasks:
                 await _settle(self._runtime, member)
 
     async def _extract(self, member: str) -> None:
-        """Describe pictures, and then extract facts, even if a description fails."""
         failure: AgentMemoryError | None = None
         try:
             await describe_pictures(self._runtime, member)
@@ -181,7 +180,6 @@ class Tasks:
             log.warning("memories not embedded yet", error=error)
 
     async def _embed(self, members: Sequence[str]) -> None:
-        """Embed memories that are due."""
         size = self._runtime.settings.worker.index_batch
         for start in range(0, len(members), size):
             async with self._begun(DueKind.MEMORY, members[start : start + size], ends=False) as claims:
@@ -189,7 +187,6 @@ class Tasks:
             self._embed_waiting()
 
     def _embed_waiting(self) -> None:
-        """Embed the pending long texts that fit now, in the background."""
         while texts := self._long_texts.take():
             self._start(self._embed_long(texts))
 

@@ -44,7 +44,7 @@ def http_protocol(settings: Settings) -> type[Connection]:
 class JoinedWrites:
     """A transport that sends a response's headers together with its body, which saves 20 µs.
 
-    The headers of streams, which have no content length, are sent immediately.
+    The headers of streams are sent immediately.
     """
 
     def __init__(self, transport: asyncio.Transport) -> None:
@@ -138,7 +138,6 @@ class Connection(HttpToolsProtocol):
         self._close_when_idle(_LOOKS)
 
     def _close_when_idle(self, turns: int) -> None:
-        """Close an idle connection after `turns` turns of the event loop."""
         if self.transport.is_closing() or self._has_ended:
             return
         if self._is_working():
@@ -184,10 +183,6 @@ class Connection(HttpToolsProtocol):
             self._timer = None
 
     def _refuse(self, error: AgentMemoryError) -> None:
-        """Answer an incomplete request and close the connection.
-
-        Earlier requests get their answers first.
-        """
         self._stop_timer()
         if not self._is_working():
             if self._in_head:

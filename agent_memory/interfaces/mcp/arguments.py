@@ -58,7 +58,6 @@ def _listing(*names: str) -> Callable[[dict[str, Any]], None]:
 
 
 def _as_strategy(value: Any) -> Any:
-    """Convert a strategy's name to a strategy. Return other values unchanged."""
     return {"strategy": value} if isinstance(value, str) and not value.lstrip().startswith("{") else value
 
 

@@ -121,7 +121,6 @@ class ResourceHandlers:
 
     @asynccontextmanager
     async def _answering(self) -> AsyncGenerator[None]:
-        """Convert errors to MCP errors with the same status as in REST."""
         seconds = self._settings.server.request_timeout_seconds
         try:
             async with asyncio.timeout(seconds):

@@ -126,7 +126,7 @@ def _audit(tool: Tool, arguments: dict[str, Any], caller: Caller, structured: An
 
 
 def _arguments_of(request: Request | None, params: types.CallToolRequestParams) -> tuple[dict[str, Any], str | None]:
-    """Return the arguments, and a notice about replaced characters (or None)."""
+    """Return the arguments, and any notice about replaced characters."""
     repaired: RepairedJson | None = None if request is None else request.scope.get(REPAIRED)
     if repaired is None:
         return params.arguments or {}, None
@@ -158,7 +158,7 @@ async def _call(
 def _answered(caller: Caller, context: ServerRequestContext[Any], params: types.CallToolRequestParams) -> Caller:
     """Return the caller, with the user's answer to a tool's question, if any.
 
-    Only clients that use protocol 2026-07-28 can be asked, because the server keeps no sessions.
+    Only clients that use protocol 2026-07-28 can be asked.
     """
     capabilities = context.session.client_capabilities
     elicitation = None if capabilities is None else capabilities.elicitation
@@ -206,7 +206,6 @@ def _listed(tool: Tool, *, brief: bool) -> types.Tool:
 
 
 def _failure(status: int, text: str) -> types.CallToolResult:
-    """Return an error for the model, with the same status as in REST."""
     # The caller's own words may contain lone surrogates.
     safe_text = f"{status}: {text}".encode("utf-8", "replace").decode()
     return types.CallToolResult(content=[types.TextContent(type="text", text=safe_text)], is_error=True)
@@ -222,7 +221,6 @@ def _error_text(error: AgentMemoryError) -> str:
 
 
 def _unknown(error: UnknownFields) -> str:
-    """Return one line for each unknown argument, and one line for each other problem."""
     lines = [f"{'.'.join(str(part)[:64] for part in field.path)}: {field.why}"[:MAX_TEXT_CHARS] for field in error.fields[:MAX_PROBLEMS]]
     if error.error is not None:
         own_prefixes = tuple(line.partition(": ")[0] + ":" for line in lines)

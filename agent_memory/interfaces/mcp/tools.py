@@ -260,7 +260,6 @@ def _search(
 
 
 def _equal(name_filter: Namespace | UserId | None, otherwise: str | None) -> str | None:
-    """Return the filter's `eq` value (or None), or `otherwise` without a filter."""
     return otherwise if name_filter is None else name_filter.eq
 
 

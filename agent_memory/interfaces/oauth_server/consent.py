@@ -37,7 +37,7 @@ class _ConsentRequest:
 async def show_consent(page: Page) -> Response:
     """Ask whether to connect an app, and send the browser back to the app.
 
-    Errors appear on a page. The browser must not return to the app without the person's answer.
+    Errors appear on a page, not in the app.
     """
     issuer = (page.settings.server.public_url or "").rstrip("/")
     request = await _read(page, issuer)

@@ -38,7 +38,7 @@ _NO_STORE = {"cache-control": "no-store"}
 def oauth_server(settings: Settings, rest_app: ASGIApp) -> tuple[Sequence[BaseRoute], frozenset[str], Mapping[str, object]]:
     """Return the routes, the public paths, and the login part of the resource metadata.
 
-    The consent page is not public, because it looks for a browser's login. Raises StartupError for unsuitable settings.
+    Raises StartupError for unsuitable settings.
     """
     issuer = (settings.server.public_url or "").rstrip("/")
     parts = urlsplit(issuer)

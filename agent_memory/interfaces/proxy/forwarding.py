@@ -50,7 +50,6 @@ def to_caller(headers: Headers) -> list[tuple[bytes, bytes]]:
 
 
 def _passing(headers: Headers, stopped: frozenset[bytes]) -> list[tuple[bytes, bytes]]:
-    """Return the headers to pass on, without the headers that `Connection` lists."""
     lists = [value for name, value in headers if name == b"connection"]
     stopped |= {name.strip().lower() for value in lists for name in value.split(b",")}
     return [(name, value) for name, value in headers if name not in stopped and not name.startswith(_OURS)]

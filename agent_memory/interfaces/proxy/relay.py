@@ -33,7 +33,7 @@ class Relay(Response):
     """A response that passes on the upstream's bytes and adds this server's headers.
 
     The user's messages are stored before the first byte is sent, and the answer before the last one. `memory` is None
-    if the caller opted out. `leave` is called at the end.
+    if the caller opted out.
     """
 
     def __init__(
@@ -116,7 +116,6 @@ class Relay(Response):
             yield _NOT_STORED
 
     async def _stored_body(self, pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
-        """Read and store the answer, and yield its bytes. Very long answers are not parsed."""
         body = bytearray()
         async for piece in pieces:
             self._postpone()
@@ -143,14 +142,12 @@ class Relay(Response):
             return False
 
     async def _store(self) -> bool:
-        """Store the answer received so far. Return False if this fails."""
         return self._memory is None or self._refused or await self._memory.store(self._reader.message())
 
     def _memory_headers(self) -> Headers:
         return _OFF if self._memory is None else self._memory.headers()
 
     def _postpone(self) -> None:
-        """Extend the deadline after a transfer of data."""
         if self._deadline is not None:
             self._deadline.reschedule(asyncio.get_running_loop().time() + SILENCE_SECONDS)
 

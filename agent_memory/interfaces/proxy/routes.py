@@ -75,7 +75,7 @@ class ModelProxy:
 
 
 def _memory_of(request: Request, options: CallOptions, conversation: Conversation, turns: asyncio.Semaphore) -> CallMemory:
-    """Return the memory for a call and its user.
+    """Return the memory for a call.
 
     Raises Forbidden if the caller is not allowed to access the owner, and BadInput without a user.
     """

@@ -15,7 +15,6 @@ Arguments = TypeVar("Arguments", bound=BaseModel)
 
 
 def _as_list(value: Any) -> Any:
-    """Wrap a single object in a list."""
     return [value] if isinstance(value, dict) else value
 
 

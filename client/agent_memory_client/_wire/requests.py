@@ -153,7 +153,6 @@ def within(search: dict[str, Any], namespace: str | None) -> dict[str, Any]:
 
 
 def _search_value(value: Any) -> Any:
-    """Return a value as JSON data, without the redundant `field` of a filter."""
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json", exclude_none=True, exclude={"field", "enum_class"})
     return jsonable(value)

@@ -29,8 +29,7 @@ _FILTERED = 20
 class AgentMemoryStorage:
     """CrewAI's `StorageBackend`. Each record is an item whose path is the record's scope.
 
-    CrewAI's vectors are not stored. Use `search_text`, because `search` raises NotImplementedError. Calls raise the
-    errors in `agent_memory_client.errors`.
+    CrewAI's vectors are not stored. Use `search_text`, because `search` raises NotImplementedError.
     """
 
     def __init__(self, client: AnyClient, *, user_id: str | None = None, namespace: str | None = None) -> None:
@@ -136,8 +135,8 @@ class AgentMemoryMemory(Memory):
     """CrewAI's `Memory`: `Agent(…, memory=AgentMemoryMemory(client, user_id="ada"))`.
 
     `remember` stores records as given, without asking a model for a scope or categories. `recall` searches by meaning
-    and keywords, and ranks results the way CrewAI does. `depth` has no effect. Calls raise the errors in
-    `agent_memory_client.errors`. After an error, an agent continues without memories.
+    and keywords, and ranks results the way CrewAI does. `depth` has no effect. After an error, an agent continues
+    without memories.
     """
 
     def __init__(self, client: AnyClient, *, user_id: str | None = None, namespace: str | None = None, **fields: Any) -> None:

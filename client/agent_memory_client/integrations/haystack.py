@@ -24,8 +24,7 @@ MESSAGE = "haystack_message"
 class AgentMemoryChatMessageStore:
     """A store of chat messages. Each `chat_history_id` is the id of a session.
 
-    Messages are returned exactly as they were written, including tool calls, and become long-term memories. Calls raise
-    the errors in `agent_memory_client.errors`.
+    Messages are returned exactly as they were written, including tool calls, and become long-term memories.
     """
 
     def __init__(self, client: AnyClient, *, user_id: str | None = None, namespace: str | None = None) -> None:

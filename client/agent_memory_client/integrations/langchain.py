@@ -33,8 +33,7 @@ class AgentMemoryChatMessageHistory(BaseChatMessageHistory):
     """A `BaseChatMessageHistory` stored in a session on the server.
 
     Messages are returned exactly as they were added, including tool calls. With a `MemoryClient`, use the awaited calls
-    (`aget_messages`, `aadd_messages`, `aclear`). With a `SyncMemoryClient`, use either kind of call. Calls raise the
-    errors in `agent_memory_client.errors`.
+    (`aget_messages`, `aadd_messages`, `aclear`). With a `SyncMemoryClient`, use either kind of call.
     """
 
     def __init__(self, session_id: str, client: AnyClient, *, user_id: str | None = None, namespace: str | None = None) -> None:

@@ -33,8 +33,7 @@ class AgentMemoryChatStore(BaseChatStore):
     """A `BaseChatStore`. Each key is the id of a session.
 
     Messages are returned exactly as they were set, including tool calls. They become long-term memories under `user_id`
-    and `namespace`. Blocking and awaited calls work with either client. Calls raise the errors in
-    `agent_memory_client.errors`.
+    and `namespace`. Blocking and awaited calls work with either client.
     """
 
     _access: EitherClient = PrivateAttr()

@@ -26,7 +26,6 @@ class AgentMemorySession:
     """A `Session` for the Agents SDK, stored on the server under `session_id`.
 
     Items are returned exactly as they were added, including tool calls and reasoning, and become long-term memories.
-    Calls raise the errors in `agent_memory_client.errors`.
     """
 
     def __init__(

@@ -35,8 +35,7 @@ class AgentMemoryHistory:
 
     To continue the conversation, call `agent.run(…, message_history=await history.get())`, and then `await
     history.add(result.new_messages())`. Messages are returned exactly as they were added, and become long-term
-    memories. With `agent.run_sync`, use `get_sync`, `add_sync` and `clear_sync`. Calls raise the errors in
-    `agent_memory_client.errors`.
+    memories. With `agent.run_sync`, use `get_sync`, `add_sync` and `clear_sync`.
     """
 
     def __init__(self, session_id: str, client: AnyClient, *, user_id: str | None = None, namespace: str | None = None) -> None:

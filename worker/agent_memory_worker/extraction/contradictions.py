@@ -98,7 +98,6 @@ async def find_contradictions(runtime: Runtime, quiet_seconds: float = QUIET_SEC
 
 
 async def _look_on(work: _Pass) -> None:
-    """Run a tenant's pass. Stop if a batch does not finish or the limit is reached."""
     for _ in range(_BATCHES_PER_PASS):
         if not await _compare_batch(work):
             return
@@ -107,8 +106,7 @@ async def _look_on(work: _Pass) -> None:
 async def _compare_batch(work: _Pass) -> bool:
     """Decide a batch's pairs. Return False if no fact is left or the pass must stop.
 
-    If the batch does not finish, the cursor does not move. Raises ModelUnavailable, including when the token budget is
-    spent.
+    If the batch does not finish, the cursor does not move. Raises ModelUnavailable.
     """
     runtime, scope = work.runtime, work.scope
     cursor = f"{_JOB}:{scope.tenant}"
@@ -168,7 +166,7 @@ async def _remember(runtime: Runtime, questions: Sequence[_Question]) -> None:
 
 
 async def _pairs(runtime: Runtime, scope: Scope, changed: Sequence[StoredMemory]) -> list[tuple[_Fact, _Fact]]:
-    """Return unjudged pairs of a changed fact and a neighbor, as (later, earlier)."""
+    """Return unjudged pairs, as (later, earlier)."""
     vectors = await runtime[MemoryScan].load_vectors([memory.mid for memory in changed])
     facts = [memory for memory in changed if memory.mid in vectors and _compared(memory)]
     if not facts:
@@ -216,7 +214,7 @@ def _grouped(pairs: Sequence[tuple[_Fact, _Fact]]) -> list[_Question]:
 
 
 async def _ask(runtime: Runtime, chat: ChatModel, questions: Sequence[_Question]) -> list[_Question]:
-    """Return the questions, reduced to the older facts that a model considers outdated.
+    """Return the questions, reduced to the outdated facts.
 
     Raises ModelUnavailable and ModelAnswerInvalid.
     """
@@ -241,7 +239,7 @@ async def _ask(runtime: Runtime, chat: ChatModel, questions: Sequence[_Question]
 async def _carry_out(work: _Pass, question: _Question, model: str | None) -> bool:
     """Supersede a question's older facts, or propose to do so.
 
-    Return True if no older fact is still undecided. Skip memories that have changed in the meantime.
+    Return True if no older fact is still undecided.
     """
     runtime, newer = work.runtime, question.newer.memory
     if not question.older:
@@ -275,7 +273,6 @@ async def _carry_out(work: _Pass, question: _Question, model: str | None) -> boo
 
 
 async def _changes(runtime: Runtime, scope: Scope, memories: Sequence[StoredMemory]) -> dict[str, list[StoredChange]]:
-    """Return the latest changes to each memory, keyed by mid."""
     changes = runtime[ChangeStore]
     ledgers = await changes.load_ledgers([memory.mid for memory in memories])
     names = list(dict.fromkeys(name for ledger in ledgers for name in ledger.changes[-_MOST_CHANGES:]))
@@ -286,7 +283,6 @@ async def _changes(runtime: Runtime, scope: Scope, memories: Sequence[StoredMemo
 
 
 def _decided_before(history: dict[str, list[StoredChange]], newer: StoredMemory, older: StoredMemory) -> bool:
-    """True if a change, in any state, says that one fact supersedes the other."""
     decided = {change.id for change in history[newer.mid] if change.kind is ChangeKind.SUPERSEDE}
     return any(change.id in decided for change in history[older.mid])
 

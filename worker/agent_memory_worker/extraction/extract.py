@@ -68,9 +68,8 @@ _ATTEMPTS = 5
 async def extract_facts(runtime: Runtime, sid: str) -> int:
     """Extract facts from all messages after the cursor. Return the number of changed memories.
 
-    Split batches that do not fit or time out. Set aside a single message that does not fit. Raises ModelUnavailable,
-    ModelAnswerInvalid, and TooMany at the tenant's limit. After an error, nothing is stored and the cursor does not
-    move.
+    Raises ModelUnavailable, ModelAnswerInvalid, and TooMany at the tenant's limit. After an error, nothing is stored
+    and the cursor does not move.
     """
     changed, failed = 0, None
     while runtime.chat is not None and (journal := await runtime[SessionStore].journal(sid, "je", BATCH)) is not None and journal.waiting:
@@ -194,10 +193,9 @@ async def _facts_of(
     *,
     halved: bool = False,
 ) -> list[ExtractedFact]:
-    """Return the facts in new messages.
+    """Return the facts in new messages. Add the reasons for rejected facts to `refused`.
 
-    If the model's answer is cut off, ask once about each half of the messages (`halved`). Add the reasons for rejected
-    facts to `refused`. Raises ModelUnavailable and ModelAnswerInvalid.
+    `halved` means that the model's previous answer was cut off. Raises ModelUnavailable and ModelAnswerInvalid.
     """
     try:
         answer = await chat.structured(extract_messages(new, context=context, task=task), ExtractionAnswer)
@@ -219,7 +217,6 @@ async def _facts_of(
 
 
 async def _under_free_ids(runtime: Runtime, scope: Scope, facts: Sequence[Candidate]) -> list[Candidate]:
-    """Replace the ids of facts whose ids belong to other owners' memories."""
     taken_ids = set(await runtime[MemoryStore].taken_ids(scope, [fact.record for fact in facts]))
     others = {name: runtime.ids.instead_of(name) for name in taken_ids}
     return [
@@ -229,7 +226,6 @@ async def _under_free_ids(runtime: Runtime, scope: Scope, facts: Sequence[Candid
 
 
 def _fitting_pictures(runtime: Runtime, pictures: Mapping[str, Sequence[str]], tokens: int) -> dict[str, list[str]]:
-    """Shorten descriptions, and return the ones that fit, keyed by message id."""
     count = min(sum(map(len, pictures.values())), tokens // _LEAST_CONTEXT_TOKENS)
     each = min(_CONTEXT_TOKENS, tokens // max(count, 1))
     pairs = islice(((name, text) for name, texts in pictures.items() for text in texts), count)
@@ -304,7 +300,7 @@ def _worth_it(messages: Sequence[ExtractionMessage], before: Sequence[Extraction
 
 
 def _prompt_messages(messages: Sequence[ExtractionMessage], first: int, cut: Callable[[ExtractionMessage], str]) -> list[PromptMessage]:
-    """Number messages for the prompt. Answers cite these numbers instead of ids."""
+    """Number the messages, so that answers cite numbers instead of ids."""
     return [
         PromptMessage(number, DOCUMENT_ROLE if message.is_document else message.role, cut(message), message.stated_at, message.pictures)
         for number, message in enumerate(messages, start=first)

@@ -1,8 +1,4 @@
-"""Decide how new facts change memories.
-
-A fact with the same words as a memory becomes evidence for that memory. A fact without neighbors is new. The model
-judges all other facts.
-"""
+"""Decide how new facts change memories."""
 
 from __future__ import annotations
 
@@ -96,7 +92,7 @@ async def decide(runtime: Runtime, chat: ChatModel, scope: Scope, facts: Sequenc
 
 
 def _same(record: MemoryRecord, around: ExistingMemories) -> StoredMemory | None:
-    """Return the memory with the same words as the fact (ignoring function words), or None."""
+    """Return the memory with the same words as the fact, or None."""
     twin = around.twin
     if twin is not None and len({record.event_date.date() for record in (record, twin.record) if record.event_date is not None}) < 2:
         return twin
@@ -105,7 +101,6 @@ def _same(record: MemoryRecord, around: ExistingMemories) -> StoredMemory | None
 
 
 def _wording(record: MemoryRecord) -> tuple[object, ...]:
-    """Return a fact's ordered stems, negation, type and day."""
     return (
         tuple(stems(record.text)),
         len(_NEGATION.findall(record.text)) % 2,
@@ -115,7 +110,6 @@ def _wording(record: MemoryRecord) -> tuple[object, ...]:
 
 
 def _evidence(candidate: Candidate, same: StoredMemory) -> list[Decision]:
-    """Return the decision to add evidence to `same`, or [] if only the assistant repeated it."""
     if not candidate.witnessed:
         return []
     if same.record.event_date is None and candidate.record.event_date is not None and not same.record.pinned:
@@ -258,9 +252,9 @@ def _apply_answers(
 
 
 def _former(of: Sequence[StoredMemory], record: MemoryRecord, holders: Mapping[str, str]) -> MemoryRecord | None:
-    """Return a fact that is older than the current value of its slot, with an end time.
+    """Return the record as a former value of its slot, or None.
 
-    Return None for other facts, and if the current value is pinned.
+    Return None if the fact is not older, or if the current value is pinned.
     """
     holder = next((memory.record for memory in of if memory.mid == holders.get(record.id)), None)
     if holder is None or holder.pinned or begins_at(holder) <= begins_at(record):
@@ -270,14 +264,12 @@ def _former(of: Sequence[StoredMemory], record: MemoryRecord, holders: Mapping[s
 
 
 def _may_end(memory: StoredMemory, by: MemoryRecord) -> bool:
-    """True if the fact `by` may supersede `memory`."""
     old = memory.record
     lasting = old.memory_type in (MemoryTypeEnum.SEMANTIC, MemoryTypeEnum.PROCEDURAL)
     return lasting and not old.pinned and begins_at(old) <= begins_at(by)
 
 
 def _may_grow(memory: StoredMemory, by: MemoryRecord) -> bool:
-    """True if the text of the fact `by` may replace the memory's text."""
     old = memory.record
     if old.pinned or old.memory_type is not by.memory_type:
         return False

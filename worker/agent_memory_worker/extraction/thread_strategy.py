@@ -68,7 +68,6 @@ async def summarize(
 
 
 async def _standing(runtime: Runtime, scope: Scope, ref: SessionRef) -> tuple[str, StoredMemory | None]:
-    """Return the id of a session's summary, and the stored summary, if any."""
     names = [thread_memory_id(ref), runtime.ids.instead_of(thread_memory_id(ref))]
     owner = (ref.namespace, ref.user_id, None)
     for name, summary in zip(names, await runtime[MemoryStore].find(scope, names), strict=True):

@@ -57,10 +57,7 @@ class LongTexts:
         self._free += sum(text.passages for text in texts)
 
     def _fitting(self) -> list[LongText]:
-        """Return the pending texts that fit, in turn by owner, shortest first.
-
-        If it is the oldest text's turn, that text may use all free passages.
-        """
+        """Return the pending texts that fit, in turn by owner, shortest first."""
         now = monotonic()
         waiting = [text for text, until in self._waiting.values() if until > now]
         places: dict[tuple[str, str | None], int] = defaultdict(int)

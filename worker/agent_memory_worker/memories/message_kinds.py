@@ -40,7 +40,6 @@ def _by_user(record: MemoryRecord) -> bool:
 
 
 def _answers(job: IndexJob) -> bool:
-    """True for a user's reply to an assistant's question."""
     return _by_user(job.record) and any(not _by_user(near) and near.text.rstrip().endswith(MARKS) for near in job.before[-1:])
 
 

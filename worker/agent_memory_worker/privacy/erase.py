@@ -1,7 +1,4 @@
-"""Carry out orders to erase the data of a session, user or agent.
-
-Until an order is done, Redis rejects writes to the data that it covers (`storage/erasures.py`).
-"""
+"""Carry out orders to erase the data of a session, user or agent."""
 
 from __future__ import annotations
 
@@ -144,7 +141,6 @@ class _Erasing:
         return counts
 
     async def _purge_agent(self, agent_id: str) -> Counter[str]:
-        """Delete data with the agent's id, and memories derived only from such data."""
         await self._require_standing()
         where = (self._erasure.namespace, None)
         purged, _ = await purge_source(self._runtime, self._scope, PurgeRequest(agent_id=agent_id), where, self.unreadable)

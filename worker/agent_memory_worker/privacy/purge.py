@@ -1,7 +1,4 @@
-"""Purge a source: permanently delete its memories and the memories derived from them.
-
-Derived memories are deleted before their sources, which are needed to identify them.
-"""
+"""Purge a source: permanently delete its memories and the memories derived from them."""
 
 from __future__ import annotations
 
@@ -103,7 +100,6 @@ async def purge_source(
 async def _purge_undo_copies(
     runtime: Runtime, scope: Scope, request: PurgeRequest, owner: tuple[str | None, str | None], tainted: set[str]
 ) -> Counter[str]:
-    """Delete undo copies that contain data from the source."""
     lineage = runtime[LineageStore]
 
     def is_from_source(record: MemoryRecord, imported: str | None) -> bool:
@@ -252,7 +248,6 @@ class _Run:
         self.counts["evidence"] += verdict.pieces
 
     def _note(self, verdict: PurgeVerdict) -> None:
-        """Record the memory's messages and the groups whose summaries may include it."""
         for version in verdict.memory.versions:
             self.source_messages.note(version.record)
             record = version.record

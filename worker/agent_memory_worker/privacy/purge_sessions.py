@@ -70,7 +70,6 @@ async def strike(
 
 
 async def _imported(runtime: Runtime, scope: Scope, source: PurgeRequest, refs: Sequence[SessionRef]) -> set[SessionRef]:
-    """Return the imported sessions that have had no client writes since the import."""
     if (import_source := whole_import(source)) is None:
         return set()
     sources = await runtime[SessionStore].import_sources(scope, refs)
@@ -97,7 +96,6 @@ async def _strike_session(
 def _is_of(
     runtime: Runtime, scope: Scope, source: PurgeRequest, ref: SessionRef, stored: StoredMessage, source_messages: SourceMessages
 ) -> bool:
-    """True if a message or its memory comes from the source."""
     # Match without the text, because some messages, such as tool calls and pictures, have none.
     if stored.message.id in source_messages.of(ref) or matches(source, message_memory(ref, stored.message, _NO_WORDS), None):
         return True

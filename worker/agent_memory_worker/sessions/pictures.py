@@ -142,7 +142,6 @@ async def _description(runtime: Runtime, chat: ChatModel, address: str, language
 
 
 def _may_be_about_picture(error: ModelAnswerInvalid | ModelUnavailable) -> bool:
-    """True if the error may mean that the model accepts no pictures."""
     return not isinstance(error, ContextExceeded) and error.data.get("reason") in ("refused", "too_long", "server_error", "not_found")
 
 
@@ -168,8 +167,6 @@ async def _find_cause(runtime: Runtime, chat: ChatModel, language: str | None) -
 
 
 def _plain_picture() -> str:
-    """Return the data URL of a gray PNG that every vision model accepts."""
-
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 

@@ -146,14 +146,12 @@ async def _next_summary(runtime: Runtime, chat: ChatModel, former: str, run: Seq
 
 
 def _reads_like_an_order(runtime: Runtime, stored: StoredMessage) -> bool:
-    """True if a message looks like instructions to a model."""
     message = stored.message
     of_user = message.role not in TOOL_ROLES and message.role != "assistant"
     return runtime.settings.longterm.quarantine and suspicion(message.content, of_user=of_user) is not None
 
 
 def _prompt_message(runtime: Runtime, number: int, stored: StoredMessage, room: int) -> PromptMessage:
-    """Return a message for the prompt, truncated to fit into a chunk."""
     message = stored.message
     content = message.content if stored.tokens <= room else runtime.counter.shorten(message.content, room)
     return PromptMessage(number, message.role, content, message.created_at)

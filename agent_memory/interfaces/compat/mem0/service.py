@@ -61,7 +61,6 @@ class _Selection(NamedTuple):
     zone: tzinfo = UTC
 
     def lets_through(self, memory: Mapping[str, Any]) -> bool:
-        """True if a memory in Mem0's form matches the further filters."""
         return all(matches(part, memory, self.zone) for part in self.reads)
 
 
@@ -151,7 +150,7 @@ class Mem0Service(CompatService):
     async def _was_new(self, selection: Mapping[str, Any]) -> bool:
         """Wait until all selected memories have been embedded.
 
-        Return True if all are embedded now and some were not before. In that case, repeat the search.
+        Return True if that took time, so that a new search may find more.
         """
         operations, listed = self._services[OperationService], await self._search(**selection, limit=_MOST_LINKS)
         marks = operations.memory_marks(self._scope, [hit.id for hit in listed.memories])
@@ -172,10 +171,7 @@ class Mem0Service(CompatService):
         return [fields_of(memory_answer(hit), request.fields) for hit in page_hits], total
 
     async def _matching(self, selection: _Selection, values: dict[str, Any], most: int = _MOST_READ) -> Sequence[MemoryRecordResult]:
-        """Return the first matching memories.
-
-        If the index cannot evaluate all filters, check at most `most` hits.
-        """
+        """Return the first matching memories, but check at most `most` hits."""
         if not selection.reads:
             return (await self._search(**values)).memories
         limit, passing = values["limit"], list[MemoryRecordResult]()
@@ -311,10 +307,7 @@ class Mem0Service(CompatService):
     async def _store_messages(
         self, scope: Scope, request: AddRequest, messages: Sequence[Message], *, deduplicate: bool = False
     ) -> list[dict[str, Any]]:
-        """Store each message as a memory, wait until it is searchable, and return the memories.
-
-        The wait takes at most 10 seconds, or 2 seconds if no worker starts.
-        """
+        """Store each message as a memory, wait until it is searchable, and return the memories."""
         texts = self._message_texts(messages)
         if not texts:
             return []
@@ -347,7 +340,7 @@ class Mem0Service(CompatService):
         return [{"id": record.id, "memory": record.text, "event": "ADD"} for record in body.memories]
 
     def _message_texts(self, messages: Sequence[Message]) -> list[str]:
-        """Return the messages' texts without context blocks. Omit empty texts."""
+        """Return the texts without context blocks. Omit empty texts."""
         blocks = context_blocks(self._runtime.settings.longterm.context_tags)
         pairs = [(message.content, blocks.outside(message.content)) for message in messages]
         return [outside for content, outside in pairs if outside or outside == content]
@@ -364,7 +357,6 @@ class Mem0Service(CompatService):
         return [hit for hit in listed.memories if messages.intersection(hit.extracted_from or ())]
 
     async def _delete_sessions(self, scope: Scope, entities: Mapping[str, str]) -> int:
-        """Delete the sessions that match the entities. Return the number deleted."""
         service = self._services[SessionService]
         user, agent, run = (entities.get(name) for name in ("user_id", "agent_id", "run_id"))
         matches_filter = _session_filter(agent, run)
@@ -384,11 +376,7 @@ class Mem0Service(CompatService):
 
 
 def _session_filter(agent: str | None, run: str | None) -> Callable[[str], bool]:
-    """Return a predicate that selects session ids.
-
-    The predicate selects the run's session, the agent's session without a run, or all sessions. "*" means any run or
-    agent.
-    """
+    """Return a predicate for session ids. "*" means any run or agent."""
     if run == "*":
         return lambda name: not name.startswith(OWN_SESSION)
     if agent == "*" and run is None:
@@ -398,7 +386,6 @@ def _session_filter(agent: str | None, run: str | None) -> Callable[[str], bool]
 
 
 def _noted(request: AddRequest, answer: dict[str, Any]) -> dict[str, Any]:
-    """Add `notices` about message parts that are not stored or that no model reads."""
     unread = [f"{part} is stored, but no model reads it" for part in request.unread()]
     dropped = [f"{part} was not stored: infer=False and instructions accept only text" for part in request.dropped()]
     return {**answer, "notices": [*dropped, *unread]} if dropped or unread else answer

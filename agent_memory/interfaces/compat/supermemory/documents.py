@@ -78,8 +78,7 @@ def _lines(text: str) -> set[str]:
 def messages_of(sent: Sequence[Mapping[str, Any]], metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return a conversation's messages with metadata and stable ids.
 
-    The same messages get the same ids again. Raises BadInput if there is nothing to store, and NotSupported if all
-    contents are unsupported.
+    Raises BadInput if there is nothing to store, and NotSupported if all contents are unsupported.
     """
     counts: Counter[str] = Counter()
     messages: list[dict[str, Any]] = []

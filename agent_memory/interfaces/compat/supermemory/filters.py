@@ -96,7 +96,6 @@ def _joined(join: str, operands: object, depth: int, values: Values) -> dict[str
 
 
 def _by_text(part: Mapping[str, Any], values: Values) -> dict[str, Any]:
-    """Return a condition that accepts the filter's text and each value that matches it."""
     operator, key = part.get("operator"), str(part.get("field", part.get("key")))
     if operator not in (*_PARTS, "eq", "neq", None):
         raise NotSupported(f"filter.operator: {str(operator)[:64]} with caseSensitive: false")

@@ -159,7 +159,7 @@ class MemoryOperations(CompatService):
     async def forget_matching(self, text: str, user: str, *, dry_run: bool) -> list[dict[str, str]]:
         """Forget the memories that a sentence describes, or only return them if `dry_run` is true.
 
-        Ambiguous text is treated as a topic: it covers everything about that topic.
+        Ambiguous text covers everything about a topic.
         """
         options = {"user_id": user, "dry_run": dry_run}
         forgotten = await self._forget({**options, "text": text})
@@ -195,7 +195,6 @@ class MemoryOperations(CompatService):
         raise NotFound("no memory has this text", field="content")
 
     def _kind(self, *, chunks: bool) -> Sequence[dict[str, Any]]:
-        """Return the conditions that select messages (`chunks`) or memories."""
         return [{"memory_type": {"eq" if chunks else "ne": "message"}}] if chunks or self._runtime.extracts else _STATEMENTS
 
     async def _selection(self, tags: Sequence[str], filters: object) -> list[dict[str, Any]]:
@@ -209,7 +208,7 @@ class MemoryOperations(CompatService):
         return conditions if condition is None else [*conditions, condition]
 
     async def _texts_under(self, key: str, conditions: Sequence[dict[str, Any]]) -> list[str]:
-        """Return the distinct strings under a metadata key in the newest memories."""
+        """Return the distinct strings under a metadata key."""
         texts: dict[str, None] = {}
         having = {"and": [*conditions, {"metadata": {key: {"exists": True}}}]}
         async for page in self._pages(MOST_LOOKED_THROUGH, filter=having):

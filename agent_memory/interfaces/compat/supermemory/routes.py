@@ -42,7 +42,6 @@ def _name(request: Request) -> str:
 
 
 def _tag(request: Request) -> str | None:
-    """Return the container tag from the path (5.x clients), or None."""
     return request.path_params.get("namespace")
 
 
@@ -122,7 +121,6 @@ async def _memories(service: FileDocuments, records: Sequence[MemoryRecord]) -> 
 
 
 def _namespace_document(document: dict[str, Any]) -> dict[str, Any]:
-    """Return a document in the format for 5.x clients."""
     content_fields = {key: document[key] for key in ("id", "title", "type", "summary", "content", "url")}
     state = {"status": document["status"], "dreamingStatus": document["status"]}
     times = {key: document[key] for key in ("createdAt", "updatedAt")}

@@ -59,7 +59,6 @@ class SupermemoryService(MemoryOperations):
         return await self._accepted(ref, await self._write(ref, document, may_exist=document.custom_id is not None), keep_context)
 
     async def _accepted(self, ref: SessionRef, answer: dict[str, Any], keep_context: KeepContext | None) -> dict[str, Any]:
-        """Store the container's context, and start processing a queued document."""
         if keep_context is not None:
             await keep_context()
         if answer["status"] == "queued":
@@ -81,8 +80,8 @@ class SupermemoryService(MemoryOperations):
     ) -> dict[str, Any]:
         """Store a document as `add` does, in one attempt.
 
-        If `replaces` is true, the text is the whole document. The write is atomic, but outdated memories are deleted
-        afterward. Raises VersionMismatch if the document has changed since it was read.
+        If `replaces` is true, the text is the whole document. Raises VersionMismatch if the document has changed since
+        it was read.
         """
         scope, others = writing(self._scope), document.tags()[1:]
         text, metadata = document.content, document.metadata or {}
@@ -252,7 +251,6 @@ class SupermemoryService(MemoryOperations):
         return documents, page_of(request.page, size, len(ordered))
 
     async def _documents(self, refs: Sequence[SessionRef], *, content: bool = True) -> list[dict[str, Any]]:
-        """Return the existing documents among `refs`, in the same order."""
         return await self._answers(await self._load_sessions(refs), content=content)
 
     async def _load_sessions(self, refs: Sequence[SessionRef]) -> list[WorkingMemoryResponse]:
@@ -290,7 +288,7 @@ class SupermemoryService(MemoryOperations):
         return session if session.messages and (user is None or session.user_id == user) else None
 
     async def _moving(self, name: str, user: str | None, tags: Sequence[str]) -> WorkingMemoryResponse | None:
-        """Return the old copy of a document from an interrupted move, or None."""
+        """Return the old copy from an interrupted move, or None."""
         if user is not None or not tags:
             return None
         refs = await self._services[SessionStore].find(self._scope, name, self._namespace, None)
@@ -331,7 +329,6 @@ class SupermemoryService(MemoryOperations):
         ]
 
     async def _facts_of(self, refs: Sequence[SessionRef]) -> list[MemoryRecord]:
-        """Return the facts from documents, including documents with the same ids under other tags."""
         facts: list[MemoryRecord] = []
         names = sorted({ref.session_id for ref in refs})
         condition = [{"memory_type": {"ne": "message"}}, {"session_id": {"any": names}}]

@@ -33,7 +33,7 @@ def charts_of(history: Any, names: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def _chart(name: str, history: Any) -> dict[str, Any]:
-    """Return a chart. `data` is JSON for the script, and `paths` are SVG paths in a 100 × 100 box."""
+    """`data` is JSON for the script. `paths` are SVG paths in a 100 × 100 box."""
     lines, is_sum = _LINES[name]
     points = history["points"]
     factor = 100 if name == "healthy" else 1
@@ -64,7 +64,6 @@ def format_value(value: float | None, unit: str) -> str:
 
 
 def _scale(values: Sequence[float], *, from_zero: bool) -> tuple[float, float]:
-    """Return the rounded lower and upper limits of a scale."""
     low, high = (0.0 if from_zero else min(values, default=0.0)), max(values, default=0.0)
     span = max(high - low, 1.0)
     power = 10 ** math.floor(math.log10(span / 2))
@@ -74,7 +73,6 @@ def _scale(values: Sequence[float], *, from_zero: bool) -> tuple[float, float]:
 
 
 def _path(row: Sequence[float | None], low: float, high: float) -> str:
-    """Return an SVG path for a line, with gaps for missing values."""
     parts: list[str] = []
     before: float | None = None
     for number, value in enumerate(row):

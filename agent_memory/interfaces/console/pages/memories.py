@@ -62,7 +62,6 @@ def _without_same_words(memories: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _choices(page: Page) -> dict[str, dict[str, str]]:
-    """Return the choices for each filter with a fixed list of values."""
     words = page.words
     choices = {
         "kind": {value: words[f"kind_{value}"] for value in KINDS},

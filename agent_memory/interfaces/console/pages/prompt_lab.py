@@ -76,7 +76,6 @@ async def show_prompt(page: Page) -> Response:
 
 
 async def _find_ended(page: Page, search: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the best matches that are no longer current, without duplicate versions."""
     memories = (await page.rest("POST", "/v1/long-term-memory/search", {**search, "history": True, "limit": _MOST_SEARCHED}))["memories"]
     note_ends(memories)
     latest = {each["id"] for each in memories if each["end"] != "retired"}
@@ -165,7 +164,6 @@ def code_of(address: str, body: dict[str, Any], *, has_key: bool) -> dict[str, s
 
 
 def _left_out(shown_memories: Mapping[str, Any], nearest: Sequence[dict[str, Any]], explanation: Mapping[str, Any]) -> dict[str, Any]:
-    """Return memories that were left out, and memories below the relevance threshold."""
     cut = {each["memory_id"]: each for each in explanation["cut"]}
     others = [memory for memory in nearest if memory["id"] not in shown_memories]
     above = [(memory, cut.pop(memory["id"])) for memory in others if memory["id"] in cut]
@@ -185,7 +183,7 @@ def _section(role: str, text: str) -> str:
 
 
 def _lines(text: str, memories: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Split a text into pieces of whole lines. Each memory's line is a separate piece."""
+    """Split a text into pieces, with a separate piece for each memory's line."""
     pieces: list[tuple[str, Any]] = []
     for line in text.split("\n"):
         match = _ID.search(line)

@@ -66,7 +66,6 @@ def _with_pictures(messages: list[Any]) -> Iterator[tuple[Any, list[tuple[str, b
 
 
 def _calls_of(message: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return the name and arguments of each tool call in a message."""
     calls: list[tuple[str, str]] = []
     for call in message.get("tool_calls") or ():
         body = call.get("function") if isinstance(call, dict) else None

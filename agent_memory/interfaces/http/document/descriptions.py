@@ -1,7 +1,4 @@
-"""Add field descriptions to the OpenAPI document, using the models' attribute docstrings.
-
-The docstrings are read when the document is first built, which keeps startup fast and MCP schemas small.
-"""
+"""Add field descriptions to the OpenAPI document, using the models' attribute docstrings."""
 
 from __future__ import annotations
 

@@ -209,7 +209,6 @@ class _Admission:
         return True
 
     async def _enter(self, tenant: str) -> bool:
-        """Wait for a slot. Return False if the queue is full or another tenant takes the place."""
         now, queue = monotonic(), self._queue
         queue.note_arrival(tenant, now)
         room, under_way = max(self._limit.requests, self._room), self.under_way
@@ -244,7 +243,6 @@ class _Admission:
                 turn.set_result(True)
 
     def _beat(self, due: float) -> None:
-        """Measure the event loop's delay while requests run."""
         now, working = monotonic(), self._queue.working
         late = now - due if working else 0.0
         # If requests wait although places are free, their tenants have used their shares: count these requests, too, to

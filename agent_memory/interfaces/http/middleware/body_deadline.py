@@ -1,7 +1,6 @@
 """Middleware that reads request bodies before admission, so that slow senders occupy no slots.
 
-Late bodies get a 408 response. Long bodies, and requests with `Expect: 100-continue`, are not buffered, but marked with
-`BODY_ARRIVING`.
+Late bodies get a 408 response. Long bodies are not buffered, but marked with `BODY_ARRIVING`.
 """
 
 from __future__ import annotations
@@ -81,7 +80,6 @@ class BodyDeadlineMiddleware:
             await answer(scope, receive, send)
 
     async def _buffer(self, body: TimedBody, most: int) -> deque[Message]:
-        """Buffer and return the messages of a body, as far as there is room."""
         messages, is_full = deque[Message](), False
         while not (is_full or body.complete or REFUSAL in body.scope):
             size = body.size

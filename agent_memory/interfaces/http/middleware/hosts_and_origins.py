@@ -1,7 +1,6 @@
 """Check host names and origins, to protect servers without credentials from web pages.
 
-With DNS rebinding, a browser treats a page as same-origin, but the `Host` header contains a foreign name. A page from
-another origin can send simple requests, but `Origin` and `Sec-Fetch-Site` reveal its origin.
+DNS rebinding shows in the `Host` header. Requests from other origins show in `Origin` or `Sec-Fetch-Site`.
 """
 
 from __future__ import annotations
@@ -84,7 +83,6 @@ class HostMiddleware:
         return True
 
     def _may_ask(self, scheme: str, host: bytes, origin: bytes | None, site: bytes) -> bool:
-        """True if a request comes from this server's own pages or from an allowed origin."""
         if "*" in self._origins:
             return True
         if origin is None:
@@ -104,7 +102,6 @@ def _reads(scope: Scope) -> bool:
 
 
 def _parts(origin: bytes) -> tuple[bytes, bytes, int] | None:
-    """Return an origin's scheme, host and port, or None if invalid."""
     try:
         parts = urlsplit(origin)
         port = parts.port

@@ -30,8 +30,7 @@ class RateLimitMiddleware:
     """Middleware that answers requests above the limit with 429 and a `Retry-After` header.
 
     The server installs the middleware twice: before admission for known callers, and after authentication for all
-    others. At most `most_waiting` of a tenant's requests wait before admission. With `required`, operators have no
-    limit.
+    others. With `required`, operators have no limit.
     """
 
     def __init__(

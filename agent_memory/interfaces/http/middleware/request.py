@@ -88,10 +88,7 @@ def _prefix_of(path: str) -> str:
 
 
 def _request_id(scope: Scope) -> bytes:
-    """Return the caller's `X-Request-Id`, or a new id if it is missing or invalid.
-
-    A valid id consists of up to 128 letters, digits and `._:-`.
-    """
+    """Return the caller's valid `X-Request-Id`, or a new id."""
     for name, value in scope["headers"]:
         if name == b"x-request-id":
             if _REQUEST_ID.match(value):
