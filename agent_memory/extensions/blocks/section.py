@@ -39,7 +39,7 @@ class BlocksSection:
         self._counter = counter
 
     async def open_section(self, ask: PromptAsk) -> BlockReads | None:
-        """Return the section's reads, or None without a reader and session."""
+        """Return the section's reads, or None if the request has neither a reader nor a session."""
         if ask.session is None and not any(ask.reader):
             return None
         # If the request names no agent, the script takes the agent from the session.

@@ -86,7 +86,7 @@ def memories_of(settings: Settings, file: StoredFile, messages: Sequence[MemoryM
 
 
 async def is_session_of_file(sessions: SessionStore, scope: Scope, ref: SessionRef, *, or_none: bool) -> bool:
-    """True if the session stores a file's text. `or_none` is for missing sessions."""
+    """True if the session stores a file's text. Return `or_none` if there is no such session."""
     state = await sessions.get(scope, ref, 1)
     if state is None:
         return or_none

@@ -73,7 +73,7 @@ class ItemService:
         """Run a batch of operations, and return one result for each.
 
         Reads see the state from before the batch. The last write to a key wins. Raises Forbidden if a read-only caller
-        writes. Raises BadInput for a search after MOST_READ.
+        writes. Raises BadInput for a search after the batch has read MOST_READ items and paths.
         """
         changes = [operation for operation in operations if isinstance(operation, PutItem | DeleteItem)]
         if changes:

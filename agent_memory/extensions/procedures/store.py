@@ -54,7 +54,7 @@ class Change(NamedTuple):
 
 
 class IndexJob(NamedTuple):
-    """A procedure without a current vector. `words` is a digest."""
+    """A procedure without a current vector. `words` is the digest of its situation."""
 
     tenant: str
     when_to_use: str

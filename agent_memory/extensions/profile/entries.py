@@ -46,7 +46,7 @@ class FollowedMemory:
 
     @property
     def last(self) -> float:
-        """The Unix time of the last mention, or of a later creation."""
+        """The Unix time of the last mention or of the creation, whichever is later."""
         return max(self.record.created_at.timestamp(), self.last_said or 0.0)
 
 

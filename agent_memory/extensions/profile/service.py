@@ -86,7 +86,7 @@ class ProfileService:
     ) -> Profile:
         """Return a user's profile, with memories that match `query`.
 
-        A past time or another time zone requires a computation from the memories. Raises Forbidden or BadInput.
+        If `as_of` or another time zone is given, compute the profile from the memories. Raises Forbidden or BadInput.
         """
         owner = requested_owner(scope, "profile", user_id, namespace)
         zone = None if timezone is None else read_zone(timezone, where="query")
@@ -121,7 +121,7 @@ class ProfileService:
         return await self._store.load_schema(scope.tenant, self._place(scope, namespace)) or DEFAULT_SCHEMA
 
     async def put_schema(self, scope: Scope, namespace: str | None, schema: ProfileSchema) -> ProfileSchema:
-        """Replace the schema. None means the tenant's schema. Raises Forbidden."""
+        """Replace the schema of a namespace, or the tenant's if `namespace` is None. Raises Forbidden."""
         await self._store.save_schema(scope.tenant, self._place(writing(scope), namespace), schema)
         return schema
 

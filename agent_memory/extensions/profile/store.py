@@ -165,7 +165,7 @@ class ProfileStore(OwnerStore):
         return _narrowest(rows)
 
     async def save_schema(self, tenant: str, namespace: str | None, schema: ProfileSchema | None) -> None:
-        """Store a schema, or delete it if None. Without a namespace, it is the tenant's."""
+        """Store the schema of a namespace, or the tenant's if `namespace` is None. If `schema` is None, delete it."""
         key, name = self._profile_keys.schemas(tenant), _schema_field(namespace)
         with redis_errors():
             if schema is None:
@@ -199,7 +199,7 @@ def owner_of(memory: FollowedMemory | None) -> ProfileOwner | None:
 
 
 def followed_item(read: ReadMemory, values: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return a memory as a script argument. If `values` is None, it is removed."""
+    """Return a memory as a script argument. If `values` is None, the scripts remove the memory."""
     owner = owner_of(read.memory)
     item: dict[str, Any] = {"mid": read.mid, "state": list(read.state)}
     if owner is None or values is None:

@@ -30,9 +30,10 @@ class EventTime:
 
 
 def event_time(record: MemoryRecord, stated_at: datetime, zone: tzinfo, *, uses_stated_at: bool = False) -> EventTime | None:
-    """Return the memory's `event_date`, the start of its validity, or a time in its text, in that order.
+    """Return the memory's `event_date`, else the start of its validity, else a time in its text.
 
-    Relative times count from `stated_at`. If `uses_stated_at` is set, fall back to its day.
+    Relative times count from `stated_at`. Otherwise, return the day of `stated_at` if `uses_stated_at` is set, else
+    None.
     """
     named = time_of_text(record.text, stated_at, zone)
     if record.event_date is not None:

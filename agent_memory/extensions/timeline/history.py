@@ -56,7 +56,7 @@ class TimelineHistory:
 
 
 def page_of(entries: Sequence[TimelineEntry], event_range: EventRange) -> tuple[int, list[dict[str, Any]]]:
-    """Return the number of matching events and a page, as `TimelineStore.read_events` does."""
+    """Return the number of matching events, and a page of them in order."""
     matches = [
         entry
         for entry in sorted(entries, key=lambda entry: (entry.first, entry.name))

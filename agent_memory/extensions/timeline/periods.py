@@ -53,7 +53,7 @@ def day_of(number: int) -> date:
 
 
 def period_key(period: Period, unit: str) -> str:
-    """Return a key such as "w19783": the unit's letter and the first day since 1970."""
+    """Return a period's key: the unit's letter and the first day in days since 1970, such as "w19783"."""
     return f"{unit[0]}{day_number(period.start)}"
 
 

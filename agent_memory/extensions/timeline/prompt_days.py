@@ -25,7 +25,7 @@ Line = tuple[str, str]
 
 
 class NamedDays(NamedTuple):
-    """A range of days since 1970, both inclusive. None means no limit."""
+    """A range of days, in days since 1970. Both ends are inclusive; None means no limit."""
 
     first: int | None
     last: int | None

@@ -36,7 +36,7 @@ class TimelineService:
     async def read(self, scope: Scope, query: TimelineQuery) -> Timeline:
         """Return a user's events, ordered by first day.
 
-        A past time or another time zone requires a computation from the memories. Raises Forbidden or BadInput.
+        For a past time or another time zone, compute the events from the memories. Raises Forbidden or BadInput.
         """
         owner = requested_owner(scope, "timeline", query.user_id, query.namespace)
         event_range, now = _range(query), datetime.now(UTC)

@@ -92,7 +92,7 @@ class ViewStore:
     async def store_partitions(self, scope: Scope, view_id: str, partitions: Iterable[Partition]) -> bool:
         """Store partitions. Return False if their view is missing.
 
-        Raises ErasureUnderWay, and stores nothing, while a user of these partitions is being erased.
+        Raises ErasureUnderWay, and stores nothing, while a user whose memories they may contain is being erased.
         """
         items: list[str] = []
         guards: list[Guard] = []

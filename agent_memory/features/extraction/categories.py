@@ -17,7 +17,7 @@ async def nearest_categories(
 ) -> list[str | None]:
     """Return the name of the most similar category for each statement, or None.
 
-    Return only None if a model extracts facts, or if embeddings come from a remote service.
+    Return None for every statement if a model extracts facts, or if embeddings come from a remote service.
     """
     if foundation.extracts or foundation.settings.models.use_openai_embeddings or not statements or not categories:
         return [None] * len(statements)

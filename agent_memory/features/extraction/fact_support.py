@@ -72,7 +72,7 @@ class ExtractionMessage:
 
     @property
     def states(self) -> bool:
-        """True if the message does not come from a program or tool, or is part of a document."""
+        """True if the message comes from a document, or not from a program or tool."""
         return self.is_document or (self.role not in PROGRAM_ROLES and self.role not in TOOL_ROLES)
 
     @property
@@ -143,7 +143,7 @@ class Grounds:
     def _tells(self, index: int) -> bool:
         """True if a message can hold a fact.
 
-        Bare questions cannot. Thanks or greetings can only if they answer the assistant.
+        Thanks or greetings can hold a fact only if they answer the assistant. Bare questions cannot.
         """
         text = self._messages[index].text
         if is_bare_question(text):

@@ -37,7 +37,7 @@ INSTRUCTIONS = (_TASK,)
 
 @dataclass(frozen=True, slots=True)
 class ExistingNote:
-    """An existing note. `when` is the time when it became true, or of its event."""
+    """An existing note. `when` is the time of its event, or the time when it became true."""
 
     text: str
     type: str

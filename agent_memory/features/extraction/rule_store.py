@@ -42,7 +42,7 @@ class RuleStore:
         self._delete = Script(client, "extraction/rules_delete")
 
     async def load(self, scope: Scope, owners: Sequence[RuleOwner]) -> list[ExtractionRules | None]:
-        """Return the rules of each owner, or None."""
+        """Return the rules of each owner, or None if there are none."""
         fields = [_field(*owner) for owner in owners]
         stored = (await read(self._client, lambda pipe: pipe.hmget(self._keys.rules(scope.tenant), fields)))[0]
         return [None if raw is None else ExtractionRules.model_validate_json(raw) for raw in stored]
@@ -60,7 +60,7 @@ class RuleStore:
     async def save(
         self, scope: Scope, namespace: str | None, user_id: str | None, rules: ExtractionRules | None, imported: str | None = None
     ) -> None:
-        """Store rules, or delete them if None. Raises ErasureUnderWay."""
+        """Store an owner's rules, or delete them if `rules` is None. Raises ErasureUnderWay."""
         key, name = self._keys.rules(scope.tenant), _field(namespace, user_id)
         if rules is not None and user_id is not None:
             await self._erasures.require_none(scope.tenant, namespace, user_id)

@@ -217,7 +217,7 @@ def main() -> None:
 
 
 def run_app(app: typer.Typer) -> None:
-    """Run a command. Exit with 2 (wrong command line), 3 (not found) or 1 (other errors)."""
+    """Run a command. The exit code is 2 (wrong command line), 3 (not found) or 1 (other errors)."""
     try:
         code = app(standalone_mode=False)
     except AgentMemoryError as error:

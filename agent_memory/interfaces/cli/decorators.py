@@ -69,7 +69,7 @@ def prints(command: Callable[..., Any]) -> Callable[..., None]:
 def asking(opened: Callable[..., AbstractAsyncContextManager[Any]]) -> Callable[[Callable[..., Awaitable[Any]]], Callable[..., None]]:
     """Return a decorator for commands that get the opened server or store.
 
-    `opened` opens the server at `url`, the store in `data_dir`, or the store in the settings, in that order.
+    `opened` opens the server at `url`, else the store in `data_dir`, else the store in the settings.
     """
 
     def decorate(command: Callable[..., Awaitable[Any]]) -> Callable[..., None]:

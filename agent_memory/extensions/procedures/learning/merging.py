@@ -1,7 +1,7 @@
 """Merge lessons from sessions into existing procedures.
 
 A session only adds pitfalls to a caller's procedure. In a learned one, steps from a success replace steps from a
-failure. Between successes, a model's steps win, or else the shorter list.
+failure. Between two successes, a model's steps win. Without a model, the shorter list wins.
 """
 
 from __future__ import annotations

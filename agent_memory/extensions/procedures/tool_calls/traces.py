@@ -118,7 +118,7 @@ def shape_of(arguments: Mapping[str, Any]) -> str:
 
 
 def example_of(arguments: Mapping[str, Any], *, redacts: bool) -> str:
-    """Return arguments as JSON of at most MAX_EXAMPLE_CHARS characters. `redacts` hides secrets."""
+    """Return arguments as JSON of at most MAX_EXAMPLE_CHARS characters. If `redacts` is set, redact secrets."""
     example: dict[str, Any] = {}
     for name in sorted(arguments)[:_MOST_ARGUMENTS]:
         example[name[:_MOST_NAME_CHARS]] = _shown_value(name, arguments[name], redacts=redacts)

@@ -22,7 +22,7 @@ _STORE_OPTIONS = "--to or --data-dir"
 
 
 def move(source: str | None, target: str | None, data_dir: Path | None, tenant: str, prefixes: OldPrefixes, options: MoveOptions) -> Report:
-    """Copy data from the archived server's Redis, or only report. Raises StartupError."""
+    """Copy the archived server's data, or report what would be copied. Raises StartupError."""
     settings = settings_of_store("migrate", _STORE_OPTIONS, target, data_dir)
     if source is None and (own := load_settings().redis.url) is not None:
         source = own.get_secret_value()
