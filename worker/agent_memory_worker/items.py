@@ -32,7 +32,7 @@ async def embed_items(runtime: Runtime, iids: Sequence[str]) -> int:
 async def embed_missing(runtime: Runtime, limit: int) -> int:
     """Embed up to `limit` items without a vector. Return the number embedded.
 
-    Items that the model refuses count as embedded until the model change ends.
+    Items whose text the model refuses count as embedded until the model change ends.
     """
     iids = await runtime[ItemSearch].list_unembedded(limit)
     try:

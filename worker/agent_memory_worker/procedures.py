@@ -32,7 +32,7 @@ async def index_procedure(runtime: Runtime, order: JobOrder) -> None:
 async def embed_missing(runtime: Runtime, limit: int) -> int:
     """Embed up to `limit` procedures without a vector. Return the number embedded.
 
-    Procedures that the model refuses count as embedded until the model change ends.
+    Procedures whose text the model refuses count as embedded until the model change ends.
     """
     procedures = await runtime[ProcedureStore].unembedded(limit)
     orders = [JobOrder(INDEX_PROCEDURE, tenant, {"procedure": pid}) for tenant, pid in procedures]

@@ -1,4 +1,4 @@
-"""While a tenant is idle, find contradictions between similar facts.
+"""Find contradictions between similar facts of idle tenants.
 
 Similarity alone never makes a fact outdated. Repeating a crashed pass has no additional effect.
 """

@@ -27,7 +27,7 @@ async def changed_imports(
 ) -> set[str]:
     """Return the mids of imported memories that must be kept.
 
-    Keep memories that have changed, have other evidence, or belong to continued sessions.
+    These memories have changed, have other evidence, or belong to continued sessions.
     """
     imported = [memory for memory in page if memory.imported == source.import_source]
     changed = {memory.mid for memory in imported if changed_since(memory, changes[memory.mid])}

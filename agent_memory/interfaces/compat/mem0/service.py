@@ -150,7 +150,7 @@ class Mem0Service(CompatService):
     async def _was_new(self, selection: Mapping[str, Any]) -> bool:
         """Wait until all selected memories have been embedded.
 
-        Return True if that took time, so that a new search may find more.
+        Return True if some were pending before and all are embedded now.
         """
         operations, listed = self._services[OperationService], await self._search(**selection, limit=_MOST_LINKS)
         marks = operations.memory_marks(self._scope, [hit.id for hit in listed.memories])

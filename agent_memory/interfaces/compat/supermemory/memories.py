@@ -159,7 +159,7 @@ class MemoryOperations(CompatService):
     async def forget_matching(self, text: str, user: str, *, dry_run: bool) -> list[dict[str, str]]:
         """Forget the memories that a sentence describes, or only return them if `dry_run` is true.
 
-        Ambiguous text covers everything about a topic.
+        Ambiguous text is treated as a topic.
         """
         options = {"user_id": user, "dry_run": dry_run}
         forgotten = await self._forget({**options, "text": text})
