@@ -206,7 +206,7 @@ class TokenBudget:
         self._most = most
 
     async def check(self) -> None:
-        """Raise BudgetSpent if the tenant has used up today's tokens. Raises RedisUnavailable."""
+        """Raise BudgetSpent if the tenant has used up today's tokens. Also raises RedisUnavailable."""
         spent = await self._store.spend(self._tenant, 0)
         if spent.tokens >= self._most:
             LIMITED.labels("model_tokens").inc()

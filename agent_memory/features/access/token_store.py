@@ -25,8 +25,8 @@ LISTED_MS = 30 * 24 * 3600 * 1000
 class Token:
     """A stored API key. Times are in ms.
 
-    `former` contains the digests of replaced secrets that may still be valid. The key is valid only while its parent,
-    given by its digest, is valid.
+    `former` contains the digests of replaced secrets that may still be valid. The key is valid only while the key with
+    the digest `parent` is valid.
     """
 
     id: str

@@ -176,7 +176,7 @@ class HistoryService:
         return change.id
 
     async def approve_proposal(self, scope: Scope, change_id: str) -> Change:
-        """Carry out a proposal. Raises NotFound, and Conflict if it is no longer valid."""
+        """Carry out a proposal. Raises NotFound, and Conflict if it is invalid or outdated."""
         change = await self._require(scope, change_id)
         if change.proposal is None:
             raise Conflict(f"change {change_id} is not a proposal: only proposals can be approved")

@@ -30,7 +30,7 @@ ALPHA_QUOTED = 0.3
 # The weight of meaning for a query in a script that the model does not know: the vector only breaks ties.
 ALPHA_UNKNOWN_SCRIPT = 0.02
 NEAR_SHARE = 0.5
-"""The share of the highest similarity that memories without query words need."""
+"""In a prompt about a time, memories without query words need this share of the highest similarity."""
 # The bonus for memories from the query's time, on scores from 0 to 1. R@10 of MiniLM, LoCoMo (116) and REALTALK (22):
 # 0.2: 88.6, 68.2; 0.1: 87.9, 63.6; 0.3: 90.2, 61.4; without times 84.3, 61.4; that time first 87.1, 36.4.
 TIME_BONUS = 0.2
