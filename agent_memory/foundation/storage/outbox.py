@@ -1,6 +1,6 @@
 """Implement the outbox: writes add marks for background work, and workers claim them.
 
-The script that writes the data also adds the marks. After too many attempts, a mark becomes a dead letter.
+The script that writes the data also adds the marks.
 """
 
 from __future__ import annotations

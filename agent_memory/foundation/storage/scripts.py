@@ -45,7 +45,8 @@ class Script:
         """Run the script and return its reply.
 
         Arguments come from `named` or from attributes of `holder`. Waits while a recent erasure of the owner's data is
-        running. Raises ErasureUnderWay for an older erasure, and TypeError for wrong arguments.
+        running. Raises ErasureUnderWay for an older erasure, TypeError for wrong arguments, and the errors of
+        `redis_errors`.
         """
         call = self._lua.command("EVALSHA", self._sha, holder, named)
         pause = _ERASURE_LOOK_SECONDS
@@ -70,7 +71,7 @@ class Script:
     async def each(self, calls: Sequence[Mapping[str, Any]]) -> list[Any]:
         """Run several calls in one round trip. The reply of a failed call is its error.
 
-        Raises errors that affect all calls, such as a lost connection.
+        Raises errors that affect all calls.
         """
         commands = [self._lua.command("EVALSHA", self._sha, None, named) for named in calls]
         with redis_errors():

@@ -1,7 +1,4 @@
-"""Redact secrets: keys, tokens, passwords and card numbers become "[redacted: …]".
-
-No pattern nests unbounded repetitions, so every pattern takes linear time.
-"""
+"""Redact secrets: keys, tokens, passwords and card numbers become "[redacted: …]"."""
 
 from __future__ import annotations
 
@@ -11,6 +8,7 @@ from re import Match
 
 from agent_memory.foundation.core.tables import read_table
 
+# No pattern nests unbounded repetitions, so every pattern takes linear time.
 _KEY_LABEL = r"[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
 # Documented token formats, each with text that it always contains.
 _TOKENS = [line.split(" ") for line in read_table("text/data/redaction/tokens.toml")["tokens"].split("\n") if line]

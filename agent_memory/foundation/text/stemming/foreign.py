@@ -1,7 +1,4 @@
-"""Stem words in languages other than English.
-
-The stems are additional index terms, so a wrong guess of the language is harmless.
-"""
+"""Stem words in languages other than English."""
 
 from __future__ import annotations
 
@@ -50,6 +47,7 @@ def language_of(text: str) -> str | None:
 
     Return None for English, or if the text contains too few frequent words.
     """
+    # A wrong guess is harmless, because the stems are additional index terms.
     lowered = text.lower().split() if len(text) < 400 else text[:4000].lower().split()
     if text.isascii() and _ALL.isdisjoint(lowered):
         return None
