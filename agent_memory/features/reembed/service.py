@@ -63,10 +63,7 @@ class ReembedService:
         return await self.read_status()
 
     async def _dimensions_of(self, choice: EmbeddingChoice) -> int:
-        """Return the number of dimensions in a server's vectors.
-
-        Raises ModelUnavailable, and BadInput if the model is unusable.
-        """
+        """Return the number of dimensions in a server's vectors. Raises ModelUnavailable and BadInput."""
         try:
             models = await open_models(choice.applied(self._settings))
             try:

@@ -1,6 +1,6 @@
 """Store the state of a change of embedding model and the second model's vectors.
 
-Both models' vectors are fields in the same documents, each with its own index. A deletion therefore deletes both.
+The same documents contain both models' vectors, so a deletion deletes both.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class ReembedStore:
         )
 
     async def change(self, phases: Sequence[Phase | Literal[""]], fields: Mapping[str, Any], *, most_missing: int | None = None) -> None:
-        """Set `fields`. Raises Conflict in other phases or if more than `most_missing` vectors are missing."""
+        """Set `fields`. Raises Conflict in other phases or if too many vectors are missing."""
         ((seconds, _),) = await read(self._client, lambda pipe: pipe.time())
         flat = [part for name, value in {**fields, "error": ""}.items() for part in (name, str(value))]
         reply = await self._change(**self._names, phases=list(phases), most_missing=most_missing, since=seconds, fields=flat)
@@ -128,7 +128,7 @@ class ReembedStore:
         await write(self._client, lambda pipe: (pipe.hset(key, process, entry), pipe.expire(key, _FORGET_SECONDS)))
 
     async def count_behind(self, state: ReembedState, seconds: float = 0) -> int:
-        """Count live processes with another model, or with the active one for less than `seconds`."""
+        """Count live processes that have not used the active model for `seconds`."""
         (raw,) = await read(self._client, lambda pipe: pipe.hvals(self._processes))
         announced_models = [
             (EmbeddingChoice(*model), since) for model, since, at in map(json.loads, raw) if at >= state.now - _LIVE_SECONDS

@@ -35,7 +35,7 @@ class ModelSwitch(Generic[T]):
     ) -> None:
         """Create a switch. `opened` contains the objects of `choice`, the model at startup.
 
-        `expect` receives the objects whose index must exist.
+        `expect` receives objects whose index must exist.
         """
         self._stores = stores
         self._by_model = {choice: opened}
@@ -57,8 +57,7 @@ class ModelSwitch(Generic[T]):
     async def look(self, *, other: bool = True) -> None:
         """Open and switch models to match the store's state.
 
-        Without `other`, open only the model that searches use. Raises RedisUnavailable, and StartupError if a model
-        cannot be opened.
+        Without `other`, open only the model that searches use. Raises RedisUnavailable and StartupError.
         """
         states = [await store.load_state() for store in self._stores]
         for store, state, current, since in zip(self._stores, states, self._active, self._since, strict=True):
@@ -86,10 +85,7 @@ class ModelSwitch(Generic[T]):
             self._by_model = {choice: parts for choice, parts in self._by_model.items() if choice in self._active}
 
     async def follow(self, *, other: bool = True) -> None:
-        """Call `look`, but keep the current models if it fails.
-
-        Log a failure only once, until the next success or another failure.
-        """
+        """Call `look`, but keep the current models and log the error if it fails."""
         failure = ""
         try:
             await self.look(other=other)

@@ -57,7 +57,7 @@ def message_identity(message: MemoryMessage) -> str:
 def beside_of(message: MemoryMessage) -> dict[str, Any]:
     """Return a message's content other than its text.
 
-    The keys are "p" (content parts), "n" (why content is missing) and "f" (the caller's own fields).
+    The keys are "p" (content parts), "n" (why content is missing) and "f" (own fields).
     """
     beside: dict[str, Any] = {}
     if message.content_parts is not None:
@@ -212,10 +212,7 @@ class SessionTurns:
 
 
 def decode_session(meta: Mapping[bytes, bytes], entries: list[bytes], cursors: list[bytes | None]) -> SessionState | None:
-    """Decode a session from its meta hash, entries and journal cursors (jp, je).
-
-    Return None without a meta hash.
-    """
+    """Decode a session from its meta hash, entries and journal cursors (jp, je)."""
     if not meta:
         return None
 

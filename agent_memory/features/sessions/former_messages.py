@@ -28,8 +28,7 @@ class FormerMessages:
     async def compare(self, scope: Scope, ref: SessionRef, messages: Sequence[NewMessage]) -> None:
         """Give another id to each message that differs from the memory with its id.
 
-        Other messages get the memory's time if they have none. They are not remembered again if a caller has edited the
-        memory.
+        Other messages get the memory's time if they have none.
         """
         ids = [message_memory_id(ref, new.message.id) for new in messages]
         for new, memory_id, memory in zip(messages, ids, await self._memories.find(scope, ids), strict=True):

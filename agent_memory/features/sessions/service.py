@@ -170,9 +170,9 @@ class SessionService:
     async def append_messages(
         self, scope: Scope, session_id: str, body: AppendMessagesRequest, *, if_match: str | None = None, replaces: bool = False
     ) -> tuple[AppendMessagesResponse, Sequence[MemoryMessage]]:
-        """Append messages, creating the session if it is missing. Skip messages already stored.
+        """Append messages, creating the session if it is missing. Skip stored messages.
 
-        Also return the stored messages: a new message that reuses an id gets another id. If `replaces` is true, the
+        Also return the messages as stored, with a new id in place of each reused id. If `replaces` is true, the
         messages replace the session but not its long-term memories.
         """
         ref = session_of(scope, session_id, body.namespace, body.user_id)

@@ -26,8 +26,7 @@ IMPORT_FIELD = "im"
 class NewMessage:
     """A message to write. `promote` is true if background work must process it.
 
-    With `promote_correction`, background work also processes the message if a PUT changes its stored text.
-    `is_compared` is true after a comparison with the memory from a deleted session.
+    With `promote_correction`, this also applies if a PUT changes the stored text.
     """
 
     message: MemoryMessage
@@ -44,7 +43,7 @@ class NewMessage:
 
 @dataclass(frozen=True, slots=True)
 class MovedSession:
-    """An imported session's times, seconds until expiry, and fields of other features.
+    """An imported session's times and fields of other features.
 
     If `seconds_left` is None, the session's TTL applies.
     """
@@ -59,8 +58,7 @@ class MovedSession:
 class SessionWrite:
     """A PUT or an append. If a field is None, only a PUT removes the stored value.
 
-    `waiting` lists the positions of memories to promote. `fed_back` is true if messages repeat text from a memory
-    prompt.
+    `waiting` lists the positions of memories to promote. `fed_back` is true if messages repeat a memory prompt.
     """
 
     mode: str
@@ -99,8 +97,8 @@ class SessionWrite:
 class SessionStamp:
     """A session's state after a write. `created` is in µs.
 
-    `epoch` identifies the session from creation to deletion. `caller_created_at` is the caller's creation time (ISO
-    8601). `restored_content` contains positions of messages and the non-text content that the write restored.
+    `epoch` identifies the session until its deletion. `caller_created_at` is in ISO 8601. `restored_content` contains
+    positions of messages and the non-text content that the write restored.
     """
 
     version: int

@@ -85,8 +85,7 @@ class TokenWindow:
 class Journal:
     """A session's pending work.
 
-    `waiting` contains the messages to process, and `before` earlier messages for context. `own` maps ids to the JSON of
-    memories to promote.
+    `before` contains earlier messages for context. `own` maps ids to the JSON of memories to promote.
     """
 
     tenant: str
@@ -291,9 +290,9 @@ class SessionStore:
         return None if reply[0] == b"missing" else int(reply[1])
 
     async def delete(self, scope: Scope, ref: SessionRef, *, only_work: bool = False) -> bool:
-        """Delete a session and its pending work, and return True if it existed.
+        """Delete a session and its pending work or, with `only_work`, only the work.
 
-        If `only_work` is true, delete only the work. Promoted memories stay.
+        Return True if the session existed. Promoted memories stay.
         """
         sid = self._sid(scope, ref, write=True)
         await permit_session_agents(self._client, self._keys, scope, ref)

@@ -94,7 +94,7 @@ class ExportService:
     async def _pages(self, scope: Scope, erasure: Erasure, operation_id: str) -> AsyncIterator[list[Line]]:
         """Yield all lines. Memories precede sessions, because imports need this order.
 
-        A memory that changes during the export appears again at the end.
+        Memories that change during the export appear again at the end.
         """
         user = erasure.user_id or ""
         began = await self.memories.now()

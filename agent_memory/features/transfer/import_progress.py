@@ -1,7 +1,4 @@
-"""Record which lines of another system's data have arrived.
-
-A repeated import skips these lines, so that it does not restore deleted data.
-"""
+"""Record imported lines, so that a repeated import does not restore deleted data."""
 
 from __future__ import annotations
 
@@ -29,7 +26,7 @@ _VOLATILE = re.compile(rb'"(ra|seconds_left)": ?"?[0-9.]+"?')
 
 
 class ImportOwner(NamedTuple):
-    """A user or agent to whom an import assigns its lines. Without both, lines keep their owners.
+    """The owner of imported lines. Without user and agent, lines keep their owners.
 
     If `namespace` is None, each line keeps its own namespace.
     """
@@ -42,7 +39,7 @@ class ImportOwner(NamedTuple):
 class ImportProgress:
     """Stores the marks of imported lines, in one set for each owner.
 
-    A member is "<import>:<namespace>:<mark>". One member contains the owner's names as JSON instead of a mark.
+    A member is "<import>:<namespace>:<mark>". One mark is the owner's names as JSON.
     """
 
     def __init__(self, client: Redis, keys: Keys, ids: KeyedIds) -> None:

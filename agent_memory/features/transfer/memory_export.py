@@ -93,7 +93,7 @@ class MemoryExportReader:
     async def pages(self, scope: Scope, erasure: Erasure, began: int) -> AsyncIterator[list[MemoryExport]]:
         """Yield pages of memories that existed at `began` (µs), in any state.
 
-        A changed memory may appear twice. Current memories come first, because memories move from current to history.
+        A changed memory may appear twice.
         """
         clause = erased_where(scope, erasure)
         async for names in walk(self._client, self._words, clause, "c"):
@@ -259,10 +259,7 @@ def _id_of(scope: Scope, keys: Keys, about: MemoryRecord, evidence: Sequence[Evi
 
 
 def _leads(memory: MemoryExport, version: str, began: int) -> bool:
-    """True if the export includes the memory when it reaches this history document.
-
-    Only one document counts, so that each unchanged memory appears once.
-    """
+    """True if the export includes the memory when it reaches this history document."""
     if memory.state == "over":
         return version == "" or int(memory.now.marks["n"] if memory.now else 0) > began
     if memory.now is not None and int(memory.now.marks["n"]) <= began:

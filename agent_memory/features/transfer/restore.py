@@ -87,10 +87,7 @@ class Restorer:
         return [state.decode() for state in reply]
 
     async def fold(self, scope: Scope, memory: MemoryExport, into: StoredMemory, source: str) -> None:
-        """Merge a memory into one that states the same thing, and keep its history. Idempotent.
-
-        The memory becomes evidence, and its ids become aliases.
-        """
+        """Merge a memory into one that states the same thing, and keep its history. Idempotent."""
         assert memory.now is not None
         record = memory.now.record
         retired = Version(

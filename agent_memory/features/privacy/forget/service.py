@@ -118,7 +118,7 @@ class ForgetService:
     ) -> tuple[list[StoredMemory], list[Cited]]:
         """Return the memories and messages that a request in a session would delete.
 
-        If no match is certain, return the most likely match. Both lists are empty if the request is ambiguous.
+        If no match is certain, return the most likely match. Return empty lists for ambiguous requests.
         """
         targets = await self._targets_of_request(scope, ref, message_id, subject, guess=True)
         if not targets.has_matches or targets.ambiguous:

@@ -206,7 +206,7 @@ class ForgetStore:
     async def show(self, scope: Scope, name: str) -> ForgottenData | None:
         """Return a receipt's data or, after an undo, the restored data still stored.
 
-        Return None if the receipt is missing, expired or not accessible. Raises ErasureUnderWay.
+        Return None in the same cases as `undo`. Raises ErasureUnderWay.
         """
         header = await self._header(scope, name)
         if header is None:

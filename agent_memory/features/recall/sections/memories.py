@@ -1,7 +1,4 @@
-"""Build the memories section of a prompt.
-
-The section also contains matching messages from the user's other sessions that are not memories yet.
-"""
+"""Build the memories section, including messages that are not memories yet."""
 
 from __future__ import annotations
 
@@ -65,10 +62,7 @@ class MemoriesSection:
     counter: TokenCounter
 
     async def open_section(self, ask: PromptAsk) -> SectionReads | None:
-        """Return the reads for a prompt's search, or None if the prompt does not search.
-
-        Raises the errors of the search.
-        """
+        """Return the reads for a prompt's search, or None if the prompt does not search."""
         request = self._search_request(ask)
         if request is None:
             return None

@@ -47,7 +47,7 @@ class OldPrefixes:
 
 @dataclass(frozen=True, slots=True)
 class OldItem:
-    """A key without its prefix, and its content or the `problem` that prevents reading.
+    """A key without its prefix, and its content or the `problem` with it.
 
     `seconds_left` is None if the key does not expire.
     """

@@ -63,8 +63,7 @@ class MoveOptions:
     """Options for a migration.
 
     `vectors` is `auto` (check a sample of the old vectors), `reuse` (trust all old vectors) or `embed` (compute all
-    vectors again). If `extract` is true, this
-    server extracts facts where the archived server extracted none.
+    vectors again). If `extract` is true, this server extracts facts where the archived server extracted none.
     """
 
     dry_run: bool = True
@@ -87,7 +86,7 @@ class MigrationService:
     async def run(self, scope: Scope, options: MoveOptions, on_progress: OnProgress | None = None) -> Report:
         """Migrate everything or, in a dry run, report what would be imported.
 
-        Raises RedisUnavailable, TooMany or ErasureUnderWay. Run the migration again after these errors.
+        After RedisUnavailable, TooMany or ErasureUnderWay, run the migration again.
         """
         report = Report(name=self.old.source, dry_run=options.dry_run, tokens=await self.old.count(OldKind.TOKEN))
         header = Placement(self.old.source, "", None, None).header

@@ -54,10 +54,7 @@ class Placement:
 
 
 def fact_line(fact: Fact, place: Placement, default: datetime) -> dict[str, Any]:
-    """Return the export line for a fact. Raises Unusable.
-
-    `default` is the creation time for a fact without one.
-    """
+    """Return the export line for a fact. `default` is its fallback creation time. Raises Unusable."""
     created = fact.created_at or default
     extra = {name: _plain(value) for name, value in fact.extra.items() if value not in (None, [])}
     record: dict[str, Any] = {
@@ -162,10 +159,7 @@ def _session_line(talk: Conversation, session: str, place: Placement, part: Sequ
 
 
 def _dated(talk: Conversation, default: datetime) -> list[SourceMessage]:
-    """Return the messages with times and distinct ids.
-
-    A message without a time gets the previous message's time.
-    """
+    """Return messages with distinct ids. Messages without a time get the previous time."""
     at = talk.created_at or next((message.at for message in talk.messages if message.at), None) or talk.updated_at or default
     messages: list[SourceMessage] = []
     ids: set[str] = set()

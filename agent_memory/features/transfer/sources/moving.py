@@ -56,7 +56,7 @@ Owner = tuple[str | None, str | None]
 class Moving:
     """An import's lines, stored and sorted on disk, so that files can be large.
 
-    Use the object as a context manager, call `read`, and then iterate over `lines(owner)` for each of the `owners`.
+    Use the object as a context manager, call `read`, and then iterate over `lines(owner)`.
     """
 
     def __init__(self, order: MoveIn) -> None:
@@ -78,10 +78,7 @@ class Moving:
         self._disk.close()
 
     def read(self) -> Iterator[int]:
-        """Read all files, and yield the total after each record.
-
-        Raises StartupError for a file in another format.
-        """
+        """Read all files, and yield the total after each record. Raises StartupError."""
         number = 0
         for path in self.order.files:
             try:
