@@ -93,8 +93,8 @@ class Runtime(Foundation):
     async def ready(self) -> Readiness:
         """Return whether the process is ready, with check results and pending work.
 
-        The checks are at most a second old. A problem in another bucket only
-        causes 503 for its tenants.
+        The checks are at most a second old. Only problems in the first bucket count. In other buckets, a problem causes
+        503 for the bucket's tenants.
         """
         looks = await asyncio.gather(*(bucket.watch.look() for bucket in self.all))
         backlogs = await asyncio.gather(*(bucket.outbox.backlog() for bucket in self.all), return_exceptions=True)

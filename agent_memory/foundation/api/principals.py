@@ -80,9 +80,10 @@ def within_namespace(scope: Scope, namespace: str) -> Scope:
 
 
 def place_of(scope: Scope, namespace: str | None, user_id: str | None) -> tuple[str | None, str | None]:
-    """Return the request's namespace and user, which default to the caller's only ones.
+    """Return the request's namespace and user.
 
-    Raises Forbidden if a value is not accessible or is ambiguous.
+    A missing value defaults to the only one that the caller can access. Raises Forbidden if a value is not accessible or
+    is ambiguous.
     """
     namespace = resolve_name("namespace", scope.namespaces, namespace or None)
     user_id = resolve_name("user_id", scope.users, user_id or None)
@@ -118,7 +119,8 @@ def session_of(scope: Scope, session_id: str, namespace: str | None, user_id: st
 def reader_of(scope: Scope, namespace: str | None, user_id: str | None, agent_id: str | None = None) -> Reader:
     """Return the reader for a prompt that does not continue a session.
 
-    Values default to the caller's only ones. If a value is not accessible, return an empty reader.
+    A missing value defaults to the only one that the caller can access. If a value is not accessible, return an empty
+    reader.
     """
     names: list[str | None] = []
     for limit, requested in ((scope.namespaces, namespace), (scope.users, user_id), (scope.agents, agent_id)):

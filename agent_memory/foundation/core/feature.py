@@ -365,8 +365,8 @@ class Feature:
     that an erasure deletes the order. For the job's scope, pass `order.namespaces` and `order.users` to
     `scope_of_work`.
 
-    A worker retries after an exception, up to eight failures. ErasureUnderWay, ModelUnavailable, RedisUnavailable and
-    TooMany do not count as failures.
+    A worker retries after an exception. After eight failures, the order becomes a dead letter. ErasureUnderWay,
+    ModelUnavailable, RedisUnavailable and TooMany do not count as failures.
     """
     due_work: Mapping[DueKind, str] = field(default_factory=dict[DueKind, str])
     """Maps a kind to the import string of an async function.

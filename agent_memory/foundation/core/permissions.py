@@ -60,7 +60,7 @@ def denied_field(scope: Scope, owner: object) -> str:
 
 
 def reaches_session_of(scope: Scope, agent_id: str | None) -> bool:
-    """True if the scope covers this agent's sessions. None is always covered."""
+    """True if the scope covers this agent's sessions. Always true for None."""
     return scope.agents is None or agent_id is None or agent_id in scope.agents
 
 

@@ -137,7 +137,10 @@ class ModelContext:
             self._learned, self._learned_until = tokens, self._clock() + seconds
 
     def learn_refusal(self, overflow: ContextOverflow, ours: int, *, answer: int = 0) -> None:
-        """Learn from a refused prompt. `answer` is the number of tokens reserved for the answer."""
+        """Learn from a refused request.
+
+        `ours` is this server's token count of the prompt. `answer` is the number of tokens reserved for the answer.
+        """
         if overflow.sent is not None and ours > 0:
             self._rate = min(max(self._rate, overflow.sent / ours), _MOST_RATE)
         limit = overflow.limit if overflow.limit is not None and overflow.limit >= LEAST_TOKENS else None
@@ -174,7 +177,7 @@ class ModelContext:
         self._refused[prompt] = self._clock() + LEARNED_SECONDS
 
     def refuses(self, prompt: bytes) -> bool:
-        """True if the server recently refused this request."""
+        """True if the server recently refused this request. Do not send it again."""
         return self._refused.get(prompt, 0.0) > self._clock()
 
 

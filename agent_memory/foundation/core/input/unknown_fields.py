@@ -20,7 +20,7 @@ NARROWING = SCOPE_FIELDS | {
 }
 """Fields that narrow a search or a deletion to fewer memories."""
 SENT_BACK = frozenset({"session_id"})
-"""Fields that clients repeat in a session's body, ignored silently."""
+"""Fields that clients repeat in a session's body. They are silently ignored."""
 
 _NARROWS_NOTHING = "the operation's own parameters to say what to delete, because this field would not narrow it"
 MOST_NAMED = 1000

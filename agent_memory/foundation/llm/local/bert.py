@@ -30,7 +30,7 @@ class BertEncoder:
 
     @classmethod
     def load(cls, directory: Path, name: str, *, threads: int, precision: Precision, max_tokens: int) -> BertEncoder:
-        """Load the encoder in 0.2 s. Raises StartupError."""
+        """Load the encoder, which takes 0.2 s. Raises StartupError."""
         runtime, tokenizers = import_extra("onnxruntime", "tokenizers")
         shape = read_shape(directory)
         weights: dict[str, Any] = dict(read_weights(directory / "model.safetensors", weight_shapes(shape)))

@@ -72,7 +72,7 @@ class E5Encoder:
 
     @classmethod
     def load(cls, directory: Path, *, threads: int, max_tokens: int) -> E5Encoder:
-        """Load the encoder in 1 s. Raises StartupError."""
+        """Load the encoder, which takes 1 s. Raises StartupError."""
         path = directory / WEIGHT_FILE
         runtime, pieces = import_extra("onnxruntime", "sentencepiece")
         try:
@@ -149,6 +149,7 @@ def _tensors(data: mmap.mmap, at: int) -> dict[str, Bytes]:
 
 
 def _sentencepiece_model(special: _Special, texts: bytes, offsets: Sequence[int], scores: bytes) -> bytes:
+    """Return a serialized `ModelProto`."""
     kinds = {special.begin: _KIND_CONTROL, special.end: _KIND_CONTROL, special.pad: _KIND_CONTROL, special.unknown: _KIND_UNKNOWN}
     parts: list[bytes] = []
     for number in range(len(offsets) - 1):
