@@ -182,7 +182,7 @@ def repetitions(messages: Sequence[tuple[str, str, bool]]) -> list[int]:
     """
     users = [(at, text, goes) for at, (role, text, goes) in enumerate(messages) if role == "user"]
     first = min((at for at, _, goes in users if goes), default=len(messages))
-    # Words that the assistant used before do not count: a deletion would clear 8.2 answers on average in BEAM, not 2.3.
+    # Ignore words that the assistant used before. Otherwise, a deletion clears 8.2 answers on average in BEAM, not 2.3.
     earlier = frozenset[str]().union(*(content_forms(text) for role, text, _ in messages[:first] if role == "assistant"))
     statements = [text for _, text, goes in users if goes]
     own = [word for word in values_of(statements, [text for _, text, goes in users if not goes]) if earlier.isdisjoint(forms(word))]
