@@ -12,14 +12,14 @@ from agent_memory.foundation.core.errors import BadInput, Unauthenticated
 
 PREFIX = "/proxy/v1/"
 UPSTREAM_AUTHORIZATION = "agent_memory.upstream_authorization"
-"""Key in an ASGI scope: the value of the request's `Authorization` header for the upstream."""
+"""Key in an ASGI scope: the `Authorization` header for the upstream."""
 FORWARDED = "agent_memory.forwarded"
 """Key in an ASGI scope: the response comes from the upstream."""
 OUR_CREDENTIAL = b"x-api-key"
 
 
 class UpstreamAuthorizationMiddleware:
-    """Hide `Authorization` from this server's authentication, which reads only `X-API-Key` on the proxy's paths.
+    """Hide `Authorization` from this server, which reads only `X-API-Key` on the proxy's paths.
 
     Refuse a request that would send this server's key to the upstream. With `required`, also refuse a request without
     such a key.
