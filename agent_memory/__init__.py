@@ -1,3 +1,3 @@
-"""A memory server for AI agents. It keeps working memory per session and long-term memory across sessions."""
+"""A memory server for AI agents, with working memory and long-term memory."""
 
 __version__ = "0.1.0"

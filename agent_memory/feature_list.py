@@ -24,9 +24,9 @@ ENTRY_POINTS = "agent_memory.extensions"
 
 
 def find_extensions() -> Iterator[Feature]:
-    """Yield the features in `extensions/`, then `interfaces/`, then installed packages. Sort each group by name.
+    """Yield the features of extensions, interfaces and installed packages, in that order.
 
-    An extension that raises an exception during its import prevents the server from starting.
+    Each group is sorted by name.
     """
     for level in ("extensions", "interfaces"):
         top = files("agent_memory").joinpath(level)
@@ -38,7 +38,7 @@ def find_extensions() -> Iterator[Feature]:
 
 
 def check_names(features: Sequence[Feature]) -> None:
-    """Raise ValueError if two features have the same name or define the same job, periodic job or Redis key."""
+    """Raise ValueError if features share a name, job, periodic job or Redis key."""
     for kind, names in (
         ("features", [one.name for one in features]),
         ("jobs", [name for one in features for name in one.jobs]),

@@ -1,4 +1,4 @@
-"""Open the foundation and then the features, and close everything in reverse order."""
+"""Open the foundation and the features, and close them in reverse order."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """Whether a process can serve requests (`ok`), the `checks` to show, and the `problems` found."""
+    """Whether a process is ready, with its checks and problems."""
 
     ok: bool
     checks: dict[str, Any]
@@ -56,13 +56,13 @@ class Readiness:
 
 @dataclass(frozen=True, slots=True)
 class Runtime(Foundation):
-    """All objects that a process opened for one of the store's buckets.
+    """All objects that a process opened for one bucket.
 
-    `runtime[SearchService]` returns the service of that type. The first bucket's runtime contains all `others`. Use
-    this runtime for credentials and request limits. For everything else, use the runtime of the tenant's bucket (`of`).
+    `runtime[SearchService]` returns the service of that type. For credentials and request limits, use the first
+    bucket's runtime, which contains all `others`. For tenant data, use `of`.
 
-    With `switch`, the services follow a change of the embedding model. Code that uses both an embedder and a store must
-    read `current` only once, so that both belong to the same model.
+    With `switch`, the embedding model can change. Read `current` only once to get an embedder and a store for the same
+    model.
     """
 
     own: Services
@@ -83,7 +83,7 @@ class Runtime(Foundation):
 
     @property
     def all(self) -> tuple[Runtime, ...]:
-        """The runtimes for all buckets of the store, starting with this one."""
+        """The runtimes of all buckets, starting with this one."""
         return (self, *self.others)
 
     def of(self, tenant: str) -> Runtime:
@@ -91,10 +91,10 @@ class Runtime(Foundation):
         return (self.all[bucket_of(tenant, len(self.others) + 1)] if self.others else self).current
 
     async def ready(self) -> Readiness:
-        """Return whether the process can serve requests, with the check results and the pending work.
+        """Return whether the process is ready, with check results and pending work.
 
-        The checks are at most a second old. The process is not ready while the first bucket has a problem. If another
-        bucket has a problem, its tenants get 503, and the process serves all other tenants.
+        The checks are at most a second old. Only problems in the first bucket count. In other buckets, a problem causes
+        503 for the bucket's tenants.
         """
         looks = await asyncio.gather(*(bucket.watch.look() for bucket in self.all))
         backlogs = await asyncio.gather(*(bucket.outbox.backlog() for bucket in self.all), return_exceptions=True)
@@ -140,12 +140,10 @@ def _schemas(keys: Keys, spec: VectorSpec) -> dict[str, IndexSchema]:
 
 @asynccontextmanager
 async def open_runtime(settings: Settings, redis_url: str, *, data_dir: Path | None = None, begin: bool = True) -> AsyncGenerator[Runtime]:
-    """Open the runtimes for all buckets. Yield the first one, which contains the others.
+    """Open all buckets and yield the first runtime, which contains the others.
 
-    `data_dir` is the data directory of an embedded Redis, with a file that contains the store's id. Unless `begin` is
-    false, create a missing store and missing indexes.
-
-    Raises StartupError, with a one-line message, if Redis or the models cannot be used.
+    `data_dir` belongs to an embedded Redis. If `begin` is true, create the store and indexes if they are missing.
+    Raises StartupError.
     """
     options = settings.redis
     timeout = options.command_timeout_seconds
@@ -181,7 +179,7 @@ async def open_runtime(settings: Settings, redis_url: str, *, data_dir: Path | N
 
 
 async def _open_embedder(settings: Settings, stack: AsyncExitStack) -> tuple[Settings, Models, ProfiledEmbedder, VectorSpec]:
-    """Open the configured models. The returned settings contain the embedding model's similarity threshold."""
+    """Open the configured models. The returned settings contain the model's similarity threshold."""
     models = await open_models(settings)
     stack.push_async_callback(models.close)
     profile = profile_of(models.embedder.model)
@@ -223,8 +221,8 @@ def _model_switch(settings: Settings, opened: Sequence[Runtime], stack: AsyncExi
 async def _with_stores_model(settings: Settings, bucket_redis: BucketRedis, keys: Keys) -> Settings:
     """Return the settings with the embedding model that this store uses.
 
-    If `reembed` has replaced the configured model, this model is the replacement. Otherwise, it is the configured
-    model, or the store's local model if LOCAL_MODEL is not set. Raises RedisUnavailable.
+    A replacement by `reembed` takes precedence. Without LOCAL_MODEL, use the store's local model. Raises
+    RedisUnavailable.
     """
     models = settings.models
     client = bucket_redis.connect(pool_size=1, command_timeout=settings.redis.command_timeout_seconds)

@@ -1,4 +1,4 @@
-"""Open the resources that one bucket's features use, and close them in reverse order."""
+"""Open one bucket's resources, and close them in reverse order."""
 
 from __future__ import annotations
 
@@ -60,16 +60,15 @@ class Foundation:
     redis_description: str
     models_description: str
     on_close: Callable[[Callable[[], Awaitable[None]]], object]
-    """Register a callback to run at the end. The last registered callback runs first."""
+    """Register a callback to run on close. The last one runs first."""
 
     @property
     def fsync(self) -> bool:
-        """True if the server acknowledges a write only after Redis has stored it on disk."""
+        """True if Redis stores a write on disk before the server acknowledges it."""
         return self.settings.redis.durability == "strict"
 
     @property
     def redis_url(self) -> str:
-        """The current URL of the bucket's Redis."""
         return self.bucket_redis.url
 
     @property
@@ -84,7 +83,7 @@ class Foundation:
         return self.settings.longterm.enabled and self.settings.longterm.promote_messages
 
     def docket(self) -> Docket:
-        """Return this bucket's task queue for a worker, with more connections than the worker's concurrency."""
+        """Return this bucket's task queue for a worker."""
         # Importing docket takes 0.3 s; only workers need it.
         from docket import Docket  # noqa: PLC0415
 
@@ -104,7 +103,7 @@ class Foundation:
 
 
 async def prepare_bucket(settings: Settings, keys: Keys, schemas: Collection[IndexSchema], client: Redis, url: str) -> None:
-    """Check and configure a bucket's Redis, and create the bucket's indexes. Raises StartupError."""
+    """Configure a bucket's Redis and create its indexes. Raises StartupError."""
     await _check(settings, keys, client, url)
     await _make_indexes(keys, schemas, client)
 
@@ -122,7 +121,7 @@ async def open_foundation(
     *,
     begin: bool,
 ) -> AsyncGenerator[Foundation]:
-    """Open one bucket with these indexes. Create a missing store unless `begin` is false. Raises StartupError."""
+    """Open one bucket. If `begin` is true, create the store if necessary. Raises StartupError."""
     async with AsyncExitStack() as stack:
         timeout = settings.redis.command_timeout_seconds
         # The watch needs its own client, because the gate closes the store to all other clients until it is ready.
@@ -171,7 +170,7 @@ async def open_foundation(
 
 
 async def _check(settings: Settings, keys: Keys, client: Redis, url: str) -> str:
-    """Check that a bucket's Redis is supported, configure it, and return the Redis version. Raises StartupError."""
+    """Check and configure a bucket's Redis, and return its version. Raises StartupError."""
     display_url = shown_url(url)
     version = await check_engine(client, display_url)
     if keys.bucket == 0:

@@ -1,4 +1,4 @@
-"""Find a request's runtime, for interfaces that need the services of more than one bucket."""
+"""Find a request's runtime, for interfaces that serve several buckets."""
 
 from __future__ import annotations
 

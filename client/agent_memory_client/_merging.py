@@ -23,7 +23,10 @@ def deep_merge(base: Mapping[str, Any], updates: Mapping[str, Any]) -> dict[str,
 
 
 def merge_data(stored: Mapping[str, Any] | None, updates: Mapping[str, Any], strategy: str) -> dict[str, Any]:
-    """Return a session's `data` with `updates` applied. Raises MemoryValidationError for an unknown strategy."""
+    """Return `data` with `updates` applied.
+
+    Raises MemoryValidationError for an unknown strategy.
+    """
     match strategy:
         case "replace":
             return dict(updates)

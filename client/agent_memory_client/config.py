@@ -9,7 +9,7 @@ class MemoryClientConfig(BaseModel):
     """The client's settings.
 
     `timeout` is in seconds, per request. `api_key` is sent as `X-API-Key`, and `bearer_token` as `Authorization:
-    Bearer`. `max_retries` limits how often the client retries a request that is safe to repeat.
+    Bearer`. `max_retries` applies only to requests that are safe to repeat.
     """
 
     base_url: str

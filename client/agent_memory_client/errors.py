@@ -48,8 +48,8 @@ class MemoryNotFoundError(MemoryClientError):
 class MemoryServerError(MemoryClientError):
     """The server rejected the request or failed.
 
-    `status_code` is None if there was no response. `code` is the server's stable error code, if any. `problems`
-    contains the entries of a 422 response (`loc`, `msg`, `type`). `retry_after` is in seconds.
+    `status_code` is None if there was no response. `code` is the server's stable error code. `problems` contains the
+    entries of a 422 response (`loc`, `msg`, `type`). `retry_after` is in seconds.
     """
 
     def __init__(
@@ -81,7 +81,10 @@ class MemoryPreconditionFailedError(MemoryConflictError):
 
 
 class MemoryRequestUnderWayError(MemoryConflictError):
-    """The first request with this Idempotency-Key is running or has crashed. Retry after `retry_after` seconds."""
+    """The first request with this Idempotency-Key is running or has crashed.
+
+    Retry after `retry_after` seconds.
+    """
 
 
 class MemoryUnavailableError(MemoryServerError):
@@ -109,7 +112,7 @@ _BY_STATUS: dict[int, type[MemoryServerError]] = {
 
 
 def error_of_response(response: httpx.Response) -> MemoryClientError:
-    """Return the error for a status outside 2xx. The caller must have read the response body."""
+    """Return the error for a status outside 2xx. The response body must have been read."""
     body = _json_object(response)
     message, problems = _message(response, body)
     if response.status_code == 404:
@@ -128,7 +131,7 @@ def error_of_response(response: httpx.Response) -> MemoryClientError:
 
 
 def error_of_exception(error: Exception) -> MemoryClientError | None:
-    """Return the client's error for an httpx exception, or None for any other exception."""
+    """Return the client's error for an httpx exception, or None otherwise."""
     reason = str(error) or type(error).__name__
     match error:
         case httpx.TimeoutException():
@@ -146,7 +149,7 @@ def error_of_exception(error: Exception) -> MemoryClientError | None:
 
 
 def retry_after_of(headers: Mapping[str, str]) -> float | None:
-    """Return the delay in seconds from `Retry-After` (a number or an HTTP date), or None."""
+    """Return the delay in seconds from `Retry-After`, or None."""
     value = headers.get("Retry-After", "").strip()
     if not value:
         return None
@@ -173,7 +176,6 @@ def _json_object(response: httpx.Response) -> dict[str, Any]:
 
 
 def _message(response: httpx.Response, body: Mapping[str, Any]) -> tuple[str, list[dict[str, Any]]]:
-    """Return the server's message as one line and the problems listed in a 422 response."""
     detail, answered = body.get("detail", body.get("message")), f"{_place(response)} answered {response.status_code}"
     if isinstance(detail, list):
         problems = [cast("dict[str, Any]", problem) for problem in cast("list[Any]", detail) if isinstance(problem, dict)]
@@ -186,7 +188,7 @@ def _message(response: httpx.Response, body: Mapping[str, Any]) -> tuple[str, li
 
 
 def _problem_line(problem: Mapping[str, Any]) -> str:
-    """Format an entry of a 422 response as `messages.0.content: must not be blank …`. Name the field only once."""
+    """Format an entry of a 422 response as `messages.0.content: must not be blank …`."""
     loc = problem.get("loc")
     parts = [str(part) for part in cast("list[Any]", loc)] if isinstance(loc, list) else []
     field = ".".join(parts[1:] if parts[:1] in (["body"], ["query"], ["path"], ["header"]) else parts)

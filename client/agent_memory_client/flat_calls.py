@@ -33,7 +33,7 @@ Item = TypeVar("Item")
 def _flat(
     noun: str, method: Callable[Concatenate[Noun, Parameters], Coroutine[Any, Any, Answer]]
 ) -> Callable[Concatenate[FlatCalls, Parameters], Coroutine[Any, Any, Answer]]:
-    """Return a method that calls `method` on the attribute `noun`, with the same signature and docstring."""
+    """Return a method that calls `method` on the attribute `noun`."""
 
     @wraps(method)
     async def call(client: FlatCalls, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Answer:
@@ -63,7 +63,7 @@ def _by_meaning(method: Callable[Parameters, Coroutine[Any, Any, Answer]]) -> Ca
 def _flat_iterator(
     noun: str, method: Callable[Concatenate[Noun, Parameters], AsyncIterator[Item]]
 ) -> Callable[Concatenate[FlatCalls, Parameters], AsyncIterator[Item]]:
-    """Do the same as `_flat`, but for a `method` that yields its results."""
+    """Do the same as `_flat` for a method that yields its results."""
 
     @wraps(method)
     async def call(client: FlatCalls, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> AsyncIterator[Item]:
@@ -178,7 +178,7 @@ class FlatCalls(Tools):
             return None
 
     def validate_memory_record(self, memory: ClientMemoryRecord | MemoryRecord) -> None:
-        """Raise MemoryValidationError if the server would reject the record, or if its id is not a ULID."""
+        """Raise MemoryValidationError if the record is invalid, or its id is not a ULID."""
         self.memories.validate(memory)
 
     def validate_search_filters(self, **filters: Any) -> None:

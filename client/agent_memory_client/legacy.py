@@ -22,7 +22,10 @@ async def create_memory_client(
     bearer_token: str | None = None,
     max_retries: int = 2,
 ) -> MemoryAPIClient:
-    """Check that the server responds, and return a client. Raises MemoryClientError if the server does not respond."""
+    """Return a client after checking that the server responds.
+
+    Raises MemoryClientError if the server does not respond.
+    """
     config = MemoryClientConfig(
         base_url=base_url,
         timeout=timeout,

@@ -1,4 +1,4 @@
-"""Tool schemas and parsers as methods of the client, under the archived client's names."""
+"""Tool schemas and parsers as methods of the client, with the archived client's names."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ def _schema(tool: str, schema_format: SchemaFormat = "openai") -> classmethod[An
 class Tools:
     """Schemas of the nine memory tools and parsers for tool calls. The methods send no requests.
 
-    The `parse_` methods raise MemoryValidationError (a ValueError) if the name is missing, or if the arguments are not
-    a JSON object.
+    The `parse_` methods raise MemoryValidationError (a ValueError) for a missing name or invalid arguments.
     """
 
     parse_openai_function_call = staticmethod(calls.parse_function_call)

@@ -1,6 +1,6 @@
 """The client, with calls such as `client.sessions.append(...)` and `client.memories.search(...)`.
 
-Each call is also a method of the client itself, under its name in the archived client.
+Each call is also a method of the client, under its name in the archived client.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from agent_memory_client.transport import Transport
 
 
 class MemoryClient(FeatureResources, FlatCalls):
-    """A client for a memory server. Use it as an async context manager, or call `close()` when you are done.
+    """A client for a memory server. Use it as an async context manager, or call `close()`.
 
-    Each API resource is an attribute of the client, and all of them share the connections. Calls use the defaults from
-    `config` (namespace, model, context window) and raise the errors in `agent_memory_client.errors`.
+    Each API resource is an attribute of the client. Calls use the defaults from `config` (namespace, model, context
+    window) and raise the errors in `agent_memory_client.errors`.
     """
 
     def __init__(self, config: MemoryClientConfig, *, transport: httpx.AsyncBaseTransport | None = None) -> None:
-        """Set up the client.
+        """Create a client.
 
         `transport` replaces httpx's default transport. Raises MemoryValidationError or MemoryProtocolError if the
         configuration is invalid.
@@ -62,9 +62,9 @@ class MemoryClient(FeatureResources, FlatCalls):
         self.tokens = Tokens(transport, config)
 
     def for_user(self, user_id: str) -> Self:
-        """Return a client that is limited to this user's data, even in calls that take only an id.
+        """Return a client that is limited to this user's data.
 
-        Both clients share the connections, so close only the original client. Raises MemoryValidationError for an
+        The clients share the connections, so close only the original client. Raises MemoryValidationError for an
         invalid user id.
         """
         acting = copy(self)

@@ -1,4 +1,4 @@
-"""Tool schemas for language models. Programs can change the tools' names and descriptions."""
+"""Tool schemas for language models, with customizable names and descriptions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SchemaFormat: TypeAlias = Literal["openai", "anthropic"]
 
 
 class ToolSchema:
-    """The schema of one tool. `to_dict()` returns the schema in the provider's format. Setters return this object."""
+    """The schema of one tool. `to_dict()` returns the provider's format. Setters return this object."""
 
     def __init__(self, schema: dict[str, Any], schema_format: SchemaFormat = "openai") -> None:
         self._schema = schema
@@ -21,7 +21,10 @@ class ToolSchema:
         return self._format
 
     def get_name(self) -> str:
-        """Return the tool's name. Like all methods, raises ValueError if the schema's format is invalid."""
+        """Return the tool's name.
+
+        Like all methods, raises ValueError if the schema's format is invalid.
+        """
         return self._text_of("name")
 
     def get_description(self) -> str:
@@ -76,7 +79,6 @@ class ToolSchema:
         return f"ToolSchema(name={self.get_name()!r}, format={self._format!r})"
 
     def _head(self) -> dict[str, Any]:
-        """Return the object that contains the name and description."""
         head: Any = self._schema.get("function") if self._format == "openai" else self._schema
         if not isinstance(head, dict):
             raise ValueError("not a tool schema in OpenAI's format: it has no object 'function'")
@@ -101,7 +103,7 @@ class ToolSchema:
 
 
 class ToolSchemaCollection:
-    """Schemas for several tools, in order. `to_list()` returns them in the provider's format."""
+    """Schemas for several tools, in order. `to_list()` returns the provider's format."""
 
     def __init__(self, schemas: list[ToolSchema]) -> None:
         self._schemas = schemas

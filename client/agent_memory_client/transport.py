@@ -19,7 +19,7 @@ from agent_memory_client.models import ACTING_USER_HEADER, MEDIA_TYPE
 
 
 class Transport:
-    """Connections to one server. Any number of event loops can use them.
+    """Connections to one server, for any number of event loops.
 
     `transport` replaces httpx's default transport, and `sleep` replaces the wait between retries.
     """
@@ -61,7 +61,7 @@ class Transport:
         await self._pools.close()
 
     async def send(self, call: Call) -> httpx.Response:
-        """Send `call`, with retries, and return a 2xx response whose body has been read. Raises MemoryClientError."""
+        """Send `call` with retries, and return a 2xx response with its body. Raises MemoryClientError."""
         if self._pools.is_closed:
             raise MemoryClientError("the client has been closed: create a new one")
         body = body_of(call)

@@ -1,1 +1,1 @@
-"""Run background work: promotion, extraction, summaries and indexing. Requests never wait for this work."""
+"""Run background work, such as promotion, extraction, summaries and indexing."""

@@ -35,9 +35,9 @@ _WHOLE_WINDOW = 1_000_000_000
 
 
 async def read_file(runtime: Runtime, order: JobOrder) -> None:
-    """Read an upload unless it is outdated. After a crash, a retry finishes the work.
+    """Read an upload unless it is outdated. Idempotent.
 
-    Raises BadInput for an unreadable file, which immediately becomes a dead letter, and TooMany at the tenant's limit.
+    Raises BadInput for an unreadable file, which becomes a dead letter, and TooMany at the tenant's limit.
     """
     scope = scope_of_work(order.tenant, order.namespaces, order.users)
     store, orders = runtime[FileStore], runtime[OrderStore]
@@ -62,7 +62,6 @@ async def read_file(runtime: Runtime, order: JobOrder) -> None:
 
 
 async def _undo(runtime: Runtime, scope: Scope, ref: SessionRef) -> None:
-    """Delete the passages of a file that was deleted in the meantime, or of a version whose text was replaced."""
     now = (await runtime[FileStore].load(scope, ref)).file
     if now is None or now.reason == "deleted":
         await remove_derived(runtime.services, scope, ref)
@@ -96,7 +95,6 @@ async def _read(runtime: Runtime, scope: Scope, file: StoredFile) -> StoredFile 
 
 
 async def _keep_text(runtime: Runtime, scope: Scope, file: StoredFile, messages: Sequence[MemoryMessage]) -> None:
-    """Store the file's text as a session, so that a model extracts facts. Stop extraction from previous versions."""
     ref = ref_of(file)
     stored = await runtime[SessionStore].get(scope, ref, 1)
     if stored is not None and stored.messages and stored.messages[-1].message.id == messages[-1].id:
@@ -108,7 +106,6 @@ async def _keep_text(runtime: Runtime, scope: Scope, file: StoredFile, messages:
 
 
 async def _replace(runtime: Runtime, scope: Scope, ref: SessionRef, records: Sequence[MemoryRecord], message_ids: Sequence[str]) -> None:
-    """Store the passages. The same write retires the previous version's passages and facts, which are then deleted."""
     services, commits = runtime.services, runtime[MemoryCommits]
     adds: list[Decision] = [Add(record, dedupe=False) for record in records]
     former: dict[str, StoredMemory] = {}

@@ -15,7 +15,7 @@ _BATCH = 500
 
 
 async def embed_items(runtime: Runtime, iids: Sequence[str]) -> int:
-    """Embed items with one call per tenant. Return the number of items that became searchable by meaning.
+    """Embed items. Return the number of items that became searchable by meaning.
 
     Raises ModelUnavailable, ModelAnswerInvalid and BudgetSpent.
     """
@@ -30,9 +30,9 @@ async def embed_items(runtime: Runtime, iids: Sequence[str]) -> int:
 
 
 async def embed_missing(runtime: Runtime, limit: int) -> int:
-    """Embed up to `limit` items that have no vector from the runtime's model. Return the number embedded.
+    """Embed up to `limit` items without a vector. Return the number embedded.
 
-    Items whose texts the model refuses count as embedded until the model change ends.
+    Items whose text the model refuses count as embedded until the model change ends.
     """
     iids = await runtime[ItemSearch].list_unembedded(limit)
     try:
@@ -44,7 +44,7 @@ async def embed_missing(runtime: Runtime, limit: int) -> int:
 
 
 async def mark_unembedded(runtime: Runtime) -> int:
-    """Mark items without a vector from the current model as due for embedding. Return the number of items."""
+    """Schedule items without a current vector for embedding. Return the number of items."""
     iids = await runtime[ItemSearch].list_unembedded(_BATCH)
     if iids:
         await runtime[ItemStore].mark_unembedded(iids)

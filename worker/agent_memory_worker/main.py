@@ -1,4 +1,4 @@
-"""Run a worker: docket's task loop, the relay that feeds it, and graceful shutdown."""
+"""Run a worker: docket's task loop, its relay, and graceful shutdown."""
 
 from __future__ import annotations
 
@@ -32,10 +32,9 @@ _REDELIVERY_LATE = 1.35
 
 
 async def run_worker(runtime: Runtime, settings: Settings, stop: asyncio.Event) -> None:
-    """Run tasks until `stop` is set, and then let running tasks finish.
+    """Run tasks until `stop` is set, and let running tasks finish.
 
-    Other workers repeat tasks that do not finish within the grace period. Each bucket in the store has its own task
-    loop and relay.
+    Other workers repeat tasks that do not finish within the grace period.
     """
     only_plain_data()
     functions = {name: import_name(name) for feature in FEATURES for name in feature.background}
@@ -73,7 +72,10 @@ async def _run(runtime: Runtime, settings: Settings, stop: asyncio.Event) -> Non
 
 
 async def _run_docket(runtime: Runtime, docket: Docket, settings: Settings, stop: asyncio.Event, moved: asyncio.Event) -> None:
-    """Run tasks until `stop` is set or the bucket moves. Raises RedisUnavailable and redis-py's own errors."""
+    """Run tasks until `stop` is set or the bucket moves.
+
+    Raises RedisUnavailable and redis-py's own errors.
+    """
     tasks = Tasks(runtime)
     tasks.register(docket)
     relay = Relay(runtime, docket, stop, tasks.full_kinds)

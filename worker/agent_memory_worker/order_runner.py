@@ -1,4 +1,4 @@
-"""Run orders, which are stored requests for background work. Each feature declares the jobs for its orders."""
+"""Run orders, which are stored requests for background work."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _JOBS = {name: run for feature in FEATURES for name, run in feature.jobs.items()
 
 
 async def carry_out(runtime: Runtime, name: str) -> None:
-    """Run an order, unless it no longer exists. A repeated run does only the work that remains.
+    """Run an order unless it no longer exists. Idempotent.
 
     Raises UnknownWork if this version does not know the job.
     """

@@ -1,4 +1,4 @@
-"""Run the features' periodic jobs. docket runs each job once per period, on any worker."""
+"""Run periodic jobs, each once per period on any worker."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ def _task(runtime: Runtime, name: str, seconds: float) -> Callable[..., Awaitabl
 
 
 async def run_job(runtime: Runtime, name: str, seconds: float) -> float:
-    """Run a job. Return the seconds until its next run. A failed job runs again sooner, and is never abandoned.
+    """Run a job. Return the seconds until its next run, which is sooner after a failure.
 
-    If workers repeatedly die while running a job, skip this run. The next run follows a full period later.
+    Skip this run if workers repeatedly died while running the job.
     """
     try:
         if await runtime[JobTimes].count_begin(name) > runtime.settings.worker.max_attempts:

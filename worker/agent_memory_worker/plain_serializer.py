@@ -1,8 +1,4 @@
-"""Restrict docket's pickles to plain data, because loading a pickle can run arbitrary code.
-
-Task arguments are strings, numbers and lists. Workers reject pickles that refer to classes or functions. An attacker
-who can write to Redis can therefore disrupt the queue, but cannot run code.
-"""
+"""Restrict docket's pickles to plain data, because loading a pickle can run arbitrary code."""
 
 from __future__ import annotations
 
@@ -27,12 +23,18 @@ class _PlainReader(pickle.Unpickler):
 
 
 def loads(data: bytes) -> Any:
-    """Return the value in a pickle of plain data. Can raise UnpicklingError, ValueError, EOFError and other errors."""
+    """Return the value in a pickle of plain data.
+
+    Can raise UnpicklingError, ValueError, EOFError and other errors.
+    """
     return _PlainReader(io.BytesIO(data)).load()
 
 
 def only_plain_data() -> None:
-    """Restrict docket's pickles to plain data. Raises StartupError if docket does not use cloudpickle."""
+    """Restrict docket's pickles to plain data.
+
+    Raises StartupError if docket does not use cloudpickle.
+    """
     for module in (execution, strikelist):
         if not hasattr(module, "cloudpickle"):
             raise StartupError("unsupported version of pydocket, whose messages could run code: install the version in the lock file")

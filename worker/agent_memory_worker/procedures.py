@@ -1,4 +1,4 @@
-"""Embed procedures, learn procedures from sessions, and retire procedures that no longer help."""
+"""Embed, learn and retire procedures."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ async def index_procedure(runtime: Runtime, order: JobOrder) -> None:
 
 
 async def embed_missing(runtime: Runtime, limit: int) -> int:
-    """Embed up to `limit` procedures that have no vector from the runtime's model. Return the number embedded.
+    """Embed up to `limit` procedures without a vector. Return the number embedded.
 
-    Procedures whose texts the model refuses count as embedded until the model change ends.
+    Procedures whose text the model refuses count as embedded until the model change ends.
     """
     procedures = await runtime[ProcedureStore].unembedded(limit)
     orders = [JobOrder(INDEX_PROCEDURE, tenant, {"procedure": pid}) for tenant, pid in procedures]
@@ -43,13 +43,13 @@ async def embed_missing(runtime: Runtime, limit: int) -> int:
 
 
 async def learn_session(runtime: Runtime, order: JobOrder) -> None:
-    """Learn procedures from a session. Raises ModelUnavailable or Conflict, after which the worker retries."""
+    """Learn procedures from a session. Raises ModelUnavailable or Conflict."""
     outcome = await runtime[SessionLearner].learn(sid := order.arguments["session"] or "")
     log.info("learned from a session", tenant=order.tenant, session_id=sid, outcome=outcome)
 
 
 async def keep_up(runtime: Runtime) -> int:
-    """Retire procedures that no longer help, and request missing vectors. Return the total of both."""
+    """Retire unhelpful procedures, and request missing vectors. Return the total of both."""
     store = runtime[ProcedureStore]
     orders = [JobOrder(INDEX_PROCEDURE, tenant, {"procedure": pid}) for tenant, pid in await store.unembedded(_AT_ONCE)]
     await runtime[OrderStore].place_orders(*orders)

@@ -21,7 +21,7 @@ async def note_lapses(runtime: Runtime) -> int:
 
 
 async def rebuild_profile(runtime: Runtime, order: JobOrder) -> None:
-    """Rebuild the profile for the order's user. The receipt contains the number of the user's memories."""
+    """Rebuild the user's profile. The receipt contains the number of memories."""
     scope = scope_of_work(order.tenant, order.namespaces, order.users)
     owner = ProfileOwner(order.tenant, order.arguments.get("namespace"), order.arguments.get("user_id") or "")
     count = await runtime[ProfileFollower].rebuild(scope, owner)

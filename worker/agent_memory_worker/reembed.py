@@ -1,6 +1,6 @@
-"""Add a second embedding model's vectors, switch the store to that model, and delete the old vectors.
+"""Switch the store to a new embedding model.
 
-Repeating a step is harmless. If a worker is killed, another worker continues after 15 seconds, and nothing is lost.
+First add the new model's vectors, then switch, then delete the old vectors. Each step is idempotent.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ async def run_reembedding(bucket: Runtime, stop: asyncio.Event) -> None:
 
 
 async def _step(bucket: Runtime, worker: str) -> float:
-    """Do a small part of a model change if one is in progress. Return the seconds until the next part."""
+    """Do a small part of a pending model change. Return the seconds until the next part."""
     store = bucket[ReembedStore]
     state = await store.load_state()
     if state is None or state.phase == "paused" or bucket.switch is None or not await store.take_turn(worker):
@@ -109,13 +109,15 @@ async def _fill_names(store: ReembedStore, target: Runtime, names: Sequence[str]
 
 
 async def fill_vectors(runtime: Runtime, names: Sequence[str]) -> int:
-    """Add the runtime model's vectors, and keep all others. Raises ModelUnavailable and ModelAnswerInvalid."""
+    """Add the runtime model's vectors, and keep all others.
+
+    Raises ModelUnavailable and ModelAnswerInvalid.
+    """
     jobs, missing_names = await runtime[MemoryStore].index_jobs(names)
     return await runtime[ReembedStore].store_vectors(await embed_jobs(runtime.embedder, jobs), missing_names, runtime.spec)
 
 
 async def _end(store: ReembedStore, state: ReembedState, active: Runtime) -> float:
-    """Delete the vectors and indexes of the model that searches do not use."""
     # A process that missed the switch may have written only the other model's vectors.
     if await _fill(store, state, [active]) >= _limit(state):
         return 0.0

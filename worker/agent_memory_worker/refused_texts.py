@@ -1,4 +1,4 @@
-"""Find the texts that an embedding model refuses, so that they do not block the others."""
+"""Find the texts that an embedding model refuses, so that others continue."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 async def embed_singly(embedder: Embedder, names: Sequence[T], embed: Callable[[T], Awaitable[object]]) -> list[T]:
-    """Call `embed` for each name, and return the names whose texts the model refuses.
+    """Call `embed` for each name. Return the names whose texts the model refuses.
 
     Raises ModelUnavailable. Raises ModelAnswerInvalid if the model also refuses an ordinary text.
     """

@@ -1,4 +1,4 @@
-"""Pass due work from the outbox to docket, but no more than this worker can handle."""
+"""Pass due work from the outbox to docket, within this worker's capacity."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _REFUSED_SECONDS = 0.05
 
 
 class Relay:
-    """Move due work from the outbox to docket until `stop` is set. Any number of relays can share one Redis."""
+    """Move due work from the outbox to docket. Any number of relays can share one Redis."""
 
     def __init__(self, runtime: Runtime, docket: Docket, stop: asyncio.Event, full_kinds: Callable[[], Sequence[DueKind]]) -> None:
         """Create a relay that claims no work of the kinds that `full_kinds` returns."""
@@ -53,7 +53,7 @@ class Relay:
         self._queued = math.inf
 
     async def run(self) -> None:
-        """Pass due work to docket until stopped. Continue after failures, because Redis keeps the pending work."""
+        """Pass due work to docket until stopped, and continue after failures."""
         while not self._stop.is_set():
             began = monotonic()
             try:
@@ -69,7 +69,7 @@ class Relay:
                 await pause(self._stop, _IDLE_SECONDS)
 
     async def _round(self) -> float:
-        """Pass due work of every kind to docket. Return the seconds until the next round."""
+        """Pass all due work to docket. Return the seconds until the next round."""
         worker = self._runtime.settings.worker
         # Without authentication, the only tenant gets all places.
         share = worker.tenant_share if self._runtime.settings.auth.required else 1.0
@@ -126,11 +126,11 @@ class Relay:
             await self._runtime.outbox.put_back(kind, claim, delay_seconds=_REFUSED_SECONDS)
 
     def _call(self, kind: DueKind, claim: Claim) -> TaskCall:
-        """Return the task for claimed work. docket rejects a task whose key belongs to a waiting or running task."""
+        """Return the task for claimed work. docket rejects a key that is already in use."""
         return self._docket.call(TASK_OF[kind].value, key=f"{kind}:{claim.member}")(claim.member, claim.lease, claim.attempt)
 
     def _batches(self, claims: Sequence[Claim]) -> list[list[Claim]]:
-        """Group claims into batches, one per call. Retries run alone, so that failures do not block other work."""
+        """Group claims into batches, one per call. Retries run alone."""
         size = self._runtime.settings.worker.index_batch
         new = [claim for claim in claims if claim.attempt == 1]
         alone = [[claim] for claim in claims if claim.attempt > 1]

@@ -1,6 +1,6 @@
 """Handlers for the tasks defined in `foundation/core/task_kinds.py`.
 
-Each task claims its pending work, and then completes it or records a failure.
+Each task claims its pending work, and completes it or records a failure.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Tasks:
 
     @property
     def _runtime(self) -> Runtime:
-        """The runtime for one piece of work. Its embedding model does not change during that work."""
+        """The runtime for one piece of work. Its embedding model does not change meanwhile."""
         return self._opened.current
 
     def full_kinds(self) -> list[DueKind]:
@@ -90,7 +90,7 @@ class Tasks:
             task.cancel()
 
     def register(self, docket: Docket) -> None:
-        """Register every task and the periodic jobs. Startup fails if a task has no implementation."""
+        """Register every task and the periodic jobs. Startup fails for a task without an implementation."""
         for name in TaskName:
             docket.register(getattr(self, name.value), names=[name.value])
         register_jobs(self._opened, docket)
@@ -101,7 +101,7 @@ class Tasks:
                 await erase(self._runtime, claim.member)
 
     async def process_session(self, member: str, lease: int, attempt: int, timeout: Timeout = _TIMEOUT) -> None:
-        """Promote a session's messages, start embedding them, and summarize the session if it exceeds its window."""
+        """Promote, embed and, if necessary, summarize a session's messages."""
         async with self._begun_in_place(DueKind.SESSION, Claim(member, lease, attempt)) as claims:
             for claim in claims:
                 self._embed_beside(await promote_session(self._runtime, member))
@@ -116,7 +116,6 @@ class Tasks:
                 await _settle(self._runtime, member)
 
     async def _extract(self, member: str) -> None:
-        """Describe pictures, and then extract facts with the descriptions, even if describing a picture fails."""
         failure: AgentMemoryError | None = None
         try:
             await describe_pictures(self._runtime, member)
@@ -153,7 +152,7 @@ class Tasks:
         execution: Execution = CurrentExecution(),  # noqa: B008 - docket's way to hand it over
         **_: Any,
     ) -> None:
-        """Release the work of a task that only another worker version supports, without counting an attempt."""
+        """Release work of an unknown task, without counting an attempt."""
         log.warning("task left for a newer version of the worker", task=execution.function_name)
         if len(arguments) < 3:
             return  # Not one of our tasks. If it refers to a mark anyway, the mark's lease expires.
@@ -166,10 +165,7 @@ class Tasks:
             await self._runtime.outbox.fail_claim(kind, claim, reason, delay_seconds=_PARKED_SECONDS, forgive=True)
 
     def _embed_beside(self, members: Sequence[str]) -> None:
-        """Embed memories in the background, so that the session's next messages do not wait for the embedder.
-
-        Do nothing if too many embeddings are running, because the outbox starts the work a moment later.
-        """
+        """Embed memories in the background. Do nothing if too many embeddings are running."""
         if members and len(self._embedding) < self._runtime.settings.worker.concurrency:
             self._start(self._embed(members))
 
@@ -184,7 +180,6 @@ class Tasks:
             log.warning("memories not embedded yet", error=error)
 
     async def _embed(self, members: Sequence[str]) -> None:
-        """Embed memories that are due. The script that makes a memory searchable also removes its outbox entry."""
         size = self._runtime.settings.worker.index_batch
         for start in range(0, len(members), size):
             async with self._begun(DueKind.MEMORY, members[start : start + size], ends=False) as claims:
@@ -192,7 +187,6 @@ class Tasks:
             self._embed_waiting()
 
     def _embed_waiting(self) -> None:
-        """Embed the waiting long texts that fit now, in the background and without occupying a task's slot."""
         while texts := self._long_texts.take():
             self._start(self._embed_long(texts))
 
@@ -231,7 +225,7 @@ class Tasks:
 
     @asynccontextmanager
     async def _begun(self, kind: DueKind, members: Sequence[str], *, ends: bool = True) -> AsyncGenerator[list[Claim]]:
-        """Yield claims for the members that still have pending work. End the claims afterward.
+        """Yield claims for members with pending work, and end the claims afterward.
 
         If the work fails, make it due again and record the reason.
         """
@@ -267,7 +261,7 @@ class Tasks:
 
 
 async def _settle(runtime: Runtime, member: str) -> None:
-    """Clear a session's record of pending work if nothing is waiting. Also clear a set-aside batch that is finished."""
+    """Clear the record of a session, or of a set-aside batch, if no messages are pending."""
     sid, batch, _ = member.partition(".")
     owner = await runtime[SessionStore].owner(member)
     if owner is None:

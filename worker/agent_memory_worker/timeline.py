@@ -28,7 +28,7 @@ async def summarize_periods(runtime: Runtime, order: JobOrder) -> None:
 
 
 async def rebuild_timeline(runtime: Runtime, order: JobOrder) -> None:
-    """Rebuild the timeline for the order's user. The receipt contains the number of the user's memories."""
+    """Rebuild the user's timeline. The receipt contains the number of memories."""
     scope = scope_of_work(order.tenant, order.namespaces, order.users)
     owner = TimelineOwner(order.tenant, order.arguments.get("namespace"), order.arguments.get("user_id") or "")
     count = await runtime[TimelineFollower].rebuild(scope, owner)

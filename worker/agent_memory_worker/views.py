@@ -52,7 +52,7 @@ async def refresh_view(runtime: Runtime, order: JobOrder) -> None:
 async def run_view(runtime: Runtime, order: JobOrder) -> None:
     """Compute all partitions of a view, and store the result in its task.
 
-    Raises RedisUnavailable and ErasureUnderWay. The worker then retries.
+    Raises RedisUnavailable and ErasureUnderWay.
     """
     scope = scope_of_work(order.tenant, order.namespaces, order.users)
     task = await runtime[ViewStore].load_task(scope, order.arguments["task_id"] or "")

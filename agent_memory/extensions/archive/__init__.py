@@ -1,1 +1,1 @@
-"""MCP tools for an agent that manages its own long-term memory (the archive)."""
+"""MCP tools for agents that manage their own long-term memory."""

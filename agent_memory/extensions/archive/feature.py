@@ -1,4 +1,4 @@
-"""The archive feature: MCP tools that let an agent write and search long-term memory, and search conversations."""
+"""The archive feature: MCP tools for agents that manage their own long-term memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MCP tools to write and search the archive and to search conversations. Argument models extend the client's models."""
+"""MCP tools that write and search the archive, and search conversations."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class _OwnerArguments(BaseModel):
 class InsertIntoArchive(wire.ArchiveInsertArguments, _OwnerArguments):
     """Arguments of archival_memory_insert."""
 
-    tags: Annotated[wire.Tags | None, Field(description="Short tags to find the memory by.")] = None
+    tags: Annotated[wire.Tags, Field(description="Short tags to find the memory by.")] = None
 
 
 class SearchArchive(wire.ArchiveSearchArguments, _OwnerArguments):
     """Arguments of archival_memory_search."""
 
-    tags: Annotated[wire.Tags | None, Field(description="Only entries with one of these tags.")] = None
+    tags: Annotated[wire.Tags, Field(description="Only entries with one of these tags.")] = None
 
 
 class SearchConversations(wire.ConversationSearchArguments, _OwnerArguments):
@@ -103,7 +103,7 @@ async def _search(
     text: str,
     filters: Mapping[str, Any],
 ) -> wire.ArchivePage:
-    """Return a page of search results. Raises Forbidden if the caller is not allowed to access the agent."""
+    """Return a page of search results. Raises Forbidden."""
     permit_agent(caller.scope, arguments.agent_id)
     namespace = _place(caller, arguments)[1]
     values = {name: value for name, value in filters.items() if value is not None}
@@ -115,5 +115,4 @@ async def _search(
 
 
 def _place(caller: Caller, arguments: _OwnerArguments) -> tuple[str | None, str | None]:
-    """Return the user and namespace from the arguments. If one is missing, use the caller's."""
     return arguments.user_id or caller.user_id, arguments.namespace or caller.namespace

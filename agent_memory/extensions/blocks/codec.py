@@ -1,7 +1,4 @@
-"""Convert blocks between wire models and their Redis form.
-
-Only this module and the Lua scripts use the Redis field names.
-"""
+"""Convert blocks between wire models and their Redis form."""
 
 from __future__ import annotations
 
@@ -50,7 +47,7 @@ class StoredBlock:
     base: str
     attached_to: tuple[BlockOwner, ...]
     imported: str = ""
-    """The tag of the import that stored the block, unless the block has changed since."""
+    """The import that stored the block; empty after a change."""
 
     def model(self, tokens: int) -> Block:
         return Block.model_construct(
@@ -80,7 +77,7 @@ def decode_block(owner: BlockOwner, label: str, raw: bytes | str) -> StoredBlock
 
 
 def encode_block(block: StoredBlock, names: Mapping[str, BlockOwner], tokens: int) -> str:
-    """Return a block as JSON. `names` maps digests (`BlockKeys.name`) to the owners that the block is attached to."""
+    """Return a block as JSON. `names` maps owner digests to attached owners."""
     body: dict[str, Any] = {short: getattr(block, name) for name, (short, _) in _STORED.items()}
     body |= {"ca": str(block.created), "ua": str(block.updated), "tk": tokens}
     body |= {"im": block.imported} if block.imported else {}
@@ -115,7 +112,7 @@ def decode_change(raw: bytes | str) -> BlockChange:
 
 
 def encode_change(change: BlockChange, value: str) -> str:
-    """Return an exported change as JSON. `value` is the block's text before the change."""
+    """Return a change as JSON. `value` is the text before it."""
     short = {SETTINGS[name]: pair for name, pair in (change.settings or {}).items() if name in SETTINGS and isinstance(pair, list)}
     body: dict[str, Any] = {"v": change.version, "op": change.operation, "c": change.position, "p": len(value[: change.position].encode())}
     body |= {"old": change.removed, "new": change.inserted, "by": change.actor, "at": str(round(change.at.timestamp() * 1_000_000))}
@@ -124,7 +121,7 @@ def encode_change(change: BlockChange, value: str) -> str:
 
 
 def replay_change(value: str, change: BlockChange) -> str:
-    """Apply a change to the text `value`, and return the result. Raises ValueError if the change does not fit."""
+    """Return the text after a change. Raises ValueError if the change does not fit."""
     end = change.position + len(change.removed)
     if value[change.position : end] != change.removed or change.position > len(value):
         raise ValueError(f"version {change.version} does not fit the text before it")

@@ -1,4 +1,4 @@
-"""The memory blocks feature: labeled texts, editable by agents, at the top of their owner's prompts."""
+"""Memory blocks: labeled texts that agents edit and every prompt shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Define the owners of memory blocks, and decide which callers may read or change a block."""
+"""Decide who may read or change memory blocks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agent_memory_client.models.features import blocks as wire
 
 
 class BlockOwner(NamedTuple):
-    """The owner of a block, identified by all three fields: a user with an agent is not the same owner as the user."""
+    """A block's owner. A user with an agent is not the same owner as the user."""
 
     namespace: str | None = None
     user_id: str | None = None
@@ -25,7 +25,7 @@ class BlockOwner(NamedTuple):
 
 
 def named_owner(names: AgentOwnerParameters | wire.BlockOwner) -> BlockOwner:
-    """Return the owner that a request specifies. Raises UnsupportedRequest if the owner is missing."""
+    """Return the owner that a request names. Raises UnsupportedRequest."""
     owner = BlockOwner(names.namespace or None, names.user_id or None, names.agent_id or None)
     if not any(owner):
         raise UnsupportedRequest("name the owner of the block: send agent_id, user_id, namespace or several of them", field="agent_id")
@@ -35,9 +35,7 @@ def named_owner(names: AgentOwnerParameters | wire.BlockOwner) -> BlockOwner:
 def may_read(scope: Scope, owner: BlockOwner) -> bool:
     """True if the caller may see an owner's blocks.
 
-    Callers limited to certain namespaces, users or agents see only blocks whose owner is within those limits. Callers
-    limited to users also see blocks that belong to an agent without a user, because that agent's prompts show them to
-    every user.
+    Callers limited to users also see blocks of an agent without a user.
     """
     if scope.agents is not None and owner.agent_id not in scope.agents:
         return False
@@ -47,18 +45,18 @@ def may_read(scope: Scope, owner: BlockOwner) -> bool:
 
 
 def may_write(scope: Scope, owner: BlockOwner) -> bool:
-    """True if the caller may change an owner's blocks. Callers limited to users may change only those users' blocks."""
+    """True if the caller may change an owner's blocks."""
     return scope.may_write and may_read(scope, owner) and (scope.users is None or owner.user_id in scope.users)
 
 
 def check_reader(scope: Scope, owner: BlockOwner) -> None:
-    """Raise Forbidden if the caller is not allowed to see the owner's blocks."""
+    """Raise Forbidden unless the caller may see the owner's blocks."""
     if not may_read(scope, owner):
         raise access_denied("this owner's blocks", denied_field(scope, owner))
 
 
 def check_writer(scope: Scope, owner: BlockOwner) -> None:
-    """Raise Forbidden if the caller is not allowed to change the owner's blocks."""
+    """Raise Forbidden unless the caller may change the owner's blocks."""
     if not scope.may_write:
         raise Forbidden("these credentials are read-only: use credentials with the role write")
     if not may_write(scope, owner):
@@ -66,30 +64,26 @@ def check_writer(scope: Scope, owner: BlockOwner) -> None:
 
 
 class BlockKeys:
-    """Creates the Redis keys for blocks in one bucket. `feature.py` describes each key."""
-
     def __init__(self, root: str) -> None:
         self.root = root
 
     def name(self, tenant: str, owner: BlockOwner) -> str:
-        """Return the digest that represents an owner in Redis keys. `blocks_shown.lua` computes the same digest."""
+        """Return an owner's digest, as in `blocks_shown.lua`."""
         return sha1(joined("blocks", tenant, *owner), usedforsecurity=False).hexdigest()
 
     def blocks(self, name: str) -> str:
         return f"{self.root}bl:{name}"
 
     def attached(self, name: str) -> str:
-        """Return the key of the hash of an owner's attached blocks. Its fields are "<block's owner>:<label>"."""
+        """Return the key of a hash whose fields are "<block's owner>:<label>"."""
         return f"{self.root}bla:{name}"
 
     def changes(self, name: str, label: str) -> str:
-        """Return the key of the list that holds a block's changes. `blocks_erase.lua` computes the same key."""
+        """Return the key of a list of changes, as in `blocks_erase.lua`."""
         return f"{self.root}blh:{name}:{sha1(label.encode(), usedforsecurity=False).hexdigest()}"
 
     def of_user(self, tenant: str, user_id: str) -> str:
-        """Return the key of the hash of owners with this user. Each has blocks of its own or attached ones."""
         return f"{self.root}blu:{digest('blocks', tenant, user_id)}"
 
     def of_agent(self, tenant: str, agent_id: str) -> str:
-        """Return the key of the hash of owners with this agent. Each has blocks of its own or attached ones."""
         return f"{self.root}blg:{digest('blocks', tenant, agent_id)}"

@@ -1,7 +1,4 @@
-"""Create the errors for rejected changes to a block. Each message says what the caller can do instead.
-
-`lua/block_change.lua` and `lua/block_attach.lua` decide which changes to reject.
-"""
+"""Create the errors for rejected changes to a block."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ def no_block(label: str) -> NotFound:
 
 
 def refusal(label: str, reply: BlockReply, old_content: str = "") -> AgentMemoryError:
-    """Return the error for a script's reply. `old_content` is the text that the change was meant to replace."""
+    """Return the error for a script's reply. `old_content` is the text to replace."""
     block = f"the block {label!r}"
     match reply.state:
         case "missing":
@@ -58,7 +55,6 @@ def refusal(label: str, reply: BlockReply, old_content: str = "") -> AgentMemory
 
 
 def _is_full(block: str, reply: BlockReply, unit: str) -> BlockFull:
-    """Return the error for a full block. The message lists the longest lines. `unit` applies to the reply's size and limit."""
     size, limit, value = reply.size, reply.limit, "" if reply.block is None else reply.block.value
     longest = sorted(enumerate(value.split("\n"), 1), key=lambda line: -len(line[1]))[:_LINES]
     lines = [f"line {number} ({len(line):,} characters: {cut(line, _PREVIEW)!r})" for number, line in longest if line.strip()]
@@ -69,7 +65,6 @@ def _is_full(block: str, reply: BlockReply, unit: str) -> BlockFull:
 
 
 def _not_in_block(block: str, value: str, old_content: str) -> Conflict:
-    """Return an error that quotes the line most similar to `old_content`."""
     number, line = nearest_line(value, old_content)
     if number == 0:
         return Conflict(f"{block} is empty: append instead of replacing", field="old_content")
@@ -79,9 +74,9 @@ def _not_in_block(block: str, value: str, old_content: str) -> Conflict:
 
 
 def nearest_line(value: str, target: str) -> tuple[int, str]:
-    """Return the number (from 1) and text of the line that is most similar to `target`, or (0, "") if `value` is blank.
+    """Return the number (from 1) and text of the line most similar to `target`.
 
-    Similarity is the Dice coefficient of the two lines' character pairs.
+    Similarity is the Dice coefficient of the character pairs. Return (0, "") if `value` is blank.
     """
     pairs = _pairs(target[:MAX_BLOCK_CHARS])
     best, best_share = (0, ""), -1.0

@@ -1,4 +1,4 @@
-"""HTTP operations for memory blocks: labeled texts in each of their owner's prompts."""
+"""HTTP operations for memory blocks."""
 
 from __future__ import annotations
 

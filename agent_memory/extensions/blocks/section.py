@@ -1,7 +1,4 @@
-"""Show memory blocks at the top of a prompt, each with its label, size, purpose and text.
-
-The text stays byte-identical until a block changes.
-"""
+"""Show memory blocks at the top of a prompt, byte-identical until a block changes."""
 
 from __future__ import annotations
 
@@ -42,7 +39,7 @@ class BlocksSection:
         self._counter = counter
 
     async def open_section(self, ask: PromptAsk) -> BlockReads | None:
-        """Return the reads for the section, or None if the request has neither a reader nor a session."""
+        """Return the section's reads, or None if the request has neither a reader nor a session."""
         if ask.session is None and not any(ask.reader):
             return None
         # If the request names no agent, the script takes the agent from the session.
@@ -52,7 +49,7 @@ class BlocksSection:
 
 
 def _counted(ask: PromptAsk) -> Sequence[str]:
-    """Return queries that count the reader's archive entries and messages, or () if the request asks for no counts."""
+    """Return queries that count archive entries and messages, if requested."""
     reader, options = ask.reader, ask.body.blocks
     if options is None or not options.counts or (reader.user_id is None and reader.agent_id is None):
         return ()
@@ -77,7 +74,7 @@ class BlockReads:
     head: str = _HEAD
 
     def queue_section(self, pipe: Pipe) -> int:
-        """Queue the script that reads all blocks, and the counting searches. Return the number of replies."""
+        """Queue the reads. Return the number of replies."""
         self.store.queue_shown(pipe, self.ask.scope, self.ask.reader, self.session)
         for clause in self.counted:
             queue_search(pipe, self.index, name_query(clause, 0, 0))
@@ -92,10 +89,7 @@ class BlockReads:
         return self
 
     def fit_section(self, tokens: int | None) -> FittedText:
-        """Keep the blocks that fit in full, most specific first.
-
-        Never truncate a block, because the agent might edit the truncated text.
-        """
+        """Keep the most specific blocks that fit. Never truncate a block."""
         count = self.counter.count
         texts = {shown_block.block.label: block_text(shown_block.block, count) for shown_block in self.blocks}
         omitted_labels: list[str] = []
@@ -110,7 +104,6 @@ class BlockReads:
 
 
 def block_text(block: StoredBlock, count: Callable[[str], int]) -> str:
-    """Format a block for a prompt. Include the size in tokens only if the block has a token limit."""
     marks = f"{len(block.value):,} of {block.limit:,} characters"
     marks += f", {count(block.value) if block.value else 0:,} of {block.limit_tokens:,} tokens" if block.limit_tokens else ""
     lines = [f"### {' '.join(block.label.split())} ({marks}{'; read-only' if block.read_only else ''})"]

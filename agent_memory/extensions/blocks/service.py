@@ -28,7 +28,7 @@ _TRIES = 20
 
 
 class BlockService:
-    """Reads and changes blocks. Methods that take an owner raise Forbidden if the caller lacks access to that owner."""
+    """Reads and changes blocks. Every method can raise Forbidden."""
 
     def __init__(self, store: BlockStore, counter: TokenCounter) -> None:
         self._store = store
@@ -50,25 +50,22 @@ class BlockService:
         return BlockListResponse(blocks=[await self._model(shown_block.block) for shown_block in chosen])
 
     async def put(self, scope: Scope, owner: BlockOwner, label: str, body: PutBlockRequest, expected: str | None) -> BlockEdit:
-        """Create a block, or change fields of an existing one. Raises VersionMismatch, BlockFull or Conflict."""
+        """Create or change a block. Raises VersionMismatch, BlockFull or Conflict."""
         settings = {SETTINGS[name]: value for name in SETTINGS if (value := getattr(body, name)) is not None}
         tokens = await self._count(body.value)
         return await self._write(scope, owner, label, BlockWrite("put", body.value, expected=expected, tokens=tokens, settings=settings))
 
     async def edit(self, scope: Scope, owner: BlockOwner, label: str, body: EditBlockRequest, expected: str | None = None) -> BlockEdit:
-        """Edit a block's text. Raises NotFound, VersionMismatch, BlockFull, and Forbidden for a read-only block.
+        """Edit a block's text. Raises NotFound, VersionMismatch, BlockFull or Forbidden.
 
-        Raises Conflict unless the text to replace occurs exactly once in the block.
+        Raises Conflict unless the text to replace occurs exactly once.
         """
         tokens = await self._count(body.content)
         write = BlockWrite(body.operation, body.content, body.old_content, body.line, expected=expected, tokens=tokens)
         return await self._write(scope, owner, label, write)
 
     async def edit_shown(self, scope: Scope, reader: Reader, label: str, body: EditBlockRequest) -> BlockEdit:
-        """Edit the block that the reader's prompts show under this label.
-
-        Raises the same errors as `edit`. The NotFound message lists the existing labels.
-        """
+        """Edit the block that the reader's prompts show. Raises the same errors as `edit`."""
         writing(scope)
         chosen = choose_blocks(await self._store.load_shown(scope, reader))
         owner = next((shown_block.block.owner for shown_block in chosen if shown_block.block.label == label), None)
@@ -78,25 +75,25 @@ class BlockService:
         return await self.edit(scope, owner, label, body)
 
     async def undo(self, scope: Scope, owner: BlockOwner, label: str, version: int | None, expected: str | None) -> BlockEdit:
-        """Undo the change that created `version`, or the newest change if `version` is None.
+        """Undo the change that created `version`, or the newest change if it is None.
 
-        Raises NotFound, VersionMismatch, BlockFull, and Forbidden for a read-only block. Raises Conflict if a later
-        change affected the same text or setting.
+        Raises NotFound, VersionMismatch, BlockFull or Forbidden. Raises Conflict if a later change affected the same
+        text or setting.
         """
         return await self._write(scope, owner, label, BlockWrite("undo", version=version, expected=expected))
 
     async def delete(self, scope: Scope, owner: BlockOwner, label: str, expected: str | None) -> AckResponse:
-        """Delete a block with its history, if it exists. Raises VersionMismatch if `expected` does not match."""
+        """Delete a block with its history.
+
+        A missing block is an error only if `expected` is set. Raises VersionMismatch.
+        """
         reply = await self._store.delete(scope, owner, label, expected)
         if reply.state == "version" or (reply.state == "missing" and expected is not None):
             raise refusal(label, replace(reply, state="version"))
         return AckResponse(status="ok" if reply.state == "ok" else "ok, the block did not exist")
 
     async def attach(self, scope: Scope, owner: BlockOwner, label: str, target: BlockOwner, *, attach: bool) -> Block:
-        """Attach a block to the owner `target`, whose prompts then show it. With `attach=False`, detach it.
-
-        Raises NotFound, and Conflict if there are too many attachments or `target` owns the block.
-        """
+        """Attach a block to the owner `target`, or detach it. Raises NotFound or Conflict."""
         if owner == target:
             raise Conflict("the block already belongs to this owner: name another owner to attach it to", field="agent_id")
         reply = await self._store.attach(scope, owner, label, target, attach=attach)
@@ -105,7 +102,7 @@ class BlockService:
         return await self._model(reply.block)
 
     async def history(self, scope: Scope, owner: BlockOwner, label: str) -> BlockHistoryResponse:
-        """Return a block's stored changes, and its text before the first of them (`base`). Raises NotFound."""
+        """Return a block's changes, and the text before them. Raises NotFound."""
         block, changes = await self._store.load_changes(scope, owner, label)
         if block is None:
             raise no_block(label)

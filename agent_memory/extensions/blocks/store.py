@@ -1,7 +1,4 @@
-"""Store memory blocks in Redis: one hash per owner, and one list of changes per block.
-
-A single script applies each change.
-"""
+"""Store memory blocks in Redis."""
 
 from __future__ import annotations
 
@@ -31,12 +28,9 @@ from agent_memory.foundation.storage.scripts import Script
 from agent_memory_client.models.features.blocks import DEFAULT_BLOCK_CHARS, BlockChange
 
 MAX_BLOCKS = 64
-"""An owner can have at most this many blocks of its own, and at most this many attached blocks."""
+"""The limit on an owner's own blocks, and on its attached blocks."""
 MAX_TARGETS, MAX_TARGET_BYTES = 64, 16 * 1024
-"""Limits on the number of owners to which a block is attached, and on the total bytes of their names.
-
-With 1,000 owners, each call takes Redis 70 ms.
-"""
+"""Limits on the owners that a block is attached to, and on the total bytes of their names."""
 MAX_CHANGES = 500
 """Number of latest changes to keep per block."""
 _SHOWN_BLOCKS = load("blocks/blocks_shown")
@@ -44,10 +38,10 @@ _SHOWN_BLOCKS = load("blocks/blocks_shown")
 
 @dataclass(frozen=True, slots=True)
 class BlockWrite:
-    """A requested change; `block_change.lua` describes the arguments.
+    """A requested change, with the arguments of `block_change.lua`.
 
-    The keys of `settings` are field names in Redis. `tokens` is the number of tokens in `content`. `counted` holds the
-    number of `tokens` in the whole text after the change, and the block's `version` before it.
+    `tokens` is the size of `content`. `counted` contains the size of the whole text after the change, and the version
+    before it.
     """
 
     operation: str
@@ -63,8 +57,6 @@ class BlockWrite:
 
 @dataclass(frozen=True, slots=True)
 class BlockReply:
-    """A block script's reply. `state` is the outcome. Fields that do not apply to this outcome keep their defaults."""
-
     state: str
     block: StoredBlock | None = None
     change: BlockChange | None = None
@@ -77,8 +69,7 @@ class BlockReply:
 class ShownBlock:
     """A block that a prompt may show.
 
-    `names` is a bit mask of the names that the prompt shares with the block's owner or attachment: 1 for the namespace,
-    2 for the user, 4 for the agent.
+    `names` is a bit mask of matching names: 1 for the namespace, 2 for the user, 4 for the agent.
     """
 
     names: int
@@ -89,9 +80,8 @@ class ShownBlock:
 def choose_blocks(candidates: Iterable[ShownBlock]) -> list[ShownBlock]:
     """Return one block per label, sorted by label.
 
-    The block whose owner or attachment matches the most of the prompt's names (namespace, user, agent) wins. In a tie,
-    an agent outranks a user, and a user outranks a namespace. If the same names match, an owned block outranks an
-    attached one.
+    The block with the most matching names wins. Ties go to the agent, the user and the namespace, in that order. Owned
+    blocks outrank attached ones.
     """
     ranked = sorted(candidates, key=lambda one: (one.names.bit_count(), one.names, not one.attached, str(one.block.owner)))
     chosen = {shown_block.block.label: shown_block for shown_block in ranked}
@@ -99,8 +89,6 @@ def choose_blocks(candidates: Iterable[ShownBlock]) -> list[ShownBlock]:
 
 
 class _OwnerKeys(NamedTuple):
-    """Script arguments for an owner: its keys, its digest, the owner as JSON, and the guard against erasure."""
-
     blocks: str
     attached: str
     user_owners: str | None
@@ -112,11 +100,7 @@ class _OwnerKeys(NamedTuple):
 
 
 class BlockStore:
-    """Reads and writes blocks. Every method can raise RedisUnavailable.
-
-    Methods that take an owner raise Forbidden if the caller lacks access to that owner. The exception is `erase`,
-    because its callers get owners from `owners_of`, which checks access.
-    """
+    """Reads and writes blocks. Methods that take an owner raise Forbidden, except `erase`."""
 
     def __init__(self, client: Redis, root: str, *, fsync: bool = False) -> None:
         self._client = client
@@ -182,7 +166,7 @@ class BlockStore:
         return reply
 
     async def attach(self, scope: Scope, owner: BlockOwner, label: str, target: BlockOwner, *, attach: bool) -> BlockReply:
-        """Attach a block to the owner `target`, or detach it. The caller needs write access to both owners."""
+        """Attach or detach a block. Requires write access to both owners."""
         check_writer(scope, owner)
         check_writer(scope, target)
         keys, target_keys = self._owner_keys(scope, owner), self._owner_keys(scope, target)
@@ -204,10 +188,7 @@ class BlockStore:
         return _reply(owner, label, state.decode(), rest)
 
     def queue_shown(self, pipe: Pipe, scope: Scope, reader: Reader, session: str | None) -> None:
-        """Queue a read of all blocks that a prompt may show.
-
-        `session` is the session's key, or None. The session supplies the agent if the reader does not specify one.
-        """
+        """Queue a read of all blocks that a prompt may show. The session supplies a missing agent."""
         command = _SHOWN_BLOCKS.read_only(
             any=f"{self._keys.root}bl",
             session=session,
@@ -220,7 +201,7 @@ class BlockStore:
         pipe.execute_command(*command)
 
     def parse_shown(self, scope: Scope, reader: Reader, reply: Sequence[Any]) -> list[ShownBlock]:
-        """Parse the reply to `queue_shown`. Omit blocks that the caller is not allowed to read."""
+        """Return the blocks that the caller may read."""
         agent, *rows = reply
         names = Reader(reader.namespace, reader.user_id, agent.decode() or None)
         shown_blocks: list[ShownBlock] = []
@@ -236,7 +217,7 @@ class BlockStore:
         return self.parse_shown(scope, reader, reply)
 
     async def owners_of(self, scope: Scope, member: Owner | AgentOwner) -> list[BlockOwner]:
-        """Return the readable owners that include this user or agent and have blocks of their own or attached ones."""
+        """Return the readable owners with blocks that include this user or agent."""
         is_user = isinstance(member, Owner)
         key = self._keys.of_user(scope.tenant, member.user_id) if is_user else self._keys.of_agent(scope.tenant, member.agent_id)
         stored = (await read(self._client, lambda pipe: pipe.hvals(key)))[0]
@@ -244,23 +225,19 @@ class BlockStore:
         return [owner for owner in owners if member.namespace in (None, owner.namespace) and may_read(scope, owner)]
 
     async def erase(self, scope: Scope, owner: BlockOwner) -> int:
-        """Delete all of an owner's blocks and attachments. Return the number of deleted blocks."""
+        """Delete an owner's blocks and attachments. Return the number of deleted blocks."""
         erased = await self._erase(self._owner_keys(scope, owner))
         await self._forget_targets(scope, [decode_block(owner, "", raw) for raw in erased])
         return len(erased)
 
     async def _forget_targets(self, scope: Scope, deleted_blocks: Sequence[StoredBlock]) -> None:
-        """After a deletion, remove owners that have no blocks left from the lists of their users and agents.
-
-        If the process crashes before this call, a harmless list entry remains.
-        """
         for target in dict.fromkeys(target for block in deleted_blocks for target in block.attached_to):
             await self._unnote(self._owner_keys(scope, target))
 
     async def restore(self, scope: Scope, block: StoredBlock, changes: Sequence[BlockChange], tokens: int) -> BlockReply:
         """Store an exported block with its changes.
 
-        The reply's state is "new", "many" if the owner has too many blocks, or "here" if the label already exists.
+        The state is "new", "many" if the owner has too many blocks, or "here" if the label exists.
         """
         check_writer(scope, block.owner)
         entries: list[str] = []

@@ -19,7 +19,7 @@ TOOLS = ToolSet()
 
 
 class _OwnerArguments(BaseModel):
-    """A block's label, and the owner whose prompts show the block."""
+    """A block's label, and an owner whose prompts show the block."""
 
     label: BlockLabel = Field(description="The block's label, as the prompt shows it.", validation_alias=AliasChoices("label", "section"))
     agent_id: OptionalIdentifier = Field(None, description="The agent that owns the prompt.")

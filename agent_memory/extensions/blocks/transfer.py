@@ -34,7 +34,7 @@ from agent_memory_client.models.features.blocks import BlockOwner as WireOwner
 
 
 class _BlockLine(BaseModel):
-    """A block in an export. Applying `changes` to `base` must produce the block's text."""
+    """A block in an export. Applying `changes` to `base` must produce its text."""
 
     user_id: OptionalIdentifier = None
     namespace: OptionalIdentifier = None
@@ -47,8 +47,6 @@ class _BlockLine(BaseModel):
 
 
 class BlockTransfer:
-    """Exports, restores and erases a user's or an agent's blocks."""
-
     kinds = ("block",)
 
     def __init__(self, store: BlockStore, counter: TokenCounter) -> None:
@@ -56,7 +54,7 @@ class BlockTransfer:
         self._counter = counter
 
     async def export_lines(self, scope: Scope, owner: Owner | AgentOwner) -> AsyncIterator[ExportLine]:
-        """Yield one line per block, with its history. Omit attachments to other users."""
+        """Yield one line per block. Omit attachments to other users."""
         for block_owner in await self._store.owners_of(scope, owner):
             for block in await self._store.load_all(scope, block_owner):
                 _, changes = await self._store.load_changes(scope, block_owner, block.label)
@@ -78,10 +76,9 @@ class BlockTransfer:
     export_agent = export_lines
 
     async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
-        """Store a block with its history, and attach it to the exported owners. Raises BadInput or Forbidden.
+        """Store a block with its history. Raises BadInput or Forbidden.
 
-        Return "new" if the block was stored. If the label already exists, return "same" if the text and description
-        match, else "other".
+        Return "new" if stored. If the label exists, return "same" for equal content, else "other".
         """
         permit_writing(scope)
         read = validated(_BlockLine, line)
@@ -107,7 +104,7 @@ class BlockTransfer:
         return "new"
 
     async def undo_import(self, scope: Scope, owner: Owner | AgentOwner, source: str, *, dry_run: bool) -> Counter[str]:
-        """Delete the blocks that the import stored for the owner, unless someone has changed them since."""
+        """Delete imported blocks that have not changed since the import."""
         counts: Counter[str] = Counter()
         for block_owner in await self._store.owners_of(scope, owner):
             for block in await self._store.load_all(scope, block_owner):
@@ -127,7 +124,7 @@ class BlockTransfer:
 
 
 def _block_of(line: _BlockLine, owner: BlockOwner) -> StoredBlock:
-    """Return the block in an export line. Raises BadInput if it exceeds a limit or does not match its changes."""
+    """Return the block in an export line. Raises BadInput."""
     block, value, version = line.block, line.base, line.block.version - len(line.changes)
     for change in line.changes:
         version += 1
@@ -159,7 +156,7 @@ def _block_of(line: _BlockLine, owner: BlockOwner) -> StoredBlock:
 
 
 def _check_settings(change: BlockChange) -> None:
-    """Raise BadInput if a change contains settings that PUT would reject. An undo would apply them."""
+    """Raise BadInput if a change contains invalid settings."""
     for name, pair in (change.settings or {}).items():
         values = pair if isinstance(pair, list) else []
         if name not in SETTINGS or len(values) != 2:

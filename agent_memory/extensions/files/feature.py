@@ -1,4 +1,4 @@
-"""Register the files feature, which splits documents into passages for searches and prompts."""
+"""The files feature, which splits documents into passages."""
 
 from __future__ import annotations
 

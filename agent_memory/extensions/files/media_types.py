@@ -1,4 +1,4 @@
-"""Check that an upload's media type, name and first bytes match."""
+"""Check the media types of uploads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Upload, list, read and delete files. A worker turns an upload into passages."""
+"""Upload, list, read and delete files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _TRIES = 16
 
 
 class NewFile(NamedTuple):
-    """An upload: its bytes, the declared media type, the owner, and the file id if the caller chose one."""
+    """An upload. `file_id` is None unless the caller chose one."""
 
     name: str
     data: bytes
@@ -49,8 +49,8 @@ class FileService:
     async def upload(self, scope: Scope, upload: NewFile) -> StoredFile:
         """Accept a file, and queue a job to read it.
 
-        If the owner already has a file with these bytes, return that file, unless the upload replaces a file with other
-        bytes. Raises Forbidden, Conflict, and the errors of `media_type_of`.
+        Return the owner's existing file if its bytes are the same. Raises Forbidden, Conflict, and the errors of
+        `media_type_of`.
         """
         self._services[MemoryService].require()
         namespace, user_id = place_of(writing(scope), upload.namespace, upload.user_id)
@@ -109,7 +109,10 @@ class FileService:
         return row
 
     async def list_files(self, scope: Scope, namespace: str | None, user_id: str | None, offset: int, limit: int) -> FileList:
-        """Return a page of a user's files, in one namespace or in all namespaces that the caller may access."""
+        """Return a page of a user's files.
+
+        If `namespace` is None, include all namespaces that the caller may access.
+        """
         if scope.namespaces is not None or namespace is not None:
             namespace, user_id = place_of(scope, namespace, user_id)
         else:
@@ -118,7 +121,7 @@ class FileService:
         return FileList(files=files[offset : offset + limit], total=len(files))
 
     async def delete_file(self, scope: Scope, ref: SessionRef) -> None:
-        """Delete a file, its text and passages, and all facts that came only from it. Raises NotFound or Forbidden."""
+        """Delete a file and everything that came only from it. Raises NotFound or Forbidden."""
         for _ in range(_TRIES):
             row = await self.load_file(writing(scope), ref)
             assert row.file is not None
@@ -133,7 +136,7 @@ class FileService:
 
 
 async def remove_derived(services: Services, scope: Scope, ref: SessionRef) -> None:
-    """Delete a file's text, its passages, and the facts extracted from them. Idempotent."""
+    """Delete a file's text, passages and facts. Idempotent."""
     sessions = services[SessionStore]
     await sessions.delete(scope, ref, only_work=True)
     await delete_memories_of(services, scope, ref)
@@ -141,7 +144,7 @@ async def remove_derived(services: Services, scope: Scope, ref: SessionRef) -> N
 
 
 def order_of(scope: Scope, file: StoredFile) -> JobOrder:
-    """Return the order that asks a worker to read an upload. Each version of a file has its own order."""
+    """Return the order to read an upload. Each version of a file has its own."""
     version = f"{file.digest} {file.updated_at.timestamp()}"
     arguments = {"namespace": file.namespace, "user_id": file.user_id, "file_id": file.id, "version": version}
     return JobOrder(READ_FILE, scope.tenant, arguments, scope.namespaces, scope.users)

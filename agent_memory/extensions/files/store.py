@@ -1,4 +1,4 @@
-"""Store file records, and the bytes that a worker has not read yet."""
+"""Store file records, and bytes that workers have not read yet."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _MOST_HOLDERS = 100
 
 @dataclass(frozen=True, slots=True)
 class FileRow:
-    """A stored file. `raw` is its record in Redis, or "" if there is none. Writes check that it is unchanged."""
+    """A stored file. `raw` is its record, or "" if there is none."""
 
     raw: str
     file: StoredFile | None = None
 
     @property
     def imported(self) -> str | None:
-        """The tag of the import that stored the record, unless the record has changed since."""
+        """The import that stored the record, or None after a change."""
         return json.loads(self.raw or "{}").get(_IMPORT_FIELD)
 
 
@@ -79,8 +79,7 @@ class FileStore:
     ) -> bool:
         """Store a record, or delete it if `after` is None. Return False if `before` is outdated.
 
-        Without `data`, delete the file's bytes. If `order` is given, place it in the same atomic step. `imported` is
-        the tag of the import that stores the record. Raises ErasureUnderWay.
+        Without `data`, delete the bytes. Place `order` in the same atomic step. Raises ErasureUnderWay.
         """
         agent_id = None if after is None else after.agent_id
         done = await self._swap(
@@ -101,10 +100,7 @@ class FileStore:
         return bool(done)
 
     async def find_only(self, scope: Scope, ref: SessionRef) -> StoredFile | None:
-        """Return the file with this id and namespace, for any user.
-
-        Return None unless the caller has access to exactly one such file.
-        """
+        """Return the only file with this id and namespace that the caller may access, else None."""
         holders = (await read(self._client, lambda pipe: pipe.srandmember(self._holders(scope, ref), _MOST_HOLDERS)))[0]
         rows = [await self.load(scope, replace(ref, user_id=json.loads(raw))) for raw in holders]
         files = [row.file for row in rows if row.file is not None and may_reach(scope, row.file)]
@@ -114,13 +110,12 @@ class FileStore:
         return (await read(self._client, lambda pipe: pipe.get(self._bytes(scope, ref))))[0]
 
     async def list_files(self, scope: Scope, user_id: str | None) -> list[StoredFile]:
-        """Return a user's readable files, newest first. If `user_id` is None, return files without a user."""
+        """Return a user's readable files, newest first. None means files without a user."""
         values = (await read(self._client, lambda pipe: pipe.hvals(self._files(scope, user_id))))[0]
         files = [StoredFile.model_validate_json(raw) for raw in values]
         return sorted((file for file in files if may_reach(scope, file)), key=lambda file: (file.updated_at, file.id), reverse=True)
 
     async def list_of(self, scope: Scope, owner: Owner | AgentOwner) -> list[StoredFile]:
-        """Return all of a user's or an agent's files."""
         users: Sequence[str | None]
         if isinstance(owner, Owner):
             users = [owner.user_id]
@@ -139,7 +134,6 @@ def may_reach(scope: Scope, file: StoredFile) -> bool:
 
 
 def raw_of(file: StoredFile, imported: str | None = None) -> str:
-    """Return a file's record as stored in Redis. `imported` is the tag of the import that stores it, if any."""
     raw = file.model_dump_json()
     return raw if imported is None else compact(json.loads(raw) | {_IMPORT_FIELD: imported})
 

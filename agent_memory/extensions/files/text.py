@@ -1,7 +1,6 @@
 """Extract a file's text, page by page.
 
-`python -m agent_memory.extensions.files.text MEDIA_TYPE` runs the reader process. Only this process opens callers'
-files. It has hard limits and inherits no environment variables.
+Only a separate process opens callers' files. It has hard limits and no environment variables.
 """
 
 from __future__ import annotations
@@ -34,11 +33,11 @@ _BLOCKS = re.compile(
 
 
 class UnreadableFile(Exception):
-    """The server found no text that it can read in the file. The message says why, and what the caller can do."""
+    """The file has no text that the server can read."""
 
 
 async def read_pages(data: bytes, media_type: str) -> list[str]:
-    """Return the text of each page. A file in a format without pages has one page. Raises UnreadableFile."""
+    """Return the text of each page, or a single page. Raises UnreadableFile."""
     command = (sys.executable, "-P", "-m", __name__, media_type)
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, stderr=asyncio.subprocess.DEVNULL, env={})
@@ -175,7 +174,7 @@ def _text_of_docx(data: bytes) -> str:
 
 
 def _check_docx(data: bytes) -> None:
-    """Raise UnreadableFile unless the data is a plain Word document within the limits and without XML entities."""
+    """Raise UnreadableFile unless the data is a plain Word document within the limits."""
     with ZipFile(BytesIO(data)) as container:
         entries = container.infolist()
         if len(entries) > _MAX_ENTRIES or sum(entry.file_size for entry in entries) > _MAX_UNPACKED_BYTES:
@@ -192,7 +191,7 @@ def _check_docx(data: bytes) -> None:
 
 
 def _limit() -> None:
-    """Limit this process's CPU time, memory and open files. Prevent it from writing files or dumping core."""
+    """Limit the resources of this process. Forbid file writes and core dumps."""
     limits = {"CPU": _CPU_SECONDS, "AS": _MEMORY_BYTES, "FSIZE": 0, "CORE": 0, "NOFILE": 64}
     for name, most in limits.items():
         hard = resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))[1]

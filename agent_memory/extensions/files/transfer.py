@@ -1,4 +1,4 @@
-"""Export, import, erase and purge file records. The files' text is in sessions and memories."""
+"""Export, import, erase and purge file records."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ class FileTransfer:
         self._store = store
 
     async def export_lines(self, scope: Scope, owner: Owner | AgentOwner) -> AsyncIterator[ExportLine]:
-        """Yield a line for each file whose text is stored."""
         for file in await self._store.list_of(scope, owner):
             if file.passages:
                 yield {"kind": "file", **file.model_dump(mode="json")}
@@ -34,7 +33,7 @@ class FileTransfer:
     export_agent = export_lines
 
     async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
-        """Store a file's record unless the file already exists. Raises BadInput or Forbidden."""
+        """Store a record unless the file exists. Raises BadInput or Forbidden."""
         permit_writing(scope)
         read = validated(StoredFile, {name: value for name, value in line.items() if name not in ("op", "kind")})
         namespace, user_id = place_of(scope, target.namespace(read.namespace), target.user(read.user_id))
@@ -46,7 +45,7 @@ class FileTransfer:
         return "same" if existing_file is not None and existing_file.digest == file.digest else "other"
 
     async def undo_import(self, scope: Scope, owner: Owner | AgentOwner, source: str, *, dry_run: bool) -> Counter[str]:
-        """Delete the records that the import stored, unless someone has changed them since."""
+        """Delete imported records that have not changed since the import."""
         counts: Counter[str] = Counter()
         for file in await self._store.list_of(scope, owner):
             row = await self._store.load(scope, ref_of(file))
@@ -63,7 +62,7 @@ class FileTransfer:
         return Counter(files=await self._erase(scope, session))
 
     async def purge_groups(self, scope: Scope, groups: Collection[Group], *, dry_run: bool) -> Counter[str]:
-        """Correct the passage counts of the groups' files. Delete files without passages. A dry run does nothing."""
+        """Correct passage counts. Delete files without passages. A dry run does nothing."""
         counts: Counter[str] = Counter()
         for ref in () if dry_run else await self._recount(scope, groups):
             row = await self._store.load(scope, ref)
@@ -73,11 +72,11 @@ class FileTransfer:
         return counts
 
     async def follow_forgetting(self, scope: Scope, groups: Collection[Group]) -> None:
-        """Correct the passage counts of files that lost passages or got them back."""
+        """Correct the passage counts of the groups' files."""
         await self._recount(scope, groups)
 
     async def _recount(self, scope: Scope, groups: Collection[Group]) -> list[SessionRef]:
-        """Correct the passage counts of the groups' files, and return the files without passages."""
+        """Correct passage counts. Return the files without passages."""
         empty: list[SessionRef] = []
         for namespace, user_id, session_id in {group[:3] for group in groups}:
             ref = SessionRef(session_id or "", namespace, user_id)

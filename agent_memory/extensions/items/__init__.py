@@ -1,1 +1,1 @@
-"""Items: JSON values stored by namespace path and key, as in a LangGraph store."""
+"""JSON values stored by path and key, as in a LangGraph store."""

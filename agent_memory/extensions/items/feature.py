@@ -1,4 +1,4 @@
-"""Register items: JSON values with a namespace path and a key. Searches use filters, meaning and keywords."""
+"""The items feature: JSON values with a namespace path and a key."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ _OPERATORS = ("$eq", "$ne", *_COMPARISONS)
 
 
 def check_filter(conditions: Mapping[str, Any], field: str = "filter") -> None:
-    """Raise BadInput if a filter has an unknown operator, or mixes operators with nested fields."""
+    """Raise BadInput for an invalid filter."""
     for name, condition in conditions.items():
         if not isinstance(condition, dict):
             continue
@@ -65,7 +65,7 @@ def _is_number(value: Any) -> bool:
 
 
 def select_paths(paths: Iterable[Sequence[str]], conditions: Sequence[PathCondition], max_depth: int | None) -> list[tuple[str, ...]]:
-    """Return the paths that match every condition, truncated to `max_depth` labels, sorted and without duplicates."""
+    """Return the matching paths, truncated to `max_depth` labels, sorted and without duplicates."""
     selected = {tuple(path[:max_depth]) for path in paths if all(_meets(path, condition) for condition in conditions)}
     return sorted(selected)
 

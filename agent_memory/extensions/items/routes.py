@@ -1,4 +1,4 @@
-"""HTTP operations for items, which are JSON values with a namespace path and a key."""
+"""HTTP operations for items."""
 
 from __future__ import annotations
 

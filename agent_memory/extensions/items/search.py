@@ -1,4 +1,4 @@
-"""Search items by meaning and by keyword. The search also finds items that have no vector yet."""
+"""Search items by meaning and keyword."""
 
 from __future__ import annotations
 
@@ -58,12 +58,10 @@ class ItemSearch:
         self._pending = all_of(negated(Tag("em") == spec.digest), negated(Tag("em") == "x"))
 
     async def rank(self, scope: Scope, owner: ItemOwner, request: SearchItems, query: str) -> list[tuple[StoredItem, float | None]]:
-        """Return a page of items, best first.
+        """Return a page of items, best first. Raises Forbidden.
 
-        The score is similarity + (1 - similarity) * s / 2, where s is the share of query words that the item contains.
-        Similarity is the cosine similarity. If there is no vector, the score is s. Items that have no text or that the
-        search did not find come last and have no score. The search reads only the first MAX_QUERY_BYTES characters of a
-        query. Raises Forbidden.
+        The score is similarity + (1 - similarity) * s / 2, where s is the share of query words in the item. Without a
+        vector, it is s. Items that the search did not find come last, without a score.
         """
         query = query[: self._query_characters]
         vector = next(iter(await self._vectors(scope, [query], "query")), None)
@@ -89,7 +87,7 @@ class ItemSearch:
         return [*scored, *unindexed][request.offset : end]
 
     async def list_unembedded(self, limit: int) -> Sequence[str]:
-        """Return the iids of items that are waiting for a vector from the current model. Covers all owners."""
+        """Return the ids of items that need a vector. Covers all owners."""
         replies = await self._reader(lambda pipe: queue_search(pipe, self._index, name_query(self._pending, 0, limit)))
         return parse_hits(replies[0]).names
 
@@ -101,7 +99,6 @@ class ItemSearch:
             return []
 
     async def _with_vectors(self, scope: Scope, items: Sequence[StoredItem]) -> list[StoredItem]:
-        """Embed some of the items that have no vector, because programs search for items that they have just stored."""
         new = [item for item in items if item.vector is None][:_MOST_NEW]
         texts = [item_text(item.item.value, item.index) for item in new]
         vectors = await self._vectors(scope, texts, "document") if new else []

@@ -1,4 +1,4 @@
-"""Define the Redis keys and the search index for items. `Keys.item` creates the keys that the outbox also uses."""
+"""Define the Redis keys and the search index for items."""
 
 from __future__ import annotations
 
@@ -15,20 +15,18 @@ from agent_memory.foundation.storage.search.indexes import (
 
 
 class ItemKeys:
-    """Creates the Redis keys for items in one bucket. `feature.py` describes each key."""
-
     def __init__(self, root: str) -> None:
         self.prefix = f"{root}it:"
-        """The key prefix for items. The search index covers all keys with this prefix."""
+        """The key prefix that the search index covers."""
         self._root = root
 
     def of(self, tenant: str, owner: str) -> dict[str, str]:
-        """Return the script arguments for an owner, which include the owner's keys. `owner` is the owner's digest."""
+        """Return the script arguments for an owner, including its keys. `owner` is a digest."""
         keys = {"items": f"{self._root}its:{owner}", "expiries": self.expiries(owner), "paths": f"{self._root}itn:{owner}"}
         return keys | {"owners": self.owners(tenant), "root": self._root, "owner": owner}
 
     def expiries(self, owner: str) -> str:
-        """Return the key of the sorted set of items that have a TTL, sorted by expiry time."""
+        """Return the key of the sorted set of items with a TTL."""
         return f"{self._root}itx:{owner}"
 
     def owners(self, tenant: str) -> str:
@@ -40,6 +38,5 @@ def item_index_name(keys: Keys, spec: VectorSpec) -> str:
 
 
 def index_schemas(keys: Keys, spec: VectorSpec) -> dict[str, IndexSchema]:
-    """Return the index schema: path digests (`px`), the model of the vector (`em`), terms, and the vector."""
     fields = [*tag_fields("px", "em"), word_field(), vector_field(spec)]
     return {"items": index_schema(item_index_name(keys, spec), ItemKeys(keys.root).prefix, fields)}

@@ -1,4 +1,4 @@
-"""Put, get, delete, search and list items, individually or in a batch."""
+"""Put, get, delete, search and list items."""
 
 from __future__ import annotations
 
@@ -15,14 +15,12 @@ from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory_client.models import DeleteItem, GetItem, Item, ItemOperation, ItemResult, ListItemPaths, PutItem, ScoredItem, SearchItems
 
 MOST_READ = 100_000
-"""After reading this many items and paths (about a second), a batch does not start another search."""
+"""A batch starts no further search after this many items and paths, about a second of work."""
 # Comparing a path with a condition takes as much time as processing this many characters of text.
 _PATH_CHARS = 4
 
 
 class ItemService:
-    """Reads and writes an owner's items. `owner_of` determines the owner from a request."""
-
     def __init__(self, store: ItemStore, search: ItemSearch) -> None:
         self._store = store
         self._search = search
@@ -36,7 +34,7 @@ class ItemService:
         return stored.item
 
     async def search_items(self, scope: Scope, owner: ItemOwner, request: SearchItems) -> list[ScoredItem]:
-        """Return the items that match the path and filter, ranked if there is a query. Raises BadInput or Forbidden."""
+        """Return the matching items, ranked if there is a query. Raises BadInput or Forbidden."""
         check_filter(request.filter or {})
         query = (request.query or "").strip()
         if request.limit == 0:
@@ -61,22 +59,21 @@ class ItemService:
         return matches[request.offset :]
 
     async def list_paths(self, scope: Scope, owner: ItemOwner, request: ListItemPaths) -> list[list[str]]:
-        """Return a page of the sorted paths that contain items and match the conditions. Raises Forbidden."""
+        """Return a page of the matching paths, sorted. Raises Forbidden."""
         stored = await self._store.list_paths(scope, owner)
         work = len(stored) * (1 + len(request.match_conditions)) * _PATH_CHARS
         paths = await run_in_thread(lambda: select_paths(stored, request.match_conditions, request.max_depth), work)
         return [list(path) for path in paths[request.offset : request.offset + request.limit]]
 
     async def write_items(self, scope: Scope, owner: ItemOwner, changes: Sequence[PutItem | DeleteItem]) -> None:
-        """Put and delete items atomically. The last change to each key wins. Raises Forbidden."""
+        """Put and delete items atomically. The last change to a key wins. Raises Forbidden."""
         await self._store.write_items(writing(scope), owner, changes)
 
     async def run_batch(self, scope: Scope, owner: ItemOwner, operations: Sequence[ItemOperation]) -> list[ItemResult]:
         """Run a batch of operations, and return one result for each.
 
-        Reads see the state from before the batch. The batch applies its writes together at the end; the last write to
-        each key wins. Raises Forbidden if a read-only caller writes. Raises BadInput for a search after the batch has
-        read MOST_READ items and paths.
+        Reads see the state from before the batch. The last write to a key wins. Raises Forbidden if a read-only caller
+        writes. Raises BadInput for a search after the batch has read MOST_READ items and paths.
         """
         changes = [operation for operation in operations if isinstance(operation, PutItem | DeleteItem)]
         if changes:
@@ -108,5 +105,5 @@ class ItemService:
 
 
 def owner_of(scope: Scope, names: OwnerParameters | ItemOwner) -> ItemOwner:
-    """Return a request's owner. Missing names get the only value that the caller may use. Raises Forbidden."""
+    """Return the owner, with names from the caller's scope if missing. Raises Forbidden."""
     return ItemOwner(*place_of(scope, names.namespace, names.user_id))

@@ -1,7 +1,4 @@
-"""Store items in Redis: one hash per item, and one sorted set per owner. Every read reflects every earlier write.
-
-An owner is a namespace and a user within a tenant. Either or both can be missing. A read covers exactly one owner.
-"""
+"""Store items in Redis. Every read reflects every earlier write."""
 
 from __future__ import annotations
 
@@ -33,7 +30,7 @@ from agent_memory_client.models import DeleteItem, Item, PutItem
 
 PAGE = 500
 items_read: ContextVar[list[int] | None] = ContextVar("agent_memory.items_read", default=None)
-"""The numbers of items and paths that the stores have read for the running batch."""
+"""The numbers of items and paths read for the running batch."""
 # Decoding an item takes as much time as processing its value plus this many characters of text.
 _ITEM_CHARS = 100
 _FIELDS = ("v", "pa", "ky", "ca", "ua", "em", "k", "tl", "ix")
@@ -46,10 +43,9 @@ class ItemOwner(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StoredItem:
-    """A stored item.
+    """A stored item. `entry` is its member in the owner's sorted set.
 
-    `entry` is the item's member in the owner's sorted set. `indexed` is False if the item is never embedded. `vector`
-    is None if the item has no vector or the read did not request vectors.
+    `indexed` is False if it is never embedded. `vector` is None if missing or not requested.
     """
 
     entry: str
@@ -66,7 +62,7 @@ class StoredItem:
 
 
 class ItemTimes(NamedTuple):
-    """When an imported item was created, was last updated, and expires. `imported` is the tag of the import."""
+    """The times of an imported item."""
 
     created: datetime | None = None
     updated: datetime | None = None
@@ -78,7 +74,7 @@ _NOW = ItemTimes()
 
 
 class EmbedJob(NamedTuple):
-    """An item that is waiting for its vector. `fence` identifies the value from which `text` was extracted."""
+    """An item that needs a vector. `fence` identifies the value that contains `text`."""
 
     iid: str
     tenant: str
@@ -87,14 +83,14 @@ class EmbedJob(NamedTuple):
 
 
 def owner_digest(scope: Scope, owner: ItemOwner) -> str:
-    """Return an owner's digest for Redis keys. Raises Forbidden if the caller lacks access to the owner."""
+    """Return an owner's digest for Redis keys. Raises Forbidden."""
     if not scope.reaches(owner.namespace, owner.user_id):
         raise access_denied("these items", denied_field(scope, owner))
     return digest("items", scope.tenant, owner.namespace, owner.user_id)
 
 
 def path_tag(owner: str, labels: Sequence[str]) -> str:
-    """Return the index tag that all of an owner's items under a path share."""
+    """Return the index tag of an owner's items under a path."""
     return digest("path", owner, *labels)
 
 
@@ -135,7 +131,7 @@ class ItemStore:
         self._embed = Script(client, "items/item_embed")
 
     async def write_items(self, scope: Scope, owner: ItemOwner, changes: Sequence[PutItem | DeleteItem], times: ItemTimes = _NOW) -> None:
-        """Put and delete items atomically. The last change to a key wins. Imports pass `times`. Raises Forbidden."""
+        """Put and delete items atomically. The last change to a key wins. Raises Forbidden."""
         name = owner_digest(scope, owner)
         last = {_entry(name, change.path, change.key): change for change in changes}
         # Always use a thread, because only encoding the values shows how long it takes.
@@ -160,7 +156,7 @@ class ItemStore:
         return (await self.load_entries(scope, owner, [entry[-32:]]))[0]
 
     async def load_entries(self, scope: Scope, owner: ItemOwner, iids: Sequence[str], *, vectors: bool = False) -> list[StoredItem | None]:
-        """Return the items `iids`, in order. Missing items and other owners' items are None. Raises Forbidden."""
+        """Return the items in order. Missing and other owners' items are None. Raises Forbidden."""
         name, fields = owner_digest(scope, owner), self._fields(vectors=vectors)
 
         def build(pipe: Any) -> None:
@@ -175,13 +171,13 @@ class ItemStore:
         ]
 
     async def list_items(self, scope: Scope, owner: ItemOwner, prefix: Sequence[str], offset: int, limit: int) -> list[StoredItem]:
-        """Return a page of the items under a path, sorted by path and key. Raises Forbidden."""
+        """Return a page of items, sorted by path and key. Raises Forbidden."""
         return await self._page(scope, owner, *_range(prefix), offset, limit)
 
     async def scan_items(
         self, scope: Scope, owner: ItemOwner, prefix: Sequence[str], *, vectors: bool = False
     ) -> AsyncGenerator[StoredItem]:
-        """Yield all items under a path, sorted by path and key. Read PAGE items at a time. Raises Forbidden."""
+        """Yield all items under a path, sorted by path and key. Raises Forbidden."""
         low, high = _range(prefix)
         while page := await self._page(scope, owner, low, high, 0, PAGE, vectors=vectors):
             for item in page:
@@ -189,10 +185,7 @@ class ItemStore:
             low = f"({page[-1].entry}"
 
     async def load_end(self, scope: Scope, owner: ItemOwner, item: StoredItem) -> datetime | None:
-        """Return the time when an item expires, unless it is read or replaced first.
-
-        Return None if the item has no TTL. Raises Forbidden.
-        """
+        """Return when an item expires, or None without a TTL. Raises Forbidden."""
         if item.ttl_ms is None:
             return None
         (end,) = await read(self._client, lambda pipe: pipe.zscore(self._item_keys.expiries(owner_digest(scope, owner)), item.entry))
@@ -217,7 +210,7 @@ class ItemStore:
         return [owner for owner in owners if scope.reaches(owner.namespace, owner.user_id)]
 
     async def erase_items(self, scope: Scope, owner: ItemOwner) -> int:
-        """Delete all of an owner's items. Return the number of deleted items. Raises Forbidden."""
+        """Delete the owner's items, and return their number. Raises Forbidden."""
         keys = self._item_keys.of(scope.tenant, owner_digest(scope, owner))
         count = 0
         while erased := int(await self._erase(**keys)):
@@ -225,7 +218,7 @@ class ItemStore:
         return count
 
     async def undo_import(self, scope: Scope, owner: ItemOwner, imported: str, *, dry_run: bool) -> int:
-        """Delete or count the items that an import stored, except items replaced since then. Raises Forbidden."""
+        """Delete or count imported items that have not been replaced. Raises Forbidden."""
         keys, count = self._item_keys.of(scope.tenant, owner_digest(scope, owner)), 0
         entries = [stored.entry async for stored in self.scan_items(scope, owner, [])]
         for start in range(0, len(entries), PAGE):
@@ -233,7 +226,7 @@ class ItemStore:
         return count
 
     async def embed_jobs(self, iids: Sequence[str]) -> list[EmbedJob]:
-        """Return a job for each of these items that still needs a vector from the current model."""
+        """Return a job for each item that still needs a vector."""
 
         def build(pipe: Any) -> None:
             for iid in iids:
@@ -246,7 +239,7 @@ class ItemStore:
         return jobs
 
     async def store_vectors(self, jobs: Sequence[EmbedJob], vectors: Iterable[NDArray[np.float32] | None]) -> int:
-        """Store the vectors of items that have not changed since they were read. Return the number of stored vectors.
+        """Store the vectors of unchanged items, and return their number.
 
         If a vector is None, only record that the model was asked.
         """

@@ -1,4 +1,4 @@
-"""Extract the text of an item's value, for embedding and keyword search."""
+"""Extract the text of an item for embedding and keyword search."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _MAX_TERMS = 1_500
 
 
 def item_text(value: Mapping[str, Any], index: Sequence[str] | bool | None) -> str:
-    """Return the text of the fields listed in `index`, one value per line, up to MAX_TEXT_CHARS characters.
+    """Return the text of the fields in `index`, one value per line.
 
-    None means all fields. False means no fields, so the result is "". Field paths have the syntax of
-    `langgraph.store.base`: `a.b`, `a[0]`, `a[-1]`, `a[*].b`, `*`, `{a,b}`, and `$` for the whole value.
+    None means all fields, and False means no fields. Field paths have the syntax of `langgraph.store.base`, and `$`
+    means the whole value.
     """
     if index is False:
         return ""
@@ -33,7 +33,7 @@ def item_text(value: Mapping[str, Any], index: Sequence[str] | bool | None) -> s
 
 
 def item_terms(text: str) -> str:
-    """Return the first 1,500 index terms of a text, separated by spaces, without duplicates."""
+    """Return the first 1,500 distinct index terms of a text."""
     return " ".join(list(dict.fromkeys(terms(text)))[:_MAX_TERMS])
 
 

@@ -48,9 +48,9 @@ class ItemTransfer:
                 yield line | {"index": stored.index, "ttl_minutes": ttl, "ends_at": None if ends is None else iso(ends)}
 
     async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
-        """Store an item unless its path and key already exist. Raises BadInput or Forbidden.
+        """Store an item. Raises BadInput or Forbidden.
 
-        Return "new" if the item was stored. Otherwise, return "same" if the existing value is equal, else "other".
+        Return "new" if stored. If the path and key exist, return "same" for equal values, else "other".
         """
         read = validated(_ItemLine, {name: value for name, value in line.items() if name != "op"})
         owner = owner_of(scope, ItemOwner(target.namespace(read.namespace), target.user_id))
@@ -63,7 +63,7 @@ class ItemTransfer:
         return "new"
 
     async def undo_import(self, scope: Scope, owner: Owner | AgentOwner, source: str, *, dry_run: bool) -> Counter[str]:
-        """Delete the user's items that the import stored, except items replaced since then. Agents have no items."""
+        """Delete imported items that have not been replaced since."""
         owners = await self._owners(scope, owner) if isinstance(owner, Owner) else []
         return Counter(items=sum([await self._store.undo_import(scope, other, tag(source), dry_run=dry_run) for other in owners]))
 

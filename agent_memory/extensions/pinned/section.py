@@ -1,7 +1,4 @@
-"""Show pinned memories as a section of the prompt.
-
-The text stays byte-identical until a pinned memory changes.
-"""
+"""Show pinned memories in the prompt, byte-identical until one changes."""
 
 from __future__ import annotations
 
@@ -24,13 +21,11 @@ from agent_memory.foundation.text.prompt_marks import DATA_NOTE, part_heading
 
 _HEADING = part_heading("pinned memories")
 _MOST = 128
-"""Maximum number of pinned memories to read. More would not fit into the token limit, but would take time to decode."""
+"""The token limit leaves no room for more memories."""
 
 
 @dataclass(frozen=True, slots=True)
 class PinnedReads:
-    """Queues the reads for a prompt's section, and then formats its lines."""
-
     index: str
     clause: str
     most: int
@@ -43,7 +38,7 @@ class PinnedReads:
         return 1
 
     async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> PinnedReads:
-        """Format one line per memory, oldest first, so that new memories are added at the end."""
+        """Format one line per memory, oldest first."""
         hits = parse_hits(replies[0])
         records = [decode_memory(raw) for hit in hits.hits if (raw := hit.fields.get(b"j")) is not None]
         records.sort(key=lambda record: (record.created_at, record.id))
@@ -51,7 +46,7 @@ class PinnedReads:
         return replace(self, lines=lines, omitted_count=max(hits.total - len(lines), 0))
 
     def fit_section(self, tokens: int | None) -> FittedText:
-        """Keep as many whole lines as fit within both the request's token limit and `tokens`."""
+        """Keep the lines that fit within both token limits."""
         left = self.most if tokens is None else min(self.most, tokens)
         lines, _ = fit_lines(self.lines, left - self.count(_HEADING + DATA_NOTE), self.count)
         omitted = self.omitted_count + len(self.lines) - len(lines)
@@ -60,8 +55,6 @@ class PinnedReads:
 
 
 class PinnedSection:
-    """Shows the reader's pinned memories if the request asks for them."""
-
     kind = SectionKind.ALWAYS
 
     def __init__(self, keys: Keys, counter: TokenCounter) -> None:

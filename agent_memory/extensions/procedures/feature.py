@@ -1,7 +1,4 @@
-"""The procedures feature: tool statistics, and records of what worked in a situation.
-
-Callers store these records, or workers learn them from sessions.
-"""
+"""The procedures feature, which records what worked in a situation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Use feedback to estimate how often a procedure helps, and to detect when it has stopped helping."""
+"""Estimate from feedback how often a procedure helps."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ _STOPPED_BELOW = 0.5
 
 
 def smoothed_rate(helped: int, failed: int) -> float:
-    """Return the estimated success rate, from 0 to 1: the mean of Beta(1 + helped, 1 + failed).
+    """Return the estimated success rate, the mean of Beta(1 + helped, 1 + failed).
 
-    Without feedback, the rate is 0.5. This is Laplace's rule of succession ("Essai philosophique sur les probabilités",
-    1814).
+    Source: Laplace's rule of succession ("Essai philosophique sur les probabilités", 1814).
     """
     return (helped + 1) / (helped + failed + 2)
 
 
 def highest_rate(helped: int, failed: int) -> float:
-    """Return the upper bound of the 95% score interval for the success rate, or 1.0 without feedback.
+    """Return the upper bound of the 95% score interval for the success rate.
 
     Source: E. B. Wilson, "Probable inference, the law of succession, and statistical inference", JASA 22 (1927).
     """
@@ -35,9 +34,9 @@ def highest_rate(helped: int, failed: int) -> float:
 
 
 def has_stopped_helping(outcomes: str) -> bool:
-    """True if the outcomes ("1" for helped, "0" for failed) show with 95% confidence that the success rate is below one half.
+    """True if the success rate is below one half with 95% confidence.
 
-    Four failures without a success are enough. With twenty outcomes, fifteen must be failures.
+    Each outcome is "1" (helped) or "0" (failed).
     """
     helped = outcomes.count("1")
     return highest_rate(helped, len(outcomes) - helped) < _STOPPED_BELOW

@@ -42,20 +42,17 @@ def tool_pid(tenant: str, owner: ProcedureOwner, tool: str) -> str:
 
 
 def owner_digest(tenant: str, owner: ProcedureOwner) -> str:
-    """Return the digest that identifies exactly this owner in Redis keys and index tags."""
+    """Return the digest that uniquely identifies this owner in Redis."""
     return digest("owner", tenant, owner.namespace, owner.user_id, owner.agent_id)
 
 
 def words_digest(when_to_use: str) -> str:
-    """Return the digest of a situation. The digest shows whether a vector was made from the current situation."""
+    """Return the digest of a situation, which shows whether a vector is outdated."""
     return digest("words", when_to_use)
 
 
 def procedure_fields(tenant: str, content: ProcedureContent) -> list[str]:
-    """Return a procedure's hash fields as alternating names and values, without the counts and the vector.
-
-    A missing namespace, user or agent has no field.
-    """
+    """Return hash fields as alternating names and values, without counts and vector."""
     body = content.model_dump_json(exclude_none=True)
     created = f"{content.created_at.timestamp():.6f}"
     sessions = ",".join(sorted({tag(source.session_id) for source in content.learned_from}))
@@ -74,7 +71,7 @@ def procedure_fields(tenant: str, content: ProcedureContent) -> list[str]:
 
 
 def tool_fields(tenant: str, owner: ProcedureOwner, tool: str, created: float) -> list[str]:
-    """Return a new tool's hash fields as alternating names and values. `created` is in seconds since 1970."""
+    """Return a new tool's hash fields as alternating names and values. `created` is a Unix time."""
     body = compact({"tool": tool, **owner.model_dump(include=set(ProcedureOwner.model_fields), exclude_none=True)})
     fields = {**_owner_fields(tenant, owner, TOOL), "d": body, "c": f"{created:.6f}", "tl": tag(tool)}
     return [part for item in fields.items() for part in item]
@@ -126,7 +123,7 @@ def _shape(stored: Mapping[str, Any]) -> ToolArguments:
 
 
 def change_record(kind: str, content: ProcedureContent, by: str, reason: str = "") -> str:
-    """Return a change as JSON. The scripts add the change's version and the procedure's previous content."""
+    """Return a change as JSON. The scripts add the version and the previous content."""
     return compact({"kind": kind, "at": iso(content.updated_at), "by": by, "reason": reason})
 
 

@@ -1,4 +1,4 @@
-"""Search procedures by situation. A vector search and a keyword search share one round trip."""
+"""Search procedures by situation, with vectors and keywords."""
 
 from __future__ import annotations
 
@@ -39,32 +39,32 @@ _FIELDS = [*FIELDS, "k"]
 
 
 def procedures_of(scope: Scope, *, state: str | None = "active", result: ProcedureResult | None = None) -> str:
-    """Return a filter for a scope's procedures with this state and result. None matches any value."""
+    """Return a filter for procedures. None matches any value."""
     parts = [where(scope), is_value("kd", PROCEDURE)]
     parts += [is_value(name, value) for name, value in (("st", state), ("rs", result)) if value is not None]
     return all_of(*parts)
 
 
 def owned_by(clause: str, owner: ProcedureOwner) -> str:
-    """Limit a filter to procedures with the owner's namespace, user and agent. None matches any value."""
+    """Limit a filter to an owner's procedures. None matches any value."""
     names = (("ns", owner.namespace), ("u", owner.user_id), ("ag", owner.agent_id))
     return all_of(clause, *(is_value(field, name) for field, name in names if name is not None))
 
 
 def exactly_owned_by(clause: str, scope: Scope, owner: ProcedureOwner) -> str:
-    """Limit a filter to exactly this owner. A name that the owner leaves unset must also be unset in the procedure."""
+    """Limit a filter to exactly this owner. None matches only unset names."""
     return all_of(clause, tagged("ow", [owner_digest(scope.tenant, owner)]))
 
 
 def shown_to(clause: str, reader: Reader) -> str:
-    """Limit a filter to procedures that the reader may see: each name is unset or equal to the reader's."""
+    """Limit a filter to procedures that the reader may see."""
     names = (("ns", reader.namespace), ("u", reader.user_id), ("ag", reader.agent_id))
     options = [(Tag(field).is_missing(), None if name is None else is_value(field, name)) for field, name in names]
     return all_of(clause, *(str(missing) if own is None else any_of(str(missing), str(own)) for missing, own in options))
 
 
 def word_overlap(one: Collection[str], other: Collection[str]) -> float:
-    """Return the Dice coefficient of two sets of terms, from 0 to 1, or 0.0 if either set is empty.
+    """Return the Dice coefficient of two sets of terms, or 0.0 if either is empty.
 
     Source: L. R. Dice, "Measures of the amount of ecologic association between species", Ecology 26 (1945).
     """
@@ -73,7 +73,7 @@ def word_overlap(one: Collection[str], other: Collection[str]) -> float:
 
 
 def fit_of(similarity: float | None, overlap: float) -> float:
-    """Return how well a procedure fits, from 0 to 1: 70% cosine similarity (at least 0) and 30% word overlap.
+    """Return how well a procedure fits: 70% cosine similarity and 30% word overlap.
 
     If `similarity` is None, the fit is the overlap.
     """
@@ -83,13 +83,13 @@ def fit_of(similarity: float | None, overlap: float) -> float:
 
 
 def rank_score(fit: float, rate: float) -> float:
-    """Return the ranking score. It rises with the success rate, from half the fit (rate 0) to the full fit (rate 1)."""
+    """Return the ranking score: half the fit at rate 0, the full fit at rate 1."""
     return fit * (1 + rate) / 2
 
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """A situation to search for: its terms, its vector (None if the model failed), and notices about failures."""
+    """A situation. `vector` is None if the model failed."""
 
     terms: Sequence[str]
     vector: NDArray[np.float32] | None
@@ -98,7 +98,7 @@ class Situation:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A matching procedure with its cosine similarity (None if not among the nearest), word overlap, and fit."""
+    """A match. `similarity` is a cosine, or None if the procedure is not among the nearest."""
 
     stored: StoredProcedure
     similarity: float | None
@@ -113,17 +113,15 @@ class Match:
 
 class ProcedureSearch:
     def __init__(self, settings: Settings, keys: Keys, spec: VectorSpec, embedder_of: Callable[[str], Embedder]) -> None:
-        """Create the search. `embedder_of` returns a tenant's embedder."""
         self._settings = settings
         self._index = procedure_index_name(keys, spec)
         self._spec = spec
         self._embedder_of = embedder_of
 
     async def situation_of(self, tenant: str, text: str) -> Situation:
-        """Return a caller's situation, truncated to MAX_QUERY_BYTES characters.
+        """Return the situation in a text of at most MAX_QUERY_BYTES characters.
 
-        If the model does not answer in time, or the tenant's budget is spent, the situation has no vector, and a notice
-        gives the reason.
+        If the model fails or the tenant's budget is spent, the vector is None, and a notice says why.
         """
         text = text[: self._settings.limits.query_bytes]
         try:
@@ -141,7 +139,7 @@ class ProcedureSearch:
         return Situation(query_terms(text), vectors[0])
 
     def queue_matches(self, pipe: Pipe, clause: str, situation: Situation) -> int:
-        """Queue the keyword search and the vector search. Return the number of replies to expect."""
+        """Queue the searches. Return the number of replies."""
         count = 0
         if situation.terms:
             words = FilterQuery(scoring(clause, situation.terms), return_fields=_FIELDS)
@@ -163,10 +161,7 @@ class ProcedureSearch:
         return count
 
     def rank_matches(self, replies: Sequence[Any], situation: Situation) -> list[Match]:
-        """Return the procedures that fit, best first.
-
-        A procedure fits if it shares a word with the situation, or if its similarity is at least SEARCH_MIN_SIMILARITY.
-        """
+        """Return the procedures that share a word or are similar enough, best first."""
         pages = [parse_hits(reply).hits for reply in replies]
         similarities = {} if situation.vector is None else {hit.mid: 1.0 - hit.value for hit in pages[-1]}
         matches: list[Match] = []

@@ -16,13 +16,11 @@ from agent_memory.foundation.storage.search.indexes import (
 
 
 class ProcedureKeys:
-    """Creates the Redis keys for procedures in one bucket. `feature.py` describes each key."""
-
     def __init__(self, root: str) -> None:
         self.prefix = f"{root}pr:"
-        """The key prefix for procedures and tools. The search index covers all keys with this prefix."""
+        """The key prefix that the search index covers."""
         self.failing = f"{root}prf"
-        """The key of the set of procedures with failures that no worker has checked yet."""
+        """The key of the set of procedures with unchecked failures."""
         self._root = root
 
     def procedure(self, pid: str) -> str:
@@ -36,7 +34,7 @@ class ProcedureKeys:
         return f"{self.prefix}{pid}:f"
 
     def learned(self, owner: str) -> str:
-        """Return the key of the counter of procedures learned for an owner. The counter detects concurrent learning."""
+        """Return the key of a counter that detects concurrent learning."""
         return f"{self._root}po:{owner}"
 
 
@@ -45,7 +43,6 @@ def procedure_index_name(keys: Keys, spec: VectorSpec) -> str:
 
 
 def index_schemas(keys: Keys, spec: VectorSpec) -> dict[str, IndexSchema]:
-    """Return index schemas by kind. A procedure's words and vector share one document. Tools are indexed by name."""
     owners = tag_fields("u", "ns", "ag")
     for field in owners:
         field["attrs"]["index_missing"] = True

@@ -1,4 +1,4 @@
-"""Add an optional prompt section with the procedures that fit the query."""
+"""Show procedures that fit the query in the prompt."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class ProcedureReads:
         return replace(self, entries=[procedure_entry(match.stored.procedure) for match in matches])
 
     def fit_section(self, tokens: int | None) -> FittedText:
-        """Keep whole procedures, best first, that fit within both the request's token limit and `tokens`."""
+        """Keep the best procedures that fit within both token limits."""
         most, count = self.options.tokens, self.counter.count
         left = (most if tokens is None else min(most, tokens)) - count(_HEADING) - PER_MESSAGE
         entries, _ = fit_lines(self.entries, left, count)
@@ -60,7 +60,6 @@ class ProcedureReads:
 
 
 def procedure_entry(procedure: ProcedureContent) -> str:
-    """Format a procedure as the lines that a prompt shows."""
     lines = [f"- When: {_line(procedure.when_to_use)}"]
     lines += [f"  {number}. {_line(step)}" for number, step in enumerate(procedure.steps[:_MOST_STEPS], start=1)]
     if procedure.text:

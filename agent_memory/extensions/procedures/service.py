@@ -1,4 +1,4 @@
-"""Implement the API operations that create, read, change, search and delete procedures, and count tool calls."""
+"""Implement the API operations for procedures and tool calls."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ class ProcedureService:
         return wire.Procedure(**content.model_dump(), version=version)
 
     async def get(self, scope: Scope, procedure_id: str) -> wire.Procedure:
-        """Return a procedure. Raises NotFound if it is missing or the caller lacks access to it."""
+        """Return a procedure. Raises NotFound."""
         return (await self._get(scope, procedure_id)).procedure
 
     async def list(
         self, scope: Scope, owner: wire.ProcedureOwner, *, state: wire.ProcedureState | None, offset: int, limit: int
     ) -> wire.ProcedureListResponse:
-        """Return a page of procedures, newest first. Names that `owner` specifies must match. Raises Forbidden."""
+        """Return a page, newest first. The names in `owner` must match. Raises Forbidden."""
         clause = owned_by(procedures_of(scope, state=state), resolve_owner(scope, owner))
         total, procedures = await self._store.list_page(clause, offset, limit)
         return wire.ProcedureListResponse(procedures=procedures, total=total)
@@ -69,8 +69,8 @@ class ProcedureService:
     async def update(self, scope: Scope, procedure_id: str, body: wire.UpdateProcedureRequest, *, if_match: str | None) -> wire.Procedure:
         """Change the fields that the body sets. Null clears `steps`, `text`, `tools` and `pitfalls`.
 
-        Raises NotFound, VersionMismatch and Conflict. Raises BadInput if the change would leave neither steps nor text.
-        Raises Forbidden for read-only callers, and for non-administrators who try to approve a quarantined procedure.
+        Raises NotFound, VersionMismatch, Conflict or Forbidden. Raises BadInput if the change would leave neither steps
+        nor text. Only administrators can approve a quarantined procedure.
         """
         updates = _updates_of(body)
 
@@ -96,8 +96,7 @@ class ProcedureService:
     async def undo(self, scope: Scope, procedure_id: str) -> wire.Procedure:
         """Undo the last change. A second undo undoes the first one.
 
-        Raises NotFound, and Conflict if there is no change to undo. Raises Forbidden for read-only callers, and for
-        non-administrators if the undo would end a quarantine.
+        Raises NotFound, Conflict or Forbidden. Only administrators can end a quarantine.
         """
         for _ in range(_ATTEMPTS):
             stored = await self._get(writing(scope), procedure_id)
@@ -112,7 +111,7 @@ class ProcedureService:
         raise Conflict(f"Procedure {procedure_id} is constantly being changed by other requests: try again")
 
     async def delete(self, scope: Scope, procedure_id: str) -> AckResponse:
-        """Delete a procedure with its history and feedback. A missing procedure is not an error."""
+        """Delete a procedure. A missing procedure is not an error."""
         stored = await self._store.load(writing(scope), procedure_id)
         if stored is not None:
             await self._store.drop([stored.pid])
@@ -127,7 +126,7 @@ class ProcedureService:
         return await self.get(scope, procedure_id)
 
     async def load_history(self, scope: Scope, procedure_id: str) -> wire.ProcedureHistory:
-        """Return the latest changes to a procedure and its latest feedback. Raises NotFound."""
+        """Return the latest changes and feedback. Raises NotFound."""
         return await self._store.load_history((await self._get(scope, procedure_id)).pid)
 
     async def search(self, scope: Scope, body: wire.ProcedureSearchRequest) -> wire.ProcedureSearchResponse:
@@ -148,7 +147,7 @@ class ProcedureService:
     async def list_tools(
         self, scope: Scope, owner: wire.ProcedureOwner, tool: str | None, *, offset: int, limit: int
     ) -> wire.ToolMemoryListResponse:
-        """Return a page of tool statistics, newest first. Names that `owner` specifies must match. Raises Forbidden."""
+        """Return a page, newest first. The names in `owner` must match. Raises Forbidden."""
         total, tools = await self._tools.list_page(owned_by(tools_of(scope, tool), resolve_owner(scope, owner)), offset, limit)
         return wire.ToolMemoryListResponse(tools=tools, total=total)
 
@@ -165,7 +164,7 @@ class ProcedureService:
 
 
 def screened(settings: Settings, content: wire.ProcedureContent) -> wire.ProcedureContent:
-    """Return the procedure, quarantined if its text looks like prompt injection and quarantine is enabled."""
+    """Quarantine the procedure if its text looks like prompt injection."""
     if not settings.longterm.quarantine or content.state == "quarantined":
         return content
     texts = (content.when_to_use, *content.steps, content.text or "", *content.pitfalls)
@@ -175,7 +174,7 @@ def screened(settings: Settings, content: wire.ProcedureContent) -> wire.Procedu
 
 
 def _updates_of(body: wire.UpdateProcedureRequest) -> dict[str, Any]:
-    """Return the body's new field values. Null clears a field that can be empty. Ignore other nulls."""
+    """Return the changed values. Null clears a field that can be empty."""
     updates = body.model_dump(exclude_unset=True)
     cleared: dict[str, Any] = {"text": None} if "text" in updates and not updates["text"] else {}
     cleared |= {name: [] for name in _LISTS.intersection(updates) if updates[name] is None}
@@ -183,13 +182,13 @@ def _updates_of(body: wire.UpdateProcedureRequest) -> dict[str, Any]:
 
 
 def owner_of(scope: Scope, requested: wire.ProcedureOwner) -> wire.ProcedureOwner:
-    """Return the owner for a write. Missing names get the only value that the caller may use. Raises Forbidden."""
+    """Return the owner for a write, with names from the caller's scope if missing. Raises Forbidden."""
     namespace, user_id = place_of(scope, requested.namespace, requested.user_id)
     return wire.ProcedureOwner(namespace=namespace, user_id=user_id, agent_id=resolve_name("agent_id", scope.agents, requested.agent_id))
 
 
 def resolve_owner(scope: Scope, requested: wire.ProcedureOwner) -> wire.ProcedureOwner:
-    """Return the owner for a read. Missing names stay None and match any value. Raises Forbidden."""
+    """Return the owner for a read. None matches any value. Raises Forbidden."""
     namespace, user_id = list_place_of(scope, requested.namespace, requested.user_id)
     permit_agent(scope, requested.agent_id or None)
     return wire.ProcedureOwner(namespace=namespace, user_id=user_id, agent_id=requested.agent_id)

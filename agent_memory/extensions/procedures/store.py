@@ -1,8 +1,4 @@
-"""Store procedures in Redis.
-
-A single script applies each change. The script also saves the previous content, and marks a new situation as due for
-embedding.
-"""
+"""Store procedures in Redis. One script applies each change."""
 
 from __future__ import annotations
 
@@ -47,7 +43,7 @@ MOST_CHANGES = 50
 MOST_FEEDBACK = 100
 MAX_OFFSET = 10_000
 MARKS = ("o", "ss", "sc", "fa")
-"""Hash fields that are not in the wire model: latest outcomes, sum and count of scores, time of feedback."""
+"""Hash fields outside the wire model: latest outcomes, sum and count of scores, time of feedback."""
 ChangeKind = Literal["create", "edit", "learn", "merge", "retire", "restore", "undo"]
 
 
@@ -58,7 +54,7 @@ class Change(NamedTuple):
 
 
 class IndexJob(NamedTuple):
-    """A procedure without a vector from the current model. `words` is the digest of its situation."""
+    """A procedure without a current vector. `words` is the digest of its situation."""
 
     tenant: str
     when_to_use: str
@@ -80,12 +76,12 @@ class ProcedureStore:
         self._store_vector = Script(client, "procedures/procedure_index")
 
     async def load(self, scope: Scope, procedure_id: str) -> StoredProcedure | None:
-        """Return a procedure, or None if it is missing or the caller lacks access to it."""
+        """Return a procedure, or None if it is missing or inaccessible."""
         pid = pid_of(scope.tenant, procedure_id)
         return (await self.load_pids(scope, [pid]))[0]
 
     async def load_pids(self, scope: Scope, pids: Sequence[str]) -> list[StoredProcedure | None]:
-        """Return the procedures with the given pids. Missing or inaccessible procedures are None."""
+        """Return the procedures, or None for missing or inaccessible ones."""
 
         def build(pipe: Pipe) -> None:
             for pid in pids:
@@ -101,7 +97,7 @@ class ProcedureStore:
         return loaded
 
     async def list_page(self, clause: str, offset: int, limit: int) -> tuple[int, list[Procedure]]:
-        """Return the number of matching procedures and a page of them, newest first."""
+        """Return the number of matches and a page of them, newest first."""
         query = FilterQuery(clause, return_fields=list(FIELDS), sort_by=("c", "DESC"))
         query.paging(offset, limit)
         hits = await search(self._client, self._index, query)
@@ -127,7 +123,7 @@ class ProcedureStore:
     ) -> dict[str, Any]:
         """Return the script's arguments, except the change and the expected version.
 
-        If the situation changed and `vector` is None, the script requests an embedding.
+        If the situation changed and `vector` is None, request an embedding.
         """
         pid = pid_of(scope.tenant, content.id)
         order = JobOrder(INDEX_PROCEDURE, scope.tenant, {"procedure": pid})
@@ -154,9 +150,9 @@ class ProcedureStore:
     async def write(
         self, scope: Scope, content: ProcedureContent, change: Change, *, former: ProcedureContent | None = None, expected: int = 0
     ) -> int | None:
-        """Write a procedure if its version is `expected` (0 if it is new). Return the new version, or None on conflict.
+        """Write a procedure if its version is `expected` (0 if it is new).
 
-        `former` is the content before the change.
+        Return the new version, or None on conflict. `former` is the content before the change.
         """
         arguments = self.write_arguments(scope, content, former)
         note = change_record(change.kind, content, change.by, change.reason)
@@ -167,7 +163,7 @@ class ProcedureStore:
         return guard_of(self._keys.root, scope.tenant, content.namespace, content.user_id, agent_id=content.agent_id)
 
     async def add_feedback(self, pid: str, feedback: ProcedureFeedback, most_outcomes: int) -> bool:
-        """Record feedback. Return False if the procedure is missing. Keep the last `most_outcomes` outcomes."""
+        """Record feedback, and keep the last `most_outcomes` outcomes. Return False if the procedure is missing."""
         name = made_id()
         entry = compact({"id": name, **feedback.model_dump(mode="json")})
         counted = await self._feedback(
@@ -186,7 +182,7 @@ class ProcedureStore:
         return bool(counted)
 
     async def drop(self, pids: Sequence[str]) -> int:
-        """Delete procedures (with their changes and feedback) or tool statistics. Return how many existed."""
+        """Delete procedures or tool statistics. Return how many existed."""
         if not pids:
             return 0
         with redis_errors():
@@ -198,7 +194,7 @@ class ProcedureStore:
                 return sum((await pipe.execute())[:-1:2])
 
     async def undo_import(self, pids: Sequence[str], imported: str, *, dry_run: bool) -> int:
-        """Delete or count the procedures or tool statistics that an import stored, unless they have changed since."""
+        """Delete or count imported records that have not changed since the import."""
         keys = self._procedure_keys
         return sum(
             [
@@ -216,7 +212,7 @@ class ProcedureStore:
         )
 
     async def drop_counters(self, owners: Sequence[str]) -> None:
-        """Delete the owners' learning counters. `owners` contains the owners' digests."""
+        """Delete the learning counters. `owners` contains digests."""
         if owners:
             with redis_errors():
                 await self._client.delete(*(self._procedure_keys.learned(owner) for owner in owners))
@@ -229,10 +225,9 @@ class ProcedureStore:
     async def bring_in(
         self, scope: Scope, procedure: Procedure, history: ProcedureHistory, marks: Mapping[str, str], imported: str
     ) -> Literal["new", "same", "other"]:
-        """Store an exported procedure with its counts, its history, `marks`, and the tag of its import.
+        """Store an exported procedure with its history.
 
-        Return "new" if the procedure was stored. If its id already exists, return "same" for equal content, and "other"
-        for different content.
+        Return "new" if stored. If the id exists, return "same" for equal content, else "other".
         """
         content = StoredProcedure("", procedure).content
         arguments = self.write_arguments(scope, content, None)
@@ -263,7 +258,7 @@ class ProcedureStore:
     # The methods below serve workers. They do not check access rights.
 
     async def index_job(self, pid: str) -> IndexJob | None:
-        """Return a job with the text to embed, or None if the procedure is missing or already has a current vector."""
+        """Return a job, or None if the procedure needs no vector or is missing."""
         key = self._procedure_keys.procedure(pid)
         tenant, body, words, model = (await read(self._client, lambda pipe: pipe.hmget(key, "t", "d", "w", "em")))[0]
         if body is None or words is None or (model is not None and self._spec.digest in model.decode().split(",")):
@@ -304,7 +299,7 @@ class ProcedureStore:
         return [(bytes.fromhex(tenant).decode(), pid, outcomes) for pid, (tenant, outcomes) in zip(pids, texts, strict=True)]
 
     async def note_looked(self, pid: str, outcomes: str) -> None:
-        """Mark a procedure's failures as checked, unless its outcomes have changed since they were read."""
+        """Mark failures as checked, unless the outcomes have changed since."""
         await self._looked(record=self._procedure_keys.procedure(pid), failing=self._procedure_keys.failing, pid=pid, outcomes=outcomes)
 
     async def unembedded(self, limit: int) -> list[tuple[str, str]]:

@@ -29,7 +29,7 @@ _ATTEMPTS = 5
 
 
 class _ProcedureLine(BaseModel):
-    """A procedure with its history in an export. `marks` are hash fields that are not in the wire model."""
+    """A procedure in an export. `marks` are hash fields outside the wire model."""
 
     procedure: Procedure
     history: ProcedureHistory
@@ -37,7 +37,7 @@ class _ProcedureLine(BaseModel):
 
 
 class _ToolLine(ProcedureOwner):
-    """A tool's statistics in an export. `fields` are the hash fields, except fields that only the index uses."""
+    """A tool's statistics in an export."""
 
     tool: Annotated[str, Field(min_length=1, max_length=512)]
     fields: dict[str, Annotated[str, Field(max_length=65_536)]]
@@ -71,7 +71,7 @@ class ProcedureTransfer:
     export_agent = export_lines
 
     async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
-        """Store a procedure or tool statistics unless they already exist. Raises BadInput or Forbidden.
+        """Store a procedure or tool statistics. Raises BadInput or Forbidden.
 
         Return "new" if stored, "other" if a procedure exists with different content, and "same" otherwise.
         """
@@ -106,7 +106,7 @@ class ProcedureTransfer:
         return "new" if await self._tools.bring_in(scope, owner, line.tool, line.fields, tag(target.source)) else "same"
 
     async def undo_import(self, scope: Scope, owner: Owner | AgentOwner, source: str, *, dry_run: bool) -> Counter[str]:
-        """Delete the owner's imported procedures and tool statistics, unless they have changed since the import."""
+        """Delete imported procedures and tool statistics that have not changed since the import."""
         counts: Counter[str] = Counter()
         procedure_owner = ProcedureOwner(**owner._asdict())
         for name, clause in (("procedures", procedures_of(scope, state=None)), ("tools", tools_of(scope))):
@@ -131,9 +131,9 @@ class ProcedureTransfer:
         return await self.purge_groups(scope, [Group(session.namespace, session.user_id, session.session_id, "")], dry_run=False)
 
     async def purge_groups(self, scope: Scope, groups: Collection[Group], *, dry_run: bool) -> Counter[str]:
-        """Delete procedures learned from the groups' sessions. Return the number of affected procedures.
+        """Delete procedures learned from these groups. Return the number of affected procedures.
 
-        From callers' procedures, remove only what these sessions added. A dry run only counts the procedures.
+        Callers' procedures lose only what the sessions added. A dry run only counts.
         """
         counts: Counter[str] = Counter()
         sessions = {(group.namespace, group.user_id, group.session_id) for group in groups if group.session_id is not None}
@@ -161,7 +161,7 @@ class ProcedureTransfer:
 
 
 def _owner(scope: Scope, target: RestoreTarget, line: ProcedureOwner) -> dict[str, str | None]:
-    """Return the owner of an imported line. Raises Forbidden if the caller lacks access to this owner."""
+    """Return the owner of an imported line. Raises Forbidden."""
     owner = {"user_id": target.user(line.user_id), "namespace": target.namespace(line.namespace), "agent_id": target.agent(line.agent_id)}
     if not within(scope, line.model_copy(update=owner)):
         raise access_denied("this procedure", denied_field(scope, line.model_copy(update=owner)))

@@ -1,4 +1,4 @@
-"""Turn a memory into a profile entry. The same memory, evidence and time zone always produce the same entry."""
+"""Turn memories into profile entries. Equal input produces equal entries."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from agent_memory.foundation.text.normalization import ABOUT_USER, QUESTION, end
 from agent_memory_client.models import Evidence, MemoryRecord, MemoryTypeEnum
 
 MOST_SHOWN_CHARS = 600
-"""A profile or timeline shows at most this many characters of a text."""
+"""The limit on a text, in characters."""
 _SHOWN_EVIDENCE = 5
 _EPOCH = date(1970, 1, 1)
 _FACTS = (MemoryTypeEnum.SEMANTIC, MemoryTypeEnum.EPISODIC)
@@ -27,7 +27,7 @@ _FACTS = (MemoryTypeEnum.SEMANTIC, MemoryTypeEnum.EPISODIC)
 
 @dataclass(frozen=True, slots=True)
 class FollowedMemory:
-    """A current memory with its evidence, number of mentions, and time of the last mention (seconds since 1970)."""
+    """A current memory with its evidence. `last_said` is a Unix time."""
 
     mid: str
     tenant: str
@@ -40,13 +40,13 @@ class FollowedMemory:
 
     @property
     def is_personal(self) -> bool:
-        """True if the memory belongs to a user, not to an agent, and is not quarantined."""
+        """True if the memory belongs to a user, not an agent, and is not quarantined."""
         record = self.record
         return record.user_id is not None and record.agent_id is None and record.quarantine is None
 
     @property
     def last(self) -> float:
-        """The time of the last mention, or of the creation if that is later (seconds since 1970)."""
+        """The Unix time of the last mention or of the creation, whichever is later."""
         return max(self.record.created_at.timestamp(), self.last_said or 0.0)
 
 
@@ -54,14 +54,11 @@ class FollowedMemory:
 class ProfileEntry:
     mid: str
     groups: Sequence[str]
-    """Names of the entry's groups: one for the entry alone, and one per pair of its terms."""
+    """One group for the entry alone, and one per pair of its terms."""
     days: Sequence[int]
-    """The days on which the memory was mentioned, in days since 1970, ascending."""
+    """The days of the mentions, in days since 1970, ascending."""
     rank: str | None
-    """Sort key within a group; the first entry represents the group.
-
-    If None, the entry represents only its own group.
-    """
+    """The first entry by this key represents the group. If None, the entry represents only its own group."""
     lasting: bool
     last: int
     """The time of the memory's last mention, in seconds since 1970."""
@@ -76,11 +73,9 @@ class ProfileEntry:
 
 
 def entry_of(memory: FollowedMemory, zone: tzinfo = UTC, *, statements: bool = True) -> ProfileEntry | None:
-    """Return a memory's entry, or None if the memory does not belong to a profile.
+    """Return a memory's entry, or None if it does not belong to a profile.
 
-    Profiles exclude procedural memories, quarantined memories, memories without a user, and agents' memories. If
-    `statements` is True, profiles include messages in which people state something about themselves. Otherwise,
-    profiles exclude all messages.
+    If `statements` is False, profiles exclude all messages.
     """
     record = memory.record
     fits = record.memory_type in _FACTS or (statements and record.memory_type is MemoryTypeEnum.MESSAGE and _tells(memory))
@@ -153,5 +148,5 @@ def shown_evidence(memory: FollowedMemory) -> list[dict[str, Any]]:
 
 
 def day_since_epoch(moment: datetime, zone: tzinfo = UTC) -> int:
-    """Return the calendar day of a moment in `zone`, in days since 1970."""
+    """Return a moment's calendar day in `zone`, in days since 1970."""
     return (calendar_day(moment, zone) - _EPOCH).days

@@ -1,4 +1,4 @@
-"""The profiles feature: stable and current facts about a user, updated whenever a memory changes."""
+"""The profiles feature: stable and current facts about a user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Update profiles when memories change. `OwnerFollower` is also the base of the timelines' follower."""
+"""Update profiles when memories change."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _TRIES = 5
 
 
 class OwnerFollower(ABC):
-    """Updates, rebuilds and erases the data that a store derives from each owner's memories."""
+    """Updates the data that a store derives from each owner's memories."""
 
     noun: ClassVar[str]
     batch: ClassVar[int]
     """Memories per script call."""
 
     def __init__(self, store: OwnerStore, rules: RuleStore, scan: MemoryScan, *, statements: bool) -> None:
-        """Create a follower. If no model extracts facts, set `statements`, so that messages count as memories."""
+        """Create a follower. Set `statements` if no model extracts facts."""
         self._store = store
         self._rules = rules
         self._scan = scan
@@ -38,12 +38,12 @@ class OwnerFollower(ABC):
 
     @abstractmethod
     def _derived(self, read: ReadMemory, zone: tzinfo) -> Mapping[str, Any] | None:
-        """Return the values to store for a memory that has an owner, or None to remove the memory."""
+        """Return the values to store, or None to remove the memory."""
 
     async def follow_memories(self, mids: Sequence[str]) -> None:
-        """Update the data of every owner that has or had one of these memories.
+        """Update every owner that has or had one of these memories.
 
-        Raises RedisUnavailable if the memories keep changing during the update.
+        Raises RedisUnavailable if the memories keep changing.
         """
         for start in range(0, len(mids), self.batch):
             await self._follow(mids[start : start + self.batch])
@@ -69,7 +69,7 @@ class OwnerFollower(ABC):
         ]
 
     async def rebuild(self, scope: Scope, owner: ProfileOwner) -> int:
-        """Delete an owner's data and derive it again from the memories. Return the number of memories."""
+        """Delete an owner's data and derive it again. Return the number of memories."""
         await self._store.clear(owner, rebuilds=True)
         count = 0
         async for mids in self._mids_of(scope, owner):
@@ -91,7 +91,7 @@ class OwnerFollower(ABC):
         return erased
 
     async def zone_of(self, owner: ProfileOwner) -> tzinfo:
-        """Return the time zone from the owner's extraction rules, or UTC if they do not set one."""
+        """Return the time zone from the extraction rules, or UTC."""
         return await self._rules.load_zone(scope_of_work(owner.tenant), owner.namespace, owner.user_id)
 
 

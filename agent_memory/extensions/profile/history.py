@@ -1,7 +1,4 @@
-"""Compute a profile as of a past time, from the memories that were true then.
-
-`classify` applies the same rule as `lua/static_rule.lua`.
-"""
+"""Compute a profile as of a past time, with the rule of `lua/static_rule.lua`."""
 
 from __future__ import annotations
 
@@ -30,20 +27,20 @@ MOST_READ = 2_000
 """Maximum number of memories to read from each index, newest first."""
 _LASTING = 1e12
 TIMES = 3
-"""A statement recurs if it was made on at least this many different days within `WITHIN_DAYS` days."""
+"""A recurring statement was made on this many different days within `WITHIN_DAYS` days."""
 WITHIN_DAYS = 14
-"""The length, in days, of the period in which a recurring statement must be made on `TIMES` different days."""
+"""The period, in days, that must contain `TIMES` different days."""
 SILENT_DAYS = 180
-"""A recurring statement is no longer stable once this many days have passed without it."""
+"""After this many days without it, a recurring statement is no longer stable."""
 MOST_STATEMENTS = 400
 """Maximum number of a group's statements to consider: the latest ones."""
 SECONDS_OF_DAY = 86_400
 
 
 def stable_until(days: Sequence[int]) -> int | None:
-    """Return when a statement stops being stable (seconds since 1970), or None if it does not recur.
+    """Return the Unix time at which a statement stops being stable, or None.
 
-    `days` are the days on which the statement was made, in days since 1970.
+    `days` are in days since 1970.
     """
     distinct = sorted(set(days))
     start = 0
@@ -59,8 +56,7 @@ def stable_until(days: Sequence[int]) -> int | None:
 def classify(entries: Sequence[ProfileEntry], at: datetime, zone: tzinfo = UTC) -> ProfilePages:
     """Return the profile that `profile_follow.lua` would store for these entries at the time `at`.
 
-    Count only mentions on days up to `at`. Static entries that have lapsed by `at` remain static here; `shown_lists`
-    shows them as dynamic.
+    Lapsed static entries remain static; `shown_lists` shows them as dynamic.
     """
     today = day_since_epoch(at, zone)
     groups: dict[str, list[ProfileEntry]] = {}
@@ -102,7 +98,7 @@ class ProfileHistory:
         self._store = store
 
     async def entries_at(self, scope: Scope, owner: ProfileOwner, at: datetime, zone: tzinfo, *, statements: bool) -> list[ProfileEntry]:
-        """Return the entries of memories that were true at the time `at`. Ignore later evidence."""
+        """Return the entries of memories that were true at the time `at`, without later evidence."""
         clause = filters.where(scope, Selection.of(owner.namespace, owner.user_id))
         current, past = filters.in_time(at, None, False, datetime.now(UTC))
 
@@ -113,10 +109,7 @@ class ProfileHistory:
     async def followed_at(
         self, scope: Scope, owner: ProfileOwner, at: datetime, current_clause: str, former_clause: str
     ) -> list[FollowedMemory]:
-        """Return the owner's newest matching memories and former versions, at most `MOST_READ` of each.
-
-        Omit evidence that is later than `at`.
-        """
+        """Return the newest matching memories and former versions, without later evidence."""
 
         def find(pipe: Pipe) -> None:
             for index, clause in zip(self.indexes, (current_clause, former_clause), strict=True):
@@ -139,7 +132,7 @@ def _followed(owner: ProfileOwner, memory: StoredMemory, evidence: Sequence[byte
 
 
 def _ending_later(memory: FollowedMemory, at: datetime) -> FollowedMemory:
-    """Return the memory. Omit its end if it ends after `at`."""
+    """Return the memory, without its end if that is after `at`."""
     record = memory.record
     ends_later = record.valid_to is not None and record.valid_to > at
     return replace(memory, record=record.model_copy(update={"valid_to": None})) if ends_later else memory

@@ -1,4 +1,4 @@
-"""HTTP operations for user profiles. One call returns a whole profile."""
+"""HTTP operations for user profiles."""
 
 from __future__ import annotations
 
@@ -68,10 +68,7 @@ async def rebuild_profile(services: ServicesDep, scope: WriteScopeDep, names: Ow
 
 
 async def order_rebuild(services: Services, scope: Scope, noun: str, names: OwnerParameters) -> Response:
-    """Request a rebuild. `noun` is "profile" or "timeline". The response's header identifies the job.
-
-    Raises Forbidden, and BadInput without a user.
-    """
+    """Request a rebuild of the "profile" or "timeline". Raises Forbidden or BadInput."""
     mark = await place_rebuild(services[OrderStore], scope, noun, names.user_id, names.namespace)
     return ModelResponse(AckResponse(status="ok"), (b"x-operation-id", mark.operation_id.encode()))
 

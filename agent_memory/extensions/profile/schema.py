@@ -1,4 +1,4 @@
-"""Assign the slots of a profile to topics. Use the schema of the namespace or tenant, or the default schema."""
+"""Assign the slots of a profile to topics."""
 
 from __future__ import annotations
 
@@ -80,12 +80,12 @@ _LASTING_WORD = re.compile(
 
 
 def is_lasting_name(name: str) -> bool:
-    """True if a slot, category or topic is about something lasting: a name, allergy, home, family, work or language."""
+    """True if a slot, category or topic is about something lasting, such as a name."""
     return any(_LASTING_WORD.fullmatch(word) for word in _WORD.findall(name.casefold()))
 
 
 def slots_instruction(schema: ProfileSchema) -> str:
-    """Return the instruction that lists a schema's slots, for the extraction prompt."""
+    """Return the prompt's instruction that lists a schema's slots."""
     lines = [
         f"- user.{sub_topic}: {about or topic}"
         for topic, described in schema.topics.items()
@@ -95,8 +95,6 @@ def slots_instruction(schema: ProfileSchema) -> str:
 
 
 class SlotTopics:
-    """Looks up the topic and sub-topic of a slot in a schema."""
-
     def __init__(self, schema: ProfileSchema) -> None:
         self._places: dict[str, tuple[str, str]] = {}
         for topic, about in schema.topics.items():
@@ -106,10 +104,9 @@ class SlotTopics:
                     self._places.setdefault(_normal(name), place)
 
     def place_of(self, slot: str) -> tuple[str, str] | None:
-        """Return a slot's topic and sub-topic, or None if the slot is not in the schema or is about another person.
+        """Return a slot's topic and sub-topic, or None if they are not in the schema.
 
-        "user.home_city" and "home_city" mean the sub-topic `home_city`. "work.employer" means `employer` in the topic
-        `work`.
+        "user.home_city" and "home_city" mean the sub-topic `home_city`. "work.employer" means `employer` in `work`.
         """
         words = _normal(slot).split()
         if words and words[0] in _OWNERS:

@@ -1,7 +1,4 @@
-"""Show the user's profile as a section of the prompt.
-
-The text stays byte-identical until the profile changes.
-"""
+"""Show the user's profile in the prompt, byte-identical until it changes."""
 
 from __future__ import annotations
 
@@ -25,8 +22,6 @@ _STATIC, _DYNAMIC = "Lasting:", "Lately:"
 
 @dataclass(frozen=True, slots=True)
 class ProfileReads:
-    """Queues the reads for a prompt's section, and then formats its lines."""
-
     ask: PromptAsk
     store: ProfileStore
     owner: ProfileOwner
@@ -46,7 +41,7 @@ class ProfileReads:
         return replace(self, static=[_line(entry, zone) for entry in static], dynamic=[_line(entry, zone) for entry in dynamic])
 
     def fit_section(self, tokens: int | None) -> FittedText:
-        """Keep the lines that fit within both the request's token limit and `tokens`, static lines first."""
+        """Keep the lines that fit within both token limits, static lines first."""
         left = self.most if tokens is None else min(self.most, tokens)
         left -= self.count("\n".join([_HEADING, _STATIC, _DYNAMIC, DATA_NOTE]))
         static, left = fit_lines(self.static, left, self.count)
@@ -56,16 +51,15 @@ class ProfileReads:
 
 
 def _line(entry: Mapping[str, Any], zone: tzinfo) -> str:
-    """Format an entry with the day of its event. Without an event day, use the day of its last mention."""
+    """Format an entry with the day of its event, or else of its last mention."""
     moment = datetime.fromisoformat(entry.get("event_date") or entry["last_said"])
     return f"- {calendar_day(moment, zone).isoformat()}: {' '.join(entry['text'].split())}"
 
 
 def owner_of_prompt(ask: PromptAsk) -> ProfileOwner | None:
-    """Return the owner of the profile to show in a prompt: the reader's user and namespace.
+    """Return the owner of the prompt's profile, or None.
 
-    Return None if the reader has no user, the caller lacks access to this user, or the caller is restricted to certain
-    agents.
+    Callers restricted to certain agents get no profile.
     """
     scope, reader = ask.scope, ask.reader
     if reader.user_id is None or scope.agents is not None or not scope.reaches(reader.namespace, reader.user_id):
@@ -74,8 +68,6 @@ def owner_of_prompt(ask: PromptAsk) -> ProfileOwner | None:
 
 
 class ProfileSection:
-    """Shows the reader's profile if the request asks for it."""
-
     kind = SectionKind.ALWAYS
 
     def __init__(self, store: ProfileStore, counter: TokenCounter) -> None:

@@ -1,8 +1,4 @@
-"""Classify statements by their words, without a model.
-
-The functions determine whether a statement is about its speaker, and whether it is about something lasting. They also
-return the terms to compare with other statements. Data files support fifteen languages.
-"""
+"""Classify statements in fifteen languages by their words."""
 
 from __future__ import annotations
 
@@ -20,7 +16,7 @@ MOST_READ = 2_000
 MOST_TERMS = 7
 """Maximum number of a statement's terms to compare with other statements."""
 SHORT_TERMS = 4
-"""A statement with more terms is too specific to represent a habit."""
+"""A statement with more terms is too specific for a habit."""
 # Names of sections in the languages' data files.
 _PERSON, _DURABLE, _ORDERS, _NEGATED, _PASSING = "first person", "durable", "orders", "negated", "passing"
 
@@ -28,9 +24,8 @@ _PERSON, _DURABLE, _ORDERS, _NEGATED, _PASSING = "first person", "durable", "ord
 def tells_of_speaker(text: str) -> bool:
     """True if a statement is about its speaker.
 
-    Such a statement contains a word such as "I" or "my". Without one, it must contain a number or a relative time ("Ran
-    5 km", "trained at home today"), and must not begin with a command. A text such as "On 28 November", which is only a
-    time, does not count.
+    It contains a word such as "I" or "my". Otherwise, it must contain a number or a relative time, and must not begin
+    with a command.
     """
     text_tokens = tokens(text[:MOST_READ])
     if _holds(text_tokens, _PERSON):
@@ -41,12 +36,12 @@ def tells_of_speaker(text: str) -> bool:
 
 
 def is_lasting(text: str) -> bool:
-    """True if a statement is about something lasting, such as a name, allergy, home, family, work or language."""
+    """True if a statement is about something lasting, such as a name."""
     return _holds(tokens(text[:MOST_READ]), _DURABLE)
 
 
 def recurring_terms(text: str) -> list[str]:
-    """Return at most `MOST_TERMS` index terms to compare with other statements. Return none for a negated statement."""
+    """Return at most `MOST_TERMS` terms to compare, or [] for a negated statement."""
     text = text[:MOST_READ]
     if _holds(tokens(text), _NEGATED):
         return []
@@ -56,13 +51,13 @@ def recurring_terms(text: str) -> list[str]:
 
 
 def term_pairs(terms: Iterable[str]) -> list[str]:
-    """Return all pairs of terms. Statements that say the same thing share at least one pair."""
+    """Return all pairs of terms. Statements with the same meaning share a pair."""
     return [" ".join(pair) for pair in combinations(sorted(terms), 2)]
 
 
 @lru_cache(maxsize=8)
 def _phrases(section: str) -> Sequence[tuple[Language, frozenset[str], int]]:
-    """Return each language with a section's phrases and the number of words in the longest phrase."""
+    """Return each language with a section's phrases and the length of the longest one in words."""
     phrases = [(language, list(language.phrases(section))) for language in languages().values()]
     return [(language, language.words(section), max(map(len, each))) for language, each in phrases if each]
 
@@ -83,5 +78,5 @@ def _is_order(word: str) -> bool:
 
 @lru_cache(maxsize=1)
 def _passing_terms() -> frozenset[str]:
-    """Return the terms that only say when or how often something happens."""
+    """Return terms that only say when or how often something happens."""
     return frozenset(term for _, phrases, _ in _phrases(_PASSING) for phrase in phrases for term in query_terms(phrase, 8))

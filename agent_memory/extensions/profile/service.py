@@ -28,10 +28,9 @@ _HIDDEN = ("ends", "begins", "type")
 
 
 def shown_lists(pages: ProfilePages, now: datetime, limit: int) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
-    """Return the static and the dynamic entries to show at `now`, at most `limit` of each.
+    """Return at most `limit` static and `limit` dynamic entries to show at `now`, without duplicates.
 
-    Lapsed static entries become dynamic. Omit entries that have ended or not yet begun. If several entries have the
-    same words and event date, show only the first.
+    Lapsed static entries become dynamic.
     """
     moment = now.timestamp()
     static = [entry for until, entry in pages.static if until > moment and _is_true(entry, moment)]
@@ -57,7 +56,7 @@ def _is_true(entry: Mapping[str, Any], moment: float) -> bool:
 class ProfileService:
     """Reads profiles, requests rebuilds, and stores schemas.
 
-    Callers restricted to certain agents cannot read profiles, because profiles contain memories from all agents.
+    Callers restricted to agents cannot read profiles, which contain memories from all agents.
     """
 
     def __init__(
@@ -70,7 +69,7 @@ class ProfileService:
         self._statements = statements
 
     async def extraction_instructions(self, scope: Scope, namespace: str | None) -> Sequence[str]:
-        """Return the instruction that lists the slots in the namespace's or tenant's schema, or () without a schema."""
+        """Return the instruction that lists the schema's slots, or () without a schema."""
         schema = await self._store.load_schema(scope.tenant, namespace)
         return () if schema is None else (slots_instruction(schema),)
 
@@ -85,11 +84,9 @@ class ProfileService:
         as_of: datetime | None = None,
         timezone: str | None = None,
     ) -> Profile:
-        """Return a user's profile. If `query` is given, include the memories that match it.
+        """Return a user's profile, with memories that match `query`.
 
-        Read the stored profile in one round trip. If `as_of` is given, or the time zone differs from the user's,
-        compute the profile from the memories. Raises Forbidden, and BadInput if the user is missing or the time zone is
-        unknown.
+        If `as_of` or another time zone is given, compute the profile from the memories. Raises Forbidden or BadInput.
         """
         owner = requested_owner(scope, "profile", user_id, namespace)
         zone = None if timezone is None else read_zone(timezone, where="query")
@@ -115,32 +112,26 @@ class ProfileService:
         return profile
 
     async def read_moves(self, scope: Scope, user_id: str | None, namespace: str | None, limit: int) -> ProfileMoves:
-        """Return the latest moves of entries into, within and out of a profile, newest first.
-
-        Raises Forbidden, and BadInput without a user.
-        """
+        """Return the latest moves, newest first. Raises Forbidden or BadInput."""
         owner = requested_owner(scope, "profile", user_id, namespace)
         return ProfileMoves(moves=await self._store.read_moves(owner, min(limit, _MOST_MOVES)))
 
     async def get_schema(self, scope: Scope, namespace: str | None) -> ProfileSchema:
-        """Return the namespace's schema, else the tenant's, else the default schema. Raises Forbidden."""
+        """Return the schema of the namespace or tenant, else the default. Raises Forbidden."""
         return await self._store.load_schema(scope.tenant, self._place(scope, namespace)) or DEFAULT_SCHEMA
 
     async def put_schema(self, scope: Scope, namespace: str | None, schema: ProfileSchema) -> ProfileSchema:
-        """Replace the schema of a namespace, or the tenant's schema if `namespace` is None. Raises Forbidden."""
+        """Replace the schema of a namespace, or the tenant's if `namespace` is None. Raises Forbidden."""
         await self._store.save_schema(scope.tenant, self._place(writing(scope), namespace), schema)
         return schema
 
     async def delete_schema(self, scope: Scope, namespace: str | None) -> AckResponse:
-        """Delete a namespace's or the tenant's schema. A missing schema is not an error. Raises Forbidden."""
+        """Delete a schema. A missing schema is not an error. Raises Forbidden."""
         await self._store.save_schema(scope.tenant, self._place(writing(scope), namespace), None)
         return AckResponse(status="ok")
 
     def _place(self, scope: Scope, namespace: str | None) -> str | None:
-        """Return the namespace for a schema. Raises Forbidden if the caller lacks access to the namespace.
-
-        Callers restricted to part of the tenant have no access to the tenant's schema.
-        """
+        """Return the schema's namespace. Raises Forbidden."""
         if scope.users is not None or scope.agents is not None or (scope.namespaces is not None and namespace not in scope.namespaces):
             raise access_denied("the schema of this namespace", "namespace")
         return namespace or None
@@ -153,7 +144,7 @@ class ProfileService:
 
 
 def requested_owner(scope: Scope, noun: str, user_id: str | None, namespace: str | None) -> ProfileOwner:
-    """Return the requested owner. `noun` is "profile" or "timeline". Raises Forbidden, and BadInput without a user."""
+    """Return the owner of a "profile" or "timeline". Raises Forbidden or BadInput."""
     namespace, user_id = shared_place_of(scope, f"{noun}s", namespace, user_id)
     if not scope.reaches(namespace, user_id):
         raise access_denied(f"this {noun}", "namespace")
@@ -163,7 +154,7 @@ def requested_owner(scope: Scope, noun: str, user_id: str | None, namespace: str
 
 
 async def place_rebuild(orders: OrderStore, scope: Scope, noun: str, user_id: str | None, namespace: str | None) -> Mark:
-    """Request a rebuild, and return its job's mark. See `requested_owner` for `noun` and the errors."""
+    """Request a rebuild. Raises Forbidden or BadInput."""
     owner = requested_owner(scope, noun, user_id, namespace)
     order = JobOrder.of(scope, f"rebuild-{noun}", user_id=owner.user_id, namespace=owner.namespace)
     await orders.place_orders(order)
@@ -175,7 +166,7 @@ def _entries(payloads: Sequence[Mapping[str, Any]]) -> list[ProfileEntry]:
 
 
 def _by_topic(pages: ProfilePages, schema: ProfileSchema, now: datetime) -> dict[str, dict[str, ProfileEntry]]:
-    """Return slot values by topic and sub-topic. If slots share a sub-topic, the latest statement wins."""
+    """Return slot values by topic and sub-topic. The latest statement wins."""
     topics, values_by_topic = SlotTopics(schema), dict[str, dict[str, ProfileEntry]]()
     for slot, entry in sorted(pages.slots, key=lambda item: str(item[1]["last_said"]), reverse=True):
         place = topics.place_of(slot)

@@ -1,7 +1,4 @@
-"""Store profiles in Redis. One script updates profiles, and one round trip reads a profile.
-
-`lua/static_rule.lua` decides which entries are static.
-"""
+"""Store profiles in Redis."""
 
 from __future__ import annotations
 
@@ -25,12 +22,12 @@ from agent_memory_client.models.features.profile import ProfileMove, ProfileSche
 
 PAGE = 16
 MOST_SHOWN = 64
-"""The stored pages, each with `PAGE` entries, contain at most this many static and this many dynamic entries."""
+"""The limit on stored static entries, and on stored dynamic entries."""
 STATE = ("t", "j", "n", "ls", "ts", "nt")
 
 
 class ProfileOwner(NamedTuple):
-    """The owner of a profile: exactly this user in exactly this namespace. None means outside all namespaces."""
+    """One user in one namespace. None means outside all namespaces."""
 
     tenant: str
     namespace: str | None
@@ -46,18 +43,18 @@ class ProfileOwner(NamedTuple):
 
 
 class ReadMemory(NamedTuple):
-    """A memory read from Redis. `memory` is None if it is missing. The script skips memories whose `state` has changed."""
+    """A memory read from Redis, if it exists. The scripts skip it if its `state` has changed."""
 
     mid: str
     state: Sequence[str]
     memory: FollowedMemory | None = None
     over: bool = False
-    """True if the memory has ended. Its row is then in the history."""
+    """True if the memory has ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProfilePages:
-    """A profile: static entries as (static until, entry), dynamic entries as (last mention, entry), slots as (slot, entry), and version.
+    """Static entries as (static until, entry), dynamic entries as (last mention, entry), slots as (slot, entry).
 
     Times are in seconds since 1970.
     """
@@ -69,13 +66,11 @@ class ProfilePages:
 
 
 class ProfileKeys:
-    """Creates the Redis keys for profiles in one bucket. `feature.py` describes each key."""
-
     def __init__(self, root: str) -> None:
         self._root = root
 
     def profile(self, owner: str) -> str:
-        """Return the key of a profile. The profile's other keys append ":" and a letter to it."""
+        """Return the profile's key. Its other keys append ":" and a letter."""
         return f"{self._root}pf:{owner}"
 
     def schemas(self, tenant: str) -> str:
@@ -83,7 +78,7 @@ class ProfileKeys:
 
 
 class OwnerStore(ABC):
-    """Stores data derived from each owner's memories. One script updates the data; another deletes it."""
+    """Stores data derived from each owner's memories."""
 
     def __init__(self, client: Redis, keys: Keys, follow: Script, clear: Script, users: str) -> None:
         """Create a store. `users` is the prefix of the keys that list each user's owners."""
@@ -98,7 +93,7 @@ class OwnerStore(ABC):
         """Return memories with their evidence, in one round trip."""
 
     async def follow(self, items: Sequence[Mapping[str, Any]]) -> list[bool]:
-        """Update the owners' data. Return False for each memory that was skipped because it changed after the read."""
+        """Update the data. Return False for each memory that has changed since it was read."""
         reply = await self._follow(self._keys, items=items, **self._stamps()) if items else []
         return [bool(done) for done in reply]
 
@@ -106,7 +101,7 @@ class OwnerStore(ABC):
         return {}
 
     async def clear(self, owner: ProfileOwner, *, rebuilds: bool = False) -> None:
-        """Delete an owner's data. Set `rebuilds` before a rebuild, which must end with a call to `end_rebuild`."""
+        """Delete an owner's data. With `rebuilds`, the caller must also call `end_rebuild`."""
         await self._clear(self._keys, owner=owner.name, user_key=owner.user_key, rebuilds=rebuilds)
 
     async def end_rebuild(self, owner: ProfileOwner) -> None:  # noqa: B027 - only profiles have something to finish.
@@ -127,7 +122,6 @@ class ProfileStore(OwnerStore):
         self._lapse = Script(client, "profile/profile_lapse")
 
     async def read_memories(self, mids: Sequence[str]) -> list[ReadMemory]:
-        """Return current memories with their evidence, in one round trip."""
 
         def build(pipe: Pipe) -> None:
             for mid in mids:
@@ -138,11 +132,11 @@ class ProfileStore(OwnerStore):
         return [decode_followed(mid, *replies[2 * index : 2 * index + 2]) for index, mid in enumerate(mids)]
 
     async def end_rebuild(self, owner: ProfileOwner) -> None:
-        """Finish a rebuild, and record which entries the rebuild moved within the profile."""
+        """Finish a rebuild, and record which entries it moved."""
         await self._rebuilt(self._keys, owner=owner.name)
 
     async def note_lapses(self, most: int) -> int:
-        """Record that lapsed entries moved, in at most `most` profiles. Return the number of profiles."""
+        """Record the moves of lapsed entries. Return the number of profiles, at most `most`."""
         return int(await self._lapse(self._keys, most=most))
 
     def queue_pages(self, pipe: Pipe, owner: ProfileOwner, limit: int, *, slots: bool = True) -> None:
@@ -152,7 +146,7 @@ class ProfileStore(OwnerStore):
         pipe.hmget(f"{self._profile_keys.profile(owner.name)}:r", names)
 
     async def read_profile(self, owner: ProfileOwner, limit: int) -> tuple[ProfilePages, ProfileSchema | None]:
-        """Return a profile and the schema of its namespace or tenant (None if neither has one), in one round trip."""
+        """Return a profile, and the schema of its namespace or tenant."""
 
         def build(pipe: Pipe) -> None:
             self.queue_pages(pipe, owner, limit)
@@ -171,7 +165,7 @@ class ProfileStore(OwnerStore):
         return _narrowest(rows)
 
     async def save_schema(self, tenant: str, namespace: str | None, schema: ProfileSchema | None) -> None:
-        """Store a namespace's schema, or the tenant's if `namespace` is None. A `schema` of None deletes it."""
+        """Store the schema of a namespace, or the tenant's if `namespace` is None. If `schema` is None, delete it."""
         key, name = self._profile_keys.schemas(tenant), _schema_field(namespace)
         with redis_errors():
             if schema is None:
@@ -198,14 +192,14 @@ def _entries(page: bytes) -> Sequence[tuple[float, Mapping[str, Any]]]:
 
 
 def owner_of(memory: FollowedMemory | None) -> ProfileOwner | None:
-    """Return the owner of a memory's profile, or None if the memory is None or has no user."""
+    """Return the owner of a memory's profile, or None without a user."""
     if memory is None or memory.record.user_id is None:
         return None
     return ProfileOwner(memory.tenant, memory.record.namespace, memory.record.user_id)
 
 
 def followed_item(read: ReadMemory, values: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return a memory in the form that the scripts expect. If `values` is None, the scripts remove the memory."""
+    """Return a memory as a script argument. If `values` is None, the scripts remove the memory."""
     owner = owner_of(read.memory)
     item: dict[str, Any] = {"mid": read.mid, "state": list(read.state)}
     if owner is None or values is None:
@@ -214,7 +208,6 @@ def followed_item(read: ReadMemory, values: Mapping[str, Any] | None) -> dict[st
 
 
 def decode_followed(mid: str, row: Sequence[bytes | None], evidence: Mapping[bytes, bytes]) -> ReadMemory:
-    """Decode a memory's `STATE` fields and evidence."""
     owner, raw, *checked = row
     if owner is None or raw is None or checked[0] is None:
         return ReadMemory(mid, ())

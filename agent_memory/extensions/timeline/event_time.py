@@ -1,4 +1,4 @@
-"""Find the date of an event: the memory's own date, or a time mentioned in its text."""
+"""Find the date of an event."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PRECISIONS: Sequence[Precision] = ("day", "week", "month", "year")
 class EventTime:
     first: date
     last: date | None
-    """The last day of the event, inclusive. None if the event has no known end."""
+    """The event's last day, or None if it has no known end."""
     precision: Precision
     dated_by: DatedBy
     at: datetime | None = None
@@ -30,10 +30,10 @@ class EventTime:
 
 
 def event_time(record: MemoryRecord, stated_at: datetime, zone: tzinfo, *, uses_stated_at: bool = False) -> EventTime | None:
-    """Return the time of a memory's event: its `event_date`, else the start of its validity, else a time in its text.
+    """Return the memory's `event_date`, else the start of its validity, else a time in its text.
 
-    Relative times in the text count from `stated_at`. If the memory has none of these times, return the day of
-    `stated_at` if `uses_stated_at` is set, else None.
+    Relative times count from `stated_at`. Otherwise, return the day of `stated_at` if `uses_stated_at` is set, else
+    None.
     """
     named = time_of_text(record.text, stated_at, zone)
     if record.event_date is not None:
@@ -46,7 +46,7 @@ def event_time(record: MemoryRecord, stated_at: datetime, zone: tzinfo, *, uses_
 
 
 def time_of_text(text: str, stated_at: datetime, zone: tzinfo) -> EventTime | None:
-    """Return the time that a statement mentions. Return None if it mentions no time, several, or an unclear one."""
+    """Return the time in a statement, or None unless it mentions exactly one clear time."""
     named = only_time(text[:MOST_READ], local_time(stated_at, zone).date())
     if named is None or named.relation not in ("on", "since"):
         return None
@@ -63,7 +63,7 @@ def _of_date(record: MemoryRecord, event: datetime, named: EventTime | None, zon
 
 
 def _end(record: MemoryRecord, zone: tzinfo) -> date | None:
-    """Return the last day on which a memory was valid, or None if it is still valid or was superseded."""
+    """Return the last day of validity, or None if the memory is still valid or superseded."""
     if record.valid_to is None or record.superseded_by is not None:
         return None
     last = calendar_day(record.valid_to, zone)
@@ -77,6 +77,6 @@ def _midnight_of(day: date, zone: tzinfo) -> datetime:
 
 
 def _moment(event: datetime, zone: tzinfo) -> datetime | None:
-    """Return the moment in UTC, or None for midnight in `zone` or UTC, because whole days are stored as midnight."""
+    """Return the moment in UTC, or None for midnight, which means a whole day."""
     midnights = (local_time(event, where) for where in (zone, UTC))
     return None if any((at.hour, at.minute, at.second, at.microsecond) == (0, 0, 0, 0) for at in midnights) else event.astimezone(UTC)

@@ -1,4 +1,4 @@
-"""Turn a memory into timeline events. The same memory, evidence and time zone always produce the same events."""
+"""Turn memories into timeline events. Equal input produces equal events."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ MOST_WEIGHED = 3
 @dataclass(frozen=True, slots=True)
 class TimelineEntry:
     name: str
-    """A name that is unique among the owner's events, and the sort key among a day's events."""
+    """A name that is unique per owner and sorts a day's events."""
     time: EventTime
     facets: tuple[str, ...]
     """Topics and entities that readers can filter by."""
     payload: dict[str, Any] = field(default_factory=dict[str, Any])
     until: float | None = None
-    """The time (seconds since 1970) from which the event is no longer shown, or None."""
+    """The Unix time from which the event is hidden, or None."""
 
     @property
     def first(self) -> int:
@@ -48,7 +48,7 @@ class TimelineEntry:
         return None if self.time.last is None else day_number(self.time.last)
 
     def item(self, zone: tzinfo) -> dict[str, Any]:
-        """Return the event in the form that `timeline_follow.lua` expects. `zone` determines when its periods end."""
+        """Return the event as an argument for `timeline_follow.lua`."""
         periods = periods_of_event(self.time.first, self.time.precision, zone)
         facets = [*self.facets, facet("precision", self.time.precision)]
         item: dict[str, Any] = {"m": self.name, "b": self.first, "f": facets, "h": self._digest(periods), "p": periods, "j": self.json()}
@@ -59,23 +59,22 @@ class TimelineEntry:
         return json.dumps(self.payload | hidden, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
 
     def _digest(self, periods: list[tuple[str, int]]) -> str:
-        """Return a digest of everything that affects a summary. Stored summaries stay valid while it is unchanged."""
+        """Return a digest of everything that affects a summary."""
         read = {name: self.payload.get(name) for name in ("text", "start", "end", "precision", "at", "who")}
         weight = min(self.payload.get("times_said", 1), MOST_WEIGHED)
         return hashlib.sha256(json.dumps([read, self.until, weight, periods], sort_keys=True).encode()).hexdigest()[:16]
 
 
 def facet(kind: str, value: str) -> str:
-    """Return the name of a facet in Redis. `kind` is "topic", "entity" or "precision". Ignore the case of `value`."""
+    """Return a facet's name in Redis. `kind` is "topic", "entity" or "precision"."""
     return f"{kind[0]}{tag(value.casefold())}"
 
 
 def events_of(memory: FollowedMemory, zone: tzinfo = UTC, *, statements: bool = True, over: bool = False) -> list[TimelineEntry]:
     """Return a memory's events, in the order of its text.
 
-    The list is empty for procedural memories, quarantined memories, memories without a user, and agents' memories. If
-    `statements` is False, it is also empty for messages and semantic facts that have no `event_date`. Set `over` if the
-    memory has ended. Its events still count unless the memory was superseded or has reached its `expires_at`.
+    Set `over` if the memory has ended. If `statements` is False, messages and semantic facts without an `event_date`
+    have no events.
     """
     record = memory.record
     if not memory.is_personal or (over and not _ended_by_itself(record)):
@@ -100,7 +99,7 @@ def _ended_by_itself(record: MemoryRecord) -> bool:
 
 
 def _message_entries(memory: FollowedMemory, stated_at: datetime, zone: tzinfo) -> list[TimelineEntry]:
-    """If a person wrote the message, return an event for each sentence about the speaker that mentions a time."""
+    """Return an event for each dated sentence about the speaker."""
     record = memory.record
     if not is_from_person(record) or record.metadata.get(QUESTION) or memory.outdated:
         return []
@@ -139,7 +138,7 @@ def _entry(memory: FollowedMemory, number: int, text: str, time: EventTime) -> T
 
 
 def _speaker_of(record: MemoryRecord) -> str | None:
-    """Return the speaker's name from the message or its evidence, or the user's id if there is no name."""
+    """Return the speaker's name, or the user's id."""
     name = record.metadata.get("name")
     if isinstance(name, str) and name:
         return name
@@ -148,7 +147,7 @@ def _speaker_of(record: MemoryRecord) -> str | None:
 
 
 def _until(record: MemoryRecord) -> float | None:
-    """Return when the memory expires or is superseded, whichever is earlier (seconds since 1970), or None if never."""
+    """Return the Unix time when the memory expires or is superseded, or None."""
     ends = [record.expires_at, record.valid_to if record.superseded_by is not None else None]
     moments = [moment.timestamp() for moment in ends if moment is not None]
     return min(moments, default=None)

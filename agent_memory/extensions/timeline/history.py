@@ -1,4 +1,4 @@
-"""Compute a timeline for a time in the past, from the memories that were true or known at that time."""
+"""Compute a timeline as of a past time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from agent_memory_client.models import MemoryRecord
 
 
 class TimelineHistory:
-    """Reads the memories that belonged to a timeline at a past time, and the owner's ended memories."""
+    """Reads a timeline's memories as of a past time."""
 
     def __init__(self, client: Redis, profiles: ProfileHistory, store: MemoryStore) -> None:
         self._client = client
@@ -33,10 +33,9 @@ class TimelineHistory:
     async def entries_at(
         self, scope: Scope, owner: TimelineOwner, zone: tzinfo, as_of: datetime | None, known_at: datetime | None, *, statements: bool
     ) -> list[TimelineEntry]:
-        """Return the events of memories that were stated no later than `as_of` and were valid at that time.
+        """Return the events of memories that were stated by `as_of` and valid at that time.
 
-        `known_at` selects what the server knew at that time (None means now). At least one of the two times is
-        required.
+        `known_at` limits them to what the server knew. At least one of the two times is required.
         """
         at = as_of or known_at
         assert at is not None
@@ -48,7 +47,7 @@ class TimelineHistory:
         return [entry for memory in valid_memories for entry in events_of(memory, zone, statements=statements)]
 
     async def walk_over(self, scope: Scope, owner: TimelineOwner) -> AsyncIterator[list[str]]:
-        """Yield the mids of an owner's ended memories, page by page. Omit former versions."""
+        """Yield the mids of an owner's ended memories, page by page."""
         clause = all_of(filters.where(scope, Selection.of(owner.namespace, owner.user_id)), negated(has_number("rt")))
         async for names in walk(self._client, self._profiles.indexes[1], clause, "c"):
             mids = [name.removeprefix(PAST) for name in names if "." not in name]
@@ -57,7 +56,7 @@ class TimelineHistory:
 
 
 def page_of(entries: Sequence[TimelineEntry], event_range: EventRange) -> tuple[int, list[dict[str, Any]]]:
-    """Return the number of matching events and a page of them, in the form that `TimelineStore.read_events` returns."""
+    """Return the number of matching events, and a page of them in order."""
     matches = [
         entry
         for entry in sorted(entries, key=lambda entry: (entry.first, entry.name))
@@ -69,7 +68,7 @@ def page_of(entries: Sequence[TimelineEntry], event_range: EventRange) -> tuple[
 
 
 def _holds(record: MemoryRecord, at: datetime, known_at: datetime | None) -> bool:
-    """True if this version was known at `known_at` (None: now), and neither superseded nor expired at `at`."""
+    """True if this version was known at `known_at` (None means now) and valid at `at`."""
     if record.retired_at is not None and (known_at is None or record.retired_at <= known_at):
         return False
     superseded = record.superseded_by is not None and record.valid_to is not None and record.valid_to <= at

@@ -1,4 +1,4 @@
-"""Calculate the names and ends of days, weeks and months, and group events by the period in which they begin."""
+"""Calculate calendar periods."""
 
 from __future__ import annotations
 
@@ -23,14 +23,12 @@ class Period(NamedTuple):
 
 
 class SummaryState(NamedTuple):
-    """A period's summary and its state, in the form that responses use."""
-
     state: PeriodState | None = None
     summary: PeriodSummary | None = None
 
 
 def period_of(day: date, unit: str) -> Period:
-    """Return the "day", "week", "month" or "year" that contains a day. Any other `unit` raises KeyError."""
+    """Return the "day", "week", "month" or "year" that contains a day. Raises KeyError for any other `unit`."""
     year, week, weekday = day.isocalendar()
     monday = day - timedelta(days=min(weekday - 1, day.toordinal() - 1))
     sunday = monday + timedelta(days=min(6, date.max.toordinal() - monday.toordinal()))
@@ -50,7 +48,7 @@ def day_number(day: date) -> int:
 
 
 def day_of(number: int) -> date:
-    """Convert days since 1970 to a date. Raises OverflowError for dates outside the years 1 to 9999."""
+    """Convert days since 1970 to a date. Raises OverflowError."""
     return _EPOCH + timedelta(days=number)
 
 
@@ -60,7 +58,7 @@ def period_key(period: Period, unit: str) -> str:
 
 
 def period_of_key(key: str) -> tuple[Period, Granularity]:
-    """Return the period and unit of a key from `period_key`. Raises ValueError for any other key."""
+    """Return the period and unit of a key. Raises ValueError."""
     for unit in UNITS:
         if key[:1] == unit[0]:
             return period_of(day_of(int(key[1:])), unit), unit
@@ -68,7 +66,7 @@ def period_of_key(key: str) -> tuple[Period, Granularity]:
 
 
 def closing_time(period: Period, zone: tzinfo) -> int:
-    """Return the end of a period in seconds since 1970: midnight in `zone` after the period's last day."""
+    """Return the Unix time of midnight in `zone` after the last day."""
     if not 1900 <= period.end.year < 9999:
         zone = UTC  # Time zones are unknown for such years.
     offset = datetime.combine(period.end, time(12), zone).utcoffset() or timedelta()
@@ -76,7 +74,7 @@ def closing_time(period: Period, zone: tzinfo) -> int:
 
 
 def periods_of_event(first: date, precision: Precision, zone: tzinfo) -> list[tuple[str, int]]:
-    """Return the day, week and month in which an event begins, as (period key, end in seconds since 1970).
+    """Return the periods in which an event begins, as (period key, Unix time of the end).
 
     Omit units finer than the event's precision.
     """
@@ -87,8 +85,7 @@ def periods_of_event(first: date, precision: Precision, zone: tzinfo) -> list[tu
 def group_events(events: Sequence[TimelineEvent], granularity: Granularity, summaries: Mapping[str, SummaryState]) -> list[TimelinePeriod]:
     """Group events by the period in which they begin.
 
-    An event whose precision is coarser than `granularity` gets a period that matches its precision. The keys of
-    `summaries` are period keys.
+    A less precise event gets a longer period. The keys of `summaries` are period keys.
     """
     periods: dict[Period, TimelinePeriod] = {}
     for event in events:

@@ -1,4 +1,4 @@
-"""Create the lines of a prompt's timeline section from events and period summaries."""
+"""Create the lines of a prompt's timeline section."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class NamedDays(NamedTuple):
     last: int | None
 
     def hold(self, first: int, last: int | None) -> bool:
-        """True if the range from `first` to `last` (None: no end) overlaps these days."""
+        """True if the range overlaps these days. None means no end."""
         return (self.last is None or first <= self.last) and (self.first is None or last is None or last >= self.first)
 
     def contain(self, period: Period) -> bool:
@@ -41,10 +41,7 @@ class NamedDays(NamedTuple):
         return (self.first is None or first >= self.first) and (self.last is None or last <= self.last)
 
     def tell(self, event: dict[str, Any]) -> bool:
-        """True if an event overlaps these days.
-
-        Return False if the event's date is known only as a period longer than these days.
-        """
+        """True if an event overlaps these days and has a precise enough date."""
         start = date.fromisoformat(event["start"])
         first, last = day_number(start), None if event["end"] is None else day_number(date.fromisoformat(event["end"]))
         if not self.hold(first, last):
@@ -55,7 +52,7 @@ class NamedDays(NamedTuple):
 
     @property
     def unit(self) -> Granularity | None:
-        """The unit of the summaries to show: "month", "week", or None to show each event instead."""
+        """The unit of the summaries to show, or None to show each event."""
         if self.first is None or self.last is None:
             return "month"
         if self.last - self.first < _FEW_DAYS:
@@ -73,7 +70,7 @@ def days_of_span(span: Span, zone: tzinfo) -> NamedDays:
 
 
 def periods_within(days: NamedDays, *, margin: int) -> list[str]:
-    """Return the keys of the latest periods to show, latest first. Add `margin` days at both ends of the range."""
+    """Return the keys of the periods to show, latest first. `margin` adds days at both ends."""
     if days.first is None or days.last is None or days.unit is None:
         return []
     wider = NamedDays(days.first - margin, days.last + margin)
@@ -89,7 +86,7 @@ def periods_within(days: NamedDays, *, margin: int) -> list[str]:
 
 
 def in_zone(event: dict[str, Any], zone: tzinfo) -> dict[str, Any]:
-    """Move a one-day event with an exact time to that time's day in `zone`."""
+    """Move a one-day event with an exact time to its day in `zone`."""
     if event.get("at") is None or event["start"] != event["end"]:
         return event
     day = local_time(datetime.fromisoformat(event["at"]), zone).date().isoformat()
@@ -97,7 +94,7 @@ def in_zone(event: dict[str, Any], zone: tzinfo) -> dict[str, Any]:
 
 
 def lines_of_days(days: NamedDays, events: Sequence[dict[str, Any]], summaries: Mapping[str, dict[str, Any]]) -> list[Line]:
-    """Return the lines for `days`: first summaries of periods (latest first), then the other events (by weight)."""
+    """Return summaries (latest first), and then other events (by weight)."""
     unit, periods, lines = days.unit, list[Period](), list[Line]()
     for key in sorted(summaries, key=lambda key: -int(key[1:])):
         period, of = period_of_key(key)
@@ -115,10 +112,7 @@ def lines_of_days(days: NamedDays, events: Sequence[dict[str, Any]], summaries: 
 
 
 def lines_of_latest(summaries: Mapping[str, dict[str, Any]]) -> list[Line]:
-    """Return the summaries of the latest days, weeks and months as lines. `_LATEST` limits the number of each.
-
-    Omit a week or month in which a listed day or week starts.
-    """
+    """Return the summaries of the latest days, weeks and months, without overlaps."""
     lines: list[Line] = []
     listed_periods: list[Period] = []
     for unit, most in _LATEST.items():
@@ -140,7 +134,7 @@ def _summary_lines(period: Period, summary: dict[str, Any]) -> list[Line]:
 
 
 def _day_of_line(line: str) -> str:
-    """Return the day by which to sort a digest line. "2024-03" sorts before the days of that month."""
+    """Return the day by which to sort a digest line. "2024-03" sorts before that month's days."""
     days = line.removeprefix("since ").partition(":")[0][:10]
     if not _WEEK.fullmatch(days):
         return days

@@ -1,4 +1,4 @@
-"""HTTP operations for timelines, which list a user's events by day."""
+"""HTTP operations for timelines."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Add the user's timeline to the prompt.
+"""Show the user's timeline in the prompt, byte-identical until it changes.
 
-Show the events from the time that the query mentions, or else the latest periods. The text stays byte-identical until
-the timeline changes.
+Show the time that the query mentions, or else the latest periods.
 """
 
 from __future__ import annotations
@@ -35,21 +34,19 @@ _MOST_READ = 8_192
 
 
 class _Question(NamedTuple):
-    """The prompt's query, and the time when it is asked."""
+    """The query and the time when it is asked."""
 
     text: str
     now: datetime
 
     def days(self, zone: tzinfo) -> NamedDays | None:
-        """Return the days in `zone` that the query asks about, or None if the query does not mention a time."""
+        """Return the days in `zone` that the query mentions, or None."""
         span = question_time(self.text, self.now, zone)
         return None if span is None else days_of_span(span, zone)
 
 
 @dataclass(frozen=True, slots=True)
 class TimelineReads:
-    """Queues the reads for a prompt's section, and then formats its lines."""
-
     ask: PromptAsk
     store: TimelineStore
     owner: TimelineOwner
@@ -57,10 +54,10 @@ class TimelineReads:
     count: Callable[[str], int]
     question: _Question
     lines: Sequence[tuple[str, str]] = ()
-    """The lines to show, most important first, each with its day."""
+    """The lines to show with their days, most important first."""
 
     def queue_section(self, pipe: Pipe) -> int:
-        """Queue one read. Add a day at both ends of the range, because the prompt's time zone is not known yet."""
+        """Queue one read, with a margin of a day because the time zone is not known yet."""
         named = self.question.days(UTC)
         low = None if named is None or named.first is None else named.first - 1
         last = day_number(self.question.now.date()) if named is None else named.last
@@ -76,7 +73,7 @@ class TimelineReads:
         return replace(self, lines=lines_of_days(named, [in_zone(event, self.ask.zone) for event in events], summaries))
 
     def fit_section(self, tokens: int | None) -> FittedText:
-        """Keep the lines that fit within both the request's token limit and `tokens`."""
+        """Keep the lines that fit within both token limits."""
         left = self.most if tokens is None else min(self.most, tokens)
         lines, _ = fit_lines(self.lines, left - self.count(TIMELINE_HEADING + DATA_NOTE), lambda line: self.count(line[1]))
         text = TIMELINE_HEADING + "\n".join(line for _, line in sorted(lines)) + DATA_NOTE if lines else ""
@@ -84,8 +81,6 @@ class TimelineReads:
 
 
 class TimelineSection:
-    """Shows the reader's timeline if the request asks for it."""
-
     kind = SectionKind.RECALLED
 
     def __init__(self, store: TimelineStore, counter: TokenCounter) -> None:
@@ -101,6 +96,6 @@ class TimelineSection:
 
 
 def _question(ask: PromptAsk) -> _Question:
-    """Return the query and its time, which are the same as in the prompt's search."""
+    """Return the query and time of the prompt's search."""
     search, text, now = ask.body.long_term_search, ask.body.query[:_MOST_READ], datetime.now(UTC)
     return _Question(text, (search.reference_time if isinstance(search, SearchRequest) else None) or now)

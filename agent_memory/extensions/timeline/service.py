@@ -18,13 +18,13 @@ from agent_memory.foundation.core.scope import Scope
 from agent_memory_client.models.features.timeline import Timeline, TimelineEvent, TimelineQuery
 
 SUMMARIZE = "summarize-periods"
-"""Job: write the due summaries for a timeline. `timeline` is the owner's `name`."""
+"""Job: write a timeline's due summaries. `timeline` is the owner's `name`."""
 
 
 class TimelineService:
     """Reads timelines and requests rebuilds.
 
-    Callers restricted to certain agents cannot read timelines, because timelines contain memories from all agents.
+    Callers restricted to agents cannot read timelines, which contain memories from all agents.
     """
 
     def __init__(self, store: TimelineStore, follower: TimelineFollower, history: TimelineHistory, *, statements: bool) -> None:
@@ -36,9 +36,7 @@ class TimelineService:
     async def read(self, scope: Scope, query: TimelineQuery) -> Timeline:
         """Return a user's events, ordered by first day.
 
-        Read the stored timeline in one round trip. For a past time, or a time zone that differs from the user's,
-        compute the events from the memories. Raises Forbidden, and BadInput if the user is missing, the days are in the
-        wrong order, or the time zone is unknown.
+        For a past time or another time zone, compute the events from the memories. Raises Forbidden or BadInput.
         """
         owner = requested_owner(scope, "timeline", query.user_id, query.namespace)
         event_range, now = _range(query), datetime.now(UTC)
@@ -73,5 +71,5 @@ def _range(query: TimelineQuery) -> EventRange:
 
 
 def _events(event_rows: Sequence[dict[str, Any]], moment: float) -> list[TimelineEvent]:
-    """Parse the events to show at a given time. Omit expired events even if no worker has removed them yet."""
+    """Parse events. Omit expired ones."""
     return [TimelineEvent.model_validate(event) for event in event_rows if event.get("until", float("inf")) > moment]

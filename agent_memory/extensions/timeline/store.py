@@ -1,4 +1,4 @@
-"""Store timelines in Redis. One script updates timelines; another reads a page of events in one round trip."""
+"""Store timelines in Redis."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from agent_memory.foundation.storage.scripts import Script
 from agent_memory_client.models.features.timeline import Granularity, PeriodSummary
 
 TimelineOwner = ProfileOwner
-"""The owner of a timeline: exactly this user in exactly this namespace. None means no namespace."""
+"""One user in one namespace. None means outside all namespaces."""
 # Maximum number of events that a prompt reads.
 _MOST_IN_PROMPT = 48
 _PROMPT = load("timeline/timeline_prompt")
@@ -28,7 +28,7 @@ _PROMPT = load("timeline/timeline_prompt")
 
 @dataclass(frozen=True, slots=True)
 class EventRange:
-    """The requested events: a range in days since 1970 (None means no limit), required facets, and a page."""
+    """The requested events. Limits are in days since 1970; None means no limit."""
 
     low: int | None = None
     high: int | None = None
@@ -36,22 +36,20 @@ class EventRange:
     offset: int = 0
     limit: int = 100
     unit: Granularity | None = None
-    """Also read the summaries of periods with this unit. None means no summaries."""
+    """The unit of the summaries to read. None means no summaries."""
 
 
 class TimelineKeys:
-    """Creates the Redis keys for timelines in one bucket. `feature.py` describes each key."""
-
     def __init__(self, root: str) -> None:
         self._root = root
 
     def timeline(self, owner: str) -> str:
-        """Return the key of a timeline's events. The timeline's other keys append ":" and a letter to it."""
+        """Return the key of a timeline's events. Its other keys append ":" and a letter."""
         return f"{self._root}tl:{owner}"
 
     @property
     def waiting(self) -> str:
-        """The key of the sorted set of timelines in which periods are waiting for a summary."""
+        """The key of the sorted set of timelines with pending summaries."""
         return f"{self._root}tlp"
 
 
@@ -61,7 +59,7 @@ class TimelineStore(OwnerStore):
         self._read = Script(client, "timeline/timeline_read")
 
     async def read_memories(self, mids: Sequence[str]) -> list[ReadMemory]:
-        """Return current and ended memories with their evidence, in one round trip."""
+        """Return current and ended memories with their evidence."""
 
         def build(pipe: Pipe) -> None:
             for mid in mids:
@@ -76,7 +74,7 @@ class TimelineStore(OwnerStore):
         return {"stamp": made_id()}
 
     async def read_events(self, owner: TimelineOwner, event_range: EventRange) -> tuple[int, list[dict[str, Any]], dict[str, SummaryState]]:
-        """Return how many events match, a page of them sorted by first day, and the summaries of its periods."""
+        """Return the number of matches, a page sorted by first day, and the summaries of its periods."""
         series, other = [*event_range.facets, "", ""][:2]
         total, rows, periods = await self._read(
             self._keys,
@@ -94,9 +92,9 @@ class TimelineStore(OwnerStore):
         return int(total), [json.loads(row) for row in rows], states
 
     def queue_prompt(self, pipe: Pipe, owner: TimelineOwner, low: int | None, high: int | None, periods: Sequence[str] | None) -> None:
-        """Queue a read for a prompt. `parse_prompt_reply` parses its single reply.
+        """Queue a read for a prompt. Read no events if `periods` is None.
 
-        The range is in days since 1970, where None means no limit. Read no events if `periods` is None.
+        The range is in days since 1970, and None means no limit.
         """
         call = _PROMPT.read_only(
             self._keys,
@@ -111,13 +109,13 @@ class TimelineStore(OwnerStore):
 
 
 def live_summary(stored: bytes, now: float) -> dict[str, Any] | None:
-    """Return a summary, or None if it is missing or one of its events has expired by `now` (seconds since 1970)."""
+    """Return a summary, or None if it is missing or has expired by the Unix time `now`."""
     summary: dict[str, Any] | None = json.loads(stored) if stored else None
     return None if summary is None or summary.get("until", float("inf")) <= now else summary
 
 
 def summary_state(stored: bytes, mark: bytes, now: float) -> SummaryState:
-    """Return a period's summary. Without a summary, the state is "open" for an unfinished period, else "pending"."""
+    """Return a period's summary. Without one, the state is "open" until the period ends, then "pending"."""
     summary = live_summary(stored, now)
     if summary is not None:
         return SummaryState("current", PeriodSummary.model_validate(summary))
@@ -126,10 +124,7 @@ def summary_state(stored: bytes, mark: bytes, now: float) -> SummaryState:
 
 
 def parse_prompt_reply(reply: Any, now: float) -> tuple[list[dict[str, Any]], dict[str, dict[str, Any]]]:
-    """Parse the reply to `queue_prompt`. Return the events, and a dict of summaries by period key.
-
-    Omit events and summaries that have expired by `now` (seconds since 1970).
-    """
+    """Return events, and summaries by period key. Omit what has expired by `now`."""
     events, stored = reply
     active_events = [event for row in events if (event := json.loads(row)).get("until", float("inf")) > now]
     pairs = zip(stored[::2], stored[1::2], strict=True)

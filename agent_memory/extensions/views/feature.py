@@ -1,4 +1,4 @@
-"""Register summary views: summaries of memories per group, computed on request or kept up to date."""
+"""The summary views feature: summaries of groups of memories."""
 
 from __future__ import annotations
 

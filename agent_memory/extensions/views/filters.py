@@ -28,7 +28,7 @@ FILTER_FIELDS: dict[str, type[BaseModel]] = {
 
 
 def check_view(body: models.CreateSummaryViewRequest) -> None:
-    """Raise UnsupportedRequest for an unsupported source, group or filter field, and BadInput for an invalid filter."""
+    """Raise UnsupportedRequest or BadInput for an invalid view."""
     if body.source != "long_term":
         raise UnsupportedRequest("views of working memory are not supported: use source long_term", field="source")
     unknown = sorted(set(body.group_by) - GROUP_FIELDS.keys())
@@ -57,11 +57,7 @@ def _texts(value: object) -> list[str]:
 
 
 def check_group(view: models.SummaryView, group: Mapping[str, str]) -> dict[str, str]:
-    """Return the group with its values in the stored form (Unicode NFC).
-
-    Raises UnsupportedRequest if the group's fields differ from the view's `group_by`, and BadInput for an invalid
-    value.
-    """
+    """Return the group in Unicode NFC. Raises UnsupportedRequest or BadInput."""
     if set(group) != set(view.group_by):
         required_fields = ", ".join(view.group_by) or "no fields"
         raise UnsupportedRequest(f"the group must have exactly the fields that the view groups by: {required_fields}", field="group")
@@ -70,7 +66,6 @@ def check_group(view: models.SummaryView, group: Mapping[str, str]) -> dict[str,
 
 
 def selection_of(view: models.SummaryView, now: datetime) -> Selection:
-    """Return a selection of all memories that a view covers."""
     filters_by_name: dict[str, Any] = {name: _filter(FILTER_FIELDS[name], value, f"filters.{name}") for name, value in view.filters.items()}
     if view.time_window_days is not None:
         filters_by_name["created_at"] = models.CreatedAt(gte=_days_before(now, view.time_window_days))
@@ -78,7 +73,7 @@ def selection_of(view: models.SummaryView, now: datetime) -> Selection:
 
 
 def within(selection: Selection, group: Mapping[str, str]) -> Selection | None:
-    """Limit a view's selection to a group. Return None if the view's filters exclude the group."""
+    """Limit a selection to a group. Return None if nothing can match."""
     narrowed: dict[str, Any] = {}
     for name, value in group.items():
         own: Any = getattr(selection, name)
@@ -98,7 +93,7 @@ def _lets_through(own: Any, value: str) -> bool:
 
 
 def _filter(kind: type[BaseModel], value: Any, field: str) -> BaseModel:
-    """Parse a filter: a plain value means `eq`, a list means `any`, and an object contains operators. Raises BadInput."""
+    """Parse a filter: a value (`eq`), a list (`any`) or an object with operators. Raises BadInput."""
     if not isinstance(value, dict):
         value = {"any": value} if isinstance(value, list) else {"eq": value}
     try:

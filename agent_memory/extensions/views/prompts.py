@@ -1,4 +1,4 @@
-"""Create the prompt that asks a language model to summarize a partition."""
+"""Create the prompt that summarizes a partition."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ViewSummary(BaseModel):
 def summarize_group(
     memories: Sequence[PromptMessage], group: Mapping[str, str], *, instructions: str | None, max_words: int
 ) -> list[ChatMessage]:
-    """Return the messages for the model call that summarizes a group's memories, sorted by time. `instructions` come from the view."""
+    """Return the messages for one model call. `instructions` come from the view."""
     instruction_text = f"\n\nInstructions for this summary:\n{instructions.strip()}" if instructions and instructions.strip() else ""
     system = f"{_TASK}{instruction_text}\n\nAt most {max_words} words. {_ANSWER}"
     ordered = sorted(memories, key=lambda item: (item.created_at, item.number))

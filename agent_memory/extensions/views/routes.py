@@ -1,4 +1,4 @@
-"""HTTP operations for summary views: summaries of groups of memories, computed on request or kept up to date."""
+"""HTTP operations for summary views."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Implement the API operations that create, read, run and delete summary views, and read their tasks."""
+"""Implement the API operations for summary views."""
 
 from __future__ import annotations
 
@@ -39,10 +39,9 @@ class ViewService:
         self._erasures = erasures
 
     async def create_view(self, scope: Scope, body: models.CreateSummaryViewRequest) -> models.SummaryView:
-        """Store a view under a new id. Raises UnsupportedRequest and BadInput for an invalid view.
+        """Store a view under a new id. Raises UnsupportedRequest, BadInput or Forbidden.
 
-        Raises Conflict if MAX_VIEWS views exist already, and ErasureUnderWay while a user in the view's filters is
-        being erased. Raises Forbidden for callers restricted to part of the tenant.
+        Raises Conflict if MAX_VIEWS views exist, and ErasureUnderWay while a user in the filters is being erased.
         """
         _whole_tenant(writing(scope))
         check_view(body)
@@ -58,14 +57,14 @@ class ViewService:
         return [view for view in await self._store.load_views(scope) if _reaches_view(scope, view)]
 
     async def get_view(self, scope: Scope, view_id: str) -> models.SummaryView:
-        """Return a view. Raises NotFound if it is missing or the caller is not allowed to see it."""
+        """Return a view. Raises NotFound."""
         view = await self._store.load_view(scope, view_id)
         if view is None or not _reaches_view(scope, view):
             raise NotFound(f"Summary view {view_id} not found", field="view_id", hint="GET /v1/summary-views lists all")
         return view
 
     async def delete_view(self, scope: Scope, view_id: str) -> models.AckResponse:
-        """Delete a view and its partitions. A missing view is not an error. Raises Forbidden for restricted callers."""
+        """Delete a view. A missing view is not an error. Raises Forbidden."""
         _whole_tenant(writing(scope))
         await self._store.drop_view(scope, view_id)
         return models.AckResponse(status="ok")
@@ -73,7 +72,7 @@ class ViewService:
     async def run_partition(
         self, scope: Scope, view_id: str, body: models.RunSummaryViewPartitionRequest
     ) -> models.SummaryViewPartitionResult:
-        """Compute and store a partition. The model may take at most `views.run_seconds`.
+        """Compute and store a partition.
 
         Raises NotFound, UnsupportedRequest, BadInput, Forbidden, and Conflict if memories keep being deleted.
         """
@@ -94,9 +93,9 @@ class ViewService:
     async def read_partitions(
         self, scope: Scope, view_id: str, group_values: Mapping[str, str | None]
     ) -> Sequence[models.SummaryViewPartitionResult]:
-        """Return a view's stored partitions that the caller may see, sorted by group. Raises NotFound.
+        """Return the partitions that the caller may see, sorted by group. Raises NotFound.
 
-        Each value in `group_values` must equal the value in the partition's group. None matches any value.
+        Groups must match `group_values`. None matches any value.
         """
         await self.get_view(scope, view_id)
         stored = await self._store.load_partitions(scope, view_id)
@@ -106,9 +105,9 @@ class ViewService:
         return sorted(reached, key=lambda result: sorted(result.group.items()))
 
     async def run_all_partitions(self, scope: Scope, view_id: str, body: models.RunSummaryViewRequest) -> models.Task:
-        """Request the computation of all partitions in the background. A task with the same id starts over.
+        """Compute all partitions in the background. A task with the same id starts over.
 
-        Raises NotFound, and Forbidden for restricted or read-only callers.
+        Raises NotFound or Forbidden.
         """
         _whole_tenant(writing(scope))
         await self.get_view(scope, view_id)
@@ -118,10 +117,7 @@ class ViewService:
         return task
 
     async def read_task(self, scope: Scope, task_id: str) -> models.Task:
-        """Return a task. Its status is "failed" if the workers gave up on it.
-
-        Raises NotFound if the task is missing, or if the caller is restricted to part of the tenant's data.
-        """
+        """Return a task. Its status is "failed" if the workers gave up. Raises NotFound."""
         task = await self._store.load_task(scope, task_id)
         if task is None or scope.limited:
             raise NotFound(f"Task {task_id} not found", field="task_id", hint="tasks are kept for 7 days: run the view again")
@@ -134,7 +130,7 @@ class ViewService:
 
 
 def _whole_tenant(scope: Scope) -> None:
-    """Raise Forbidden for callers limited to namespaces, users or agents, because views belong to the whole tenant."""
+    """Raise Forbidden for restricted callers."""
     if scope.limited:
         raise Forbidden(
             "summary views belong to the whole tenant: use credentials that are not limited to certain namespaces, users or agents"
@@ -142,14 +138,13 @@ def _whole_tenant(scope: Scope) -> None:
 
 
 def _reaches_view(scope: Scope, view: models.SummaryView) -> bool:
-    """True if the view groups by all fields that restrict the caller, and filters by none of them."""
+    """True if the view groups by the fields that restrict the caller, and filters by none of them."""
     limits = {"namespace": scope.namespaces, "user_id": scope.users}
     needed = {name for name, limit in limits.items() if limit is not None}
     return scope.agents is None and needed <= set(view.group_by) and not needed & set(view.filters)
 
 
 def _reaches_group(scope: Scope, group: Mapping[str, str]) -> bool:
-    """True if the caller may access all memories of a group."""
     return not scope.limited or (scope.agents is None and scope.reaches(group.get("namespace"), group.get("user_id")))
 
 

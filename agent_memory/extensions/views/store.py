@@ -1,4 +1,4 @@
-"""Store summary views, partitions and tasks in Redis: a hash of views per tenant, a hash of partitions per view."""
+"""Store summary views, partitions and tasks in Redis."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ _TASK_SECONDS = 7 * 24 * 3600
 
 
 class ViewKeys:
-    """Creates the Redis keys for summary views in one bucket. `feature.py` describes each key."""
-
     def __init__(self, root: str) -> None:
         self.tenants = f"{root}svt"
         """The key of the set of tenants that have, or had, views."""
@@ -43,13 +41,11 @@ class Partition:
 
 
 def group_key(group: Mapping[str, str]) -> str:
-    """Return the name of a group's partition. The order of the group's fields does not matter."""
+    """Return a partition's name. The order of the fields does not matter."""
     return digest("group", *(part for item in sorted(group.items()) for part in item))
 
 
 class ViewStore:
-    """Reads and writes views, partitions and tasks. Each method needs one round trip, except `add_partition`."""
-
     def __init__(self, client: Redis, keys: Keys) -> None:
         self._client = client
         self._keys = keys
@@ -57,17 +53,14 @@ class ViewStore:
         self._store = Script(client, "views/partitions_store")
 
     async def add_view(self, scope: Scope, view: SummaryView) -> bool:
-        """Store a view unless its id already exists. Return True if the view was stored."""
+        """Store a view. Return False if its id already exists."""
         views, tenants = self._view_keys.views(scope.tenant), self._view_keys.tenants
         fields = (view.id, view.model_dump_json())
         new, _ = await write(self._client, lambda pipe: (pipe.hsetnx(views, *fields), pipe.sadd(tenants, scope.tenant)), atomic=True)
         return bool(new)
 
     async def add_partition(self, scope: Scope, view_id: str, partition: Partition) -> bool | None:
-        """Store a partition.
-
-        Return False if its group already has one, None if its view is missing, and otherwise True.
-        """
+        """Store a partition. Return False if its group has one, and None if its view is missing."""
         if await self.load_view(scope, view_id) is None:
             return None
         if group_key(partition.result.group) in await self.load_partitions(scope, view_id):
@@ -88,7 +81,7 @@ class ViewStore:
         return sorted((SummaryView.model_validate_json(value) for value in raw), key=lambda view: view.id)
 
     async def drop_view(self, scope: Scope, view_id: str) -> bool:
-        """Delete a view and its partitions. Return True if it existed. Unfinished runs can then store nothing more."""
+        """Delete a view and its partitions. Return True if it existed."""
         views, partitions = self._view_keys.views(scope.tenant), self._view_keys.partitions(scope.tenant, view_id)
         existed, _ = await write(self._client, lambda pipe: (pipe.hdel(views, view_id), pipe.unlink(partitions)), atomic=True)
         return bool(existed)
@@ -100,7 +93,7 @@ class ViewStore:
     async def store_partitions(self, scope: Scope, view_id: str, partitions: Iterable[Partition]) -> bool | None:
         """Store partitions. Return False if their view is missing, and None if a memory was deleted after it was read.
 
-        If a user whose memories may be in the partitions is being erased, store nothing and raise ErasureUnderWay.
+        Raises ErasureUnderWay, and stores nothing, while a user whose memories they may contain is being erased.
         """
         items: list[str] = []
         guards: list[Guard] = []
@@ -131,7 +124,7 @@ class ViewStore:
                 await self._client.hdel(self._view_keys.partitions(scope.tenant, view_id), *names)
 
     async def put_task(self, scope: Scope, task: Task) -> None:
-        """Store a task for seven days. Replace any task with the same id."""
+        """Store a task for seven days. Replace a task with the same id."""
         with redis_errors():
             await self._client.set(self._keys.task(scope.tenant, task.id), task.model_dump_json(), ex=_TASK_SECONDS)
 

@@ -1,4 +1,4 @@
-"""Compute a partition of a summary view, with a language model or by extractive summarization."""
+"""Compute a partition of a summary view."""
 
 from __future__ import annotations
 
@@ -50,11 +50,10 @@ class ViewSummarizer:
     async def compute_partition(
         self, scope: Scope, view: SummaryView, group: Mapping[str, str], *, seconds: float | None = None, stored: Partition | None = None
     ) -> Partition:
-        """Compute a group's partition. The model may take at most `seconds`.
+        """Compute a partition. The model may take at most `seconds`.
 
-        A refresh passes the `stored` partition. Return it if its inputs are unchanged, or if a model wrote it but is
-        failing now. Otherwise, if there is no usable model answer, the summary consists of the most informative
-        memories, and `degraded` contains the reason.
+        Return `stored` if its inputs are unchanged, or if a model wrote it but is failing now. Without a usable answer,
+        list the most informative memories, and set `degraded` to the reason.
         """
         selection = within(selection_of(view, datetime.now(UTC)), group)
         total, memories = (0, []) if selection is None else await self._survey.load_newest(scope, selection, _MOST_MEMORIES)
@@ -85,11 +84,7 @@ class ViewSummarizer:
     async def _summary_by_model(
         self, chat: ChatModel, view: SummaryView, group: Mapping[str, str], memories: Sequence[StoredMemory], seconds: float | None
     ) -> str:
-        """Ask the model to summarize the newest memories that fit its context.
-
-        If the memories exceed the model's context, retry with half as many tokens. Raises ModelUnavailable or
-        ModelAnswerInvalid.
-        """
+        """Summarize the newest memories that fit. Raises ModelUnavailable or ModelAnswerInvalid."""
         deadline = None if seconds is None else monotonic() + seconds
         most: int | None = None
         characters = sum(len(memory.record.text) for memory in memories)
@@ -115,7 +110,7 @@ class ViewSummarizer:
             return summary
 
     def _prompt_messages(self, memories: Sequence[StoredMemory], room: int) -> list[PromptMessage]:
-        """Return the newest memories that fit into `room` tokens (always at least one), formatted for the prompt."""
+        """Return the newest memories that fit into `room` tokens, but at least one."""
         prompt_messages: list[PromptMessage] = []
         for number, memory in enumerate(memories, start=1):
             record = memory.record
@@ -130,7 +125,7 @@ class ViewSummarizer:
         return prompt_messages
 
     def _most_telling(self, memories: Sequence[StoredMemory]) -> str:
-        """Return a text with the most informative memories, one per line, sorted by time."""
+        """Return the most informative memories, one per line, sorted by time."""
         candidates = sorted(memories, key=lambda memory: (memory.record.created_at, memory.record.id))
         texts = [self._counter.truncate(" ".join(memory.record.text.split()), _LINE_TOKENS) for memory in candidates]
         dates = [memory.record.event_date or memory.record.created_at for memory in candidates]

@@ -22,9 +22,9 @@ _NO_VIEW = "its summary view does not exist here"
 
 
 class _SummaryLine(BaseModel):
-    """A partition in an export, or a view alone in the export of another server's whole store.
+    """A partition in an export, or a view alone in an export of a whole store.
 
-    Unless the line is part of a whole store, the partition's group must specify one user.
+    In other exports, the partition's group must specify one user.
     """
 
     view: SummaryView | None = None
@@ -51,7 +51,7 @@ class ViewTransfer:
                     yield {"kind": "summary", "view": exported_view, "partition": result, "fingerprint": partition.fingerprint}
 
     async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
-        """Store a partition, and its view if that is missing. Raises BadInput, Forbidden or UnsupportedRequest.
+        """Store a partition and its view. Raises BadInput, Forbidden or UnsupportedRequest.
 
         Return "new", or "same" if the group already has a partition.
         """
@@ -92,10 +92,7 @@ class ViewTransfer:
         return await self._store.add_view(scope, view)
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
-        """Delete views that filter by the user, and partitions that may mention the user.
-
-        Continuous views recompute the deleted partitions from other users' memories.
-        """
+        """Delete views that filter by the user, and partitions that may mention the user."""
         counts: Counter[str] = Counter()
         for view in await self._store.load_views(scope):
             if owner.namespace is None and owner.user_id in users_named(view.filters):
@@ -108,10 +105,7 @@ class ViewTransfer:
         return counts
 
     async def purge_groups(self, scope: Scope, groups: Collection[Group], *, dry_run: bool) -> Counter[str]:
-        """Delete partitions that may summarize memories from these groups. Return the number of partitions.
-
-        Continuous views recompute them. A dry run only counts them.
-        """
+        """Delete partitions that may summarize these groups, or only count them. Return their number."""
         counts: Counter[str] = Counter()
         for view in await self._store.load_views(scope) if groups else ():
             stored = await self._store.load_partitions(scope, view.id)

@@ -1,4 +1,4 @@
-"""Log each call to the logger `audit`: who called which operation, and with what result.
+"""Log each call to the logger `audit`.
 
 Events contain ids and counts, but never text.
 """
@@ -37,14 +37,14 @@ def record(
     request_id: str | None,
     counts: Mapping[str, int] | None = None,
 ) -> None:
-    """Log one event. `actor` is the subject of the credentials, or None for background work or invalid credentials."""
+    """Log one event. `actor` is None for background work or invalid credentials."""
     log: structlog.stdlib.BoundLogger = structlog.stdlib.get_logger(LOGGER)
     more = {"counts": dict(counts)} if counts else {}
     log.info("access", operation=operation, status=status, tenant=tenant, actor=actor, ids=dict(ids), request_id=request_id, **more)
 
 
 def counts_of(answer: Any) -> dict[str, int]:
-    """Return the counts in a response, and the length of each of its lists, by field name."""
+    """Return a response's counts and the lengths of its lists, by field name."""
     if isinstance(answer, MemoryRecord):
         return {"memories": 1}
     counts: dict[str, int] = {}
@@ -60,9 +60,9 @@ def counts_of(answer: Any) -> dict[str, int]:
 
 
 def ids_of(*sources: Any, answer: Any) -> dict[str, Any]:
-    """Return the ids in arguments and request bodies, at most MAX_IDS of each kind. Earlier sources take precedence.
+    """Return ids from arguments and request bodies, at most MAX_IDS of each kind.
 
-    From `answer`, include only the id of the receipt for a forget request.
+    Earlier sources take precedence. From `answer`, include only `receipt_id`.
     """
     receipt_id = _of(answer, "receipt_id")
     ids: dict[str, Any] = {} if receipt_id is None else {"receipt_id": receipt_id}

@@ -1,8 +1,6 @@
-"""Manage sessions for browsers that logged in with an API key or through the login provider.
+"""Manage browser sessions.
 
-A session stores only the key's digest. Each request looks up the key's permissions again, so when a key is revoked or
-expires, its sessions also end. A session from a provider login stores the token's claims, and ends no later than the
-token.
+A session ends no later than the API key or login token that opened it.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ LOGIN_SECONDS = 600
 
 
 class BrowserSessions:
-    """Opens, finds and deletes browser sessions. `gate` is None if the server does not accept API keys."""
+    """Opens, finds and deletes browser sessions. If `gate` is None, API keys are not accepted."""
 
     def __init__(self, client: Redis, keys: Keys, gate: TokenGate | None, provider: LoginProvider | None) -> None:
         self._client = client
@@ -53,10 +51,10 @@ class BrowserSessions:
         return self._provider
 
     async def finish_login(self, cookie: str, answer: Mapping[str, str]) -> tuple[str, str]:
-        """Open a session after a login through the provider. Return the session's secret name and the page to show.
+        """Open a session after a provider login. Return its secret name and the next page.
 
-        Raises NotFound and RedisUnavailable. Raises Forbidden if the login has already been used. Also raises anything
-        that `LoginProvider.finish` raises.
+        Raises NotFound, RedisUnavailable and the errors of `LoginProvider.finish`. Raises Forbidden if the login was
+        already used.
         """
         state, claims, page = await self.provider.finish(cookie, answer)
         with redis_errors():
@@ -71,10 +69,7 @@ class BrowserSessions:
         return name
 
     async def find_principal(self, name: str) -> Principal | None:
-        """Return the session's current permissions, or None if the session or its key no longer exists.
-
-        Raises RedisUnavailable.
-        """
+        """Return the session's permissions, or None if it is no longer valid. Raises RedisUnavailable."""
         content = (await read(self._client, lambda pipe: pipe.get(self._key(name))))[0] or b""
         try:
             if content.startswith(b"{"):

@@ -1,4 +1,4 @@
-"""Let workers share the context sizes that they learn from model servers. Redis stores them for a limited time."""
+"""Let workers share the context sizes that they learn from model servers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BLIND_SECONDS = 24 * 3600
 
 
 class ContextLimits:
-    """A store of learned context sizes. Use this only in background work, because requests must not wait for the store."""
+    """Stores learned context sizes. Use it only in background work, not in requests."""
 
     def __init__(self, client: Redis, keys: Keys, clock: Callable[[], float] = monotonic) -> None:
         self._client = client
@@ -30,7 +30,7 @@ class ContextLimits:
         self._look_at: dict[tuple[str, str], float] = {}
 
     async def load_learned(self, chat: ChatModel) -> None:
-        """Update a model's context from the store and from the model's server. Raises RedisUnavailable."""
+        """Update a model's context from the store and the model server. Raises RedisUnavailable."""
         model_key = (chat.context.where, chat.context.model)
         if self._clock() >= self._look_at.get(model_key, 0.0):
             if len(self._look_at) >= _MOST_MODELS:
@@ -40,7 +40,7 @@ class ContextLimits:
         await chat.ask_context()
 
     async def take_over_stored(self, context: ModelContext) -> None:
-        """Update a context with the limits that are stored for its model. Raises RedisUnavailable."""
+        """Update a context with the stored limits of its model. Raises RedisUnavailable."""
         for is_request_limit, take_over in ((False, context.take_over), (True, context.take_over_request_limit)):
             key = self._keys.context_limit(context.where, context.model, is_request_limit=is_request_limit)
             tokens, left = await read(self._client, lambda pipe, key=key: (pipe.get(key), pipe.pttl(key)))
@@ -48,7 +48,7 @@ class ContextLimits:
                 take_over(int(tokens), left / 1000)
 
     async def save_learned(self, chat: ChatModel) -> None:
-        """Store the limits that were learned from a refusal or a timeout. Raises RedisUnavailable."""
+        """Store the limits learned from a refusal or timeout. Raises RedisUnavailable."""
         limit = chat.context.limit
         for is_request_limit, tokens in ((False, limit.tokens if limit.source == "learned" else None), (True, chat.context.request_limit)):
             if tokens is not None:
@@ -68,7 +68,7 @@ class ContextLimits:
 
 
 async def take_over_from(url: str, buckets: Sequence[Keys], context: ModelContext, *, command_timeout: float) -> None:
-    """Update a context with the smallest limits in any of the buckets. Raises StartupError and RedisUnavailable."""
+    """Update a context with the smallest limits in any bucket. Raises StartupError and RedisUnavailable."""
     async with bucket_clients(url, buckets, command_timeout=command_timeout) as clients:
         for keys, client in clients:
             await ContextLimits(client, keys).take_over_stored(context)

@@ -24,10 +24,9 @@ class CredentialGate(Protocol):
         ...
 
     def recall_principal(self, credential: str) -> tuple[Principal, bool] | None:
-        """Return the principal from the last check, without a new lookup, and whether that check is still valid.
+        """Return the principal from the last check, and whether that check is still valid.
 
-        If the check is no longer valid, use the principal only to choose the queue in which the request waits for a new
-        check.
+        If it is not, use the principal only to choose the queue for a new check.
         """
         ...
 
@@ -38,7 +37,7 @@ class Authenticator:
 
 
 class EitherGate:
-    """Accepts API keys and JWTs. A credential that looks like a JWT is never checked as an API key."""
+    """Checks credentials that look like JWTs only as JWTs, and all others as API keys."""
 
     def __init__(self, keys: CredentialGate, jwts: CredentialGate) -> None:
         self._keys = keys
@@ -56,10 +55,7 @@ class EitherGate:
 
 
 def open_oauth(settings: Settings, keys: CredentialGate) -> tuple[CredentialGate, LoginProvider | None]:
-    """Return the gate for AUTH_MODE=oauth2 or both, and the login provider, if there is one. `keys` admits API keys.
-
-    Raises StartupError if the settings are incomplete.
-    """
+    """Return the gate for AUTH_MODE=oauth2 or both, and any login provider. Raises StartupError."""
     # Import PyJWT only if the server uses OAuth.
     from agent_memory.features.access.login_provider import LoginProvider  # noqa: PLC0415
     from agent_memory.features.access.oauth import JwtGate, ProviderDocument, fetch_keys, parse_keys  # noqa: PLC0415
@@ -70,10 +66,9 @@ def open_oauth(settings: Settings, keys: CredentialGate) -> tuple[CredentialGate
 
 
 def credential_of(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
-    """Return the key or token in a request's headers, or None if there is none. Expects lowercase header names.
+    """Return the key or token in a request's headers, or None. Expects lowercase header names.
 
-    `Authorization: Bearer` and `X-API-Key` are equivalent. Raises Unauthenticated for other schemes, for credentials
-    that are empty or too long, and for several different credentials.
+    Raises Unauthenticated for unusable or contradictory credentials.
     """
     credentials: set[bytes] = set()
     for name, value in headers:

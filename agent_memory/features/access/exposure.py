@@ -1,4 +1,4 @@
-"""Refuse to start without authentication on an address that other machines can reach, unless the operator allows it."""
+"""Refuse to start without authentication on a reachable address, unless the operator allows it."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Limit each tenant's requests per minute, stored memories, and language model tokens per day.
-
-A process takes several tokens at a time from a token bucket in Redis, so that most requests need only a dictionary
-lookup. Tokens that the process does not use within a second are lost. After Redis has rejected a request, the process
-itself rejects similar requests until the bucket refills, but for at most a second.
-"""
+"""Limit each tenant's requests per minute, memories, and language model tokens per day."""
 
 from __future__ import annotations
 
@@ -39,10 +34,10 @@ _MOST_TENANTS = 10_000
 
 @dataclass(slots=True)
 class _Lease:
-    """A process's share of a tenant's bucket. Before `until`, the process may admit requests costing `left` in total.
+    """A process's share of a tenant's bucket. All times are from the monotonic clock.
 
-    Until `closed_until`, the process rejects requests with a cost of at least `closed_cost`, without asking Redis.
-    Clients should retry at `opens_at`. All times are from the monotonic clock.
+    Before `until`, the process may admit requests costing `left` in total. Until `closed_until`, it rejects requests
+    that cost `closed_cost` or more.
     """
 
     left: int = 0
@@ -63,7 +58,7 @@ class _Count:
 
 
 class RequestLimit:
-    """Limits a tenant's request rate across all processes. One request can cost several tokens, up to a full bucket."""
+    """Limits a tenant's request rate across all processes. A request may cost several tokens."""
 
     def __init__(self, settings: LimitSettings, store: LimitStore, clock: Callable[[], float] = monotonic) -> None:
         self._settings = settings
@@ -140,10 +135,7 @@ def too_many(retry_after: int) -> TooMany:
 
 
 class MemoryLimit:
-    """Limits how many memories a tenant may store.
-
-    Each process caches the count for a few seconds, so writes during that time may exceed the limit.
-    """
+    """Limits how many memories a tenant may store. The cached count may be a few seconds old."""
 
     def __init__(self, settings: LimitSettings, count: Callable[[str], Awaitable[int]], clock: Callable[[], float] = monotonic) -> None:
         self._settings = settings
@@ -191,23 +183,22 @@ class LimitStore:
         self._spend = Script(client, "access/model_tokens_spend")
 
     async def take(self, tenant: str, *, per_minute: int, burst: int, most: int, least: int = 1) -> tuple[int, float]:
-        """Take up to `most` tokens from the bucket, or none if fewer than `least` are left.
+        """Take up to `most` tokens from the bucket, or none if fewer than `least` remain.
 
-        `least` must not exceed `burst`. Return the number of tokens taken and, if it is 0, the seconds until `least`
-        tokens are available.
+        `least` must not exceed `burst`. Return the number of tokens taken and, if it is 0, the seconds to wait.
         """
         rate = repr(per_minute / 60_000)
         granted, wait = await self._take(bucket=self._keys.rate(tenant), rate=rate, most=burst, requested=most, least=least)
         return int(granted), int(wait) / 1000
 
     async def spend(self, tenant: str, tokens: int) -> TokensSpent:
-        """Add model tokens to the tenant's usage for today, and return today's total. To only read it, pass 0."""
+        """Add model tokens to the tenant's usage for today, and return today's total."""
         spent, left = await self._spend(spent=self._keys.spent(tenant), day_ms=_DAY_MS, tokens=tokens)
         return TokensSpent(int(spent), int(left) / 1000)
 
 
 class TokenBudget:
-    """A tenant's limit of `most` model tokens per day. A call that exceeds the limit still finishes."""
+    """A tenant's limit of `most` model tokens per day. A call that exceeds it still finishes."""
 
     def __init__(self, store: LimitStore, tenant: str, most: int) -> None:
         self._store = store

@@ -1,4 +1,4 @@
-"""Log users in through the login provider, using the OpenID Connect authorization code flow with PKCE (RFC 7636)."""
+"""Log users in with the OpenID Connect authorization code flow and PKCE (RFC 7636)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class LoginProvider:
         self._urls = oauth.ProviderDocument(partial(oauth.fetch_urls, self._settings), partial(oauth.parse_urls, self._settings))
 
     async def start(self, next_page: str) -> tuple[str, str]:
-        """Return the provider's URL for a new login, and a cookie for `finish`. Raises Unavailable."""
+        """Return the provider's login URL and a cookie for `finish`. Raises Unavailable."""
         state, nonce, verifier = (token_urlsafe(32) for _ in range(3))
         # If roles come from the token's scope, the console must ask for them.
         roles = self._settings.roles if self._settings.oauth2_claims.get("role") in ("scope", "scp") else ()
@@ -61,9 +61,9 @@ class LoginProvider:
         return f"{url}{'&' if '?' in url else '?'}{urlencode(query)}", cookie
 
     async def finish(self, cookie: str, answer: Mapping[str, str]) -> tuple[str, dict[str, Any], str]:
-        """Check the provider's response to a login. Return the login's state and claims, and the page to show next.
+        """Check the provider's response. Return the login's state and claims, and the next page.
 
-        Raises Unauthenticated and Forbidden. Raises Unavailable if the provider does not respond.
+        Raises Unauthenticated, Forbidden and Unavailable.
         """
         state, nonce, verifier, address = (cookie.split(".", 3) + [""] * 4)[:4]
         if not (state and nonce and verifier) or not hmac.compare_digest(state.encode(), answer.get("state", "").encode()):
@@ -82,10 +82,7 @@ class LoginProvider:
         return state, used, unquote(address)
 
     def principal_of(self, claims: Mapping[str, Any]) -> Principal:
-        """Return the permissions that the claims grant.
-
-        Raises Forbidden. Raises Unauthenticated if the token with these claims has expired.
-        """
+        """Return the permissions that the claims grant. Raises Forbidden and Unauthenticated."""
         if time() >= int(claims["exp"]):
             raise Unauthenticated("this login has ended: log in again")
         return oauth.principal_of_claims(self._settings, claims)

@@ -1,6 +1,6 @@
-"""Validate JSON Web Tokens from an OAuth 2 / OpenID Connect provider, following RFC 8725.
+"""Validate JSON Web Tokens from an OpenID Connect provider, following RFC 8725.
 
-The settings, not the tokens, determine the algorithms. This module checks issuer, audience and times.
+The settings, not the tokens, determine the algorithms.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Entry = TypeVar("Entry")
 
 
 class ProviderDocument(Generic[Entry]):
-    """Fetches a document from the login provider, and caches its entries by name. `parse` may raise ValueError."""
+    """Fetches a document from the login provider and caches its entries. `parse` may raise ValueError."""
 
     def __init__(self, fetch: Fetch, parse: Callable[[bytes], dict[str, Entry]], clock: Callable[[], float] = monotonic) -> None:
         self._fetch = fetch
@@ -52,7 +52,7 @@ class ProviderDocument(Generic[Entry]):
         self.generation = 0
 
     async def entry(self, name: str) -> Entry | None:
-        """Return an entry, or None if it does not exist. Raises Unavailable if the document cannot be fetched."""
+        """Return an entry, or None. Raises Unavailable if the document cannot be fetched."""
         now = self._clock()
         if name not in self._entries or now - self._fetched > _KEEP_SECONDS:
             await self._refresh(now)
@@ -85,10 +85,7 @@ class JwtGate:
         self._trusted: dict[bytes, tuple[Principal, float, int]] = {}
 
     async def admit(self, credential: str) -> Principal:
-        """Return the token's principal.
-
-        Raises Unauthenticated, Forbidden if the token has no role, and Unavailable if the keys cannot be fetched.
-        """
+        """Return the token's principal. Raises Unauthenticated, Forbidden and Unavailable."""
         if self._admin is not None and hmac.compare_digest(credential, self._admin):
             return OPERATOR
         name = sha256(credential.encode()).digest()
@@ -109,7 +106,7 @@ class JwtGate:
         return None if trusted is None else (trusted[0], time() < trusted[1] and trusted[2] == self._keys.generation)
 
     async def claims(self, credential: str, audience: str | None) -> dict[str, Any]:
-        """Return a token's claims. If `audience` is None, accept any audience. Raises Unauthenticated and Unavailable."""
+        """Return a token's claims. If `audience` is None, accept any. Raises Unauthenticated and Unavailable."""
         settings = self._settings
         try:
             header = jwt.get_unverified_header(credential)
@@ -140,10 +137,7 @@ class JwtGate:
 
 
 def principal_of_claims(settings: AuthSettings, claims: Mapping[str, Any]) -> Principal:
-    """Return the principal that the claims describe.
-
-    Raises Unauthenticated if a claim is missing, and Forbidden if the claims contain no known role.
-    """
+    """Return the principal that the claims describe. Raises Unauthenticated and Forbidden."""
     tenant = _claim_text(claims, path) if (path := settings.oauth2_claims.get("tenant")) else DEFAULT_TENANT
     users = frozenset({_claim_text(claims, path)}) if (path := settings.oauth2_claims.get("user")) else None
     namespaces = frozenset(_claim_texts(claims, path)) if (path := settings.oauth2_claims.get("namespace")) else None
@@ -152,10 +146,6 @@ def principal_of_claims(settings: AuthSettings, claims: Mapping[str, Any]) -> Pr
 
 
 def _role(settings: AuthSettings, claims: Mapping[str, Any]) -> Role:
-    """Return the highest role in the role claim.
-
-    Raises Unauthenticated if the claim is malformed, and Forbidden if it contains no known role.
-    """
     path = settings.oauth2_claims.get("role")
     if not path:
         return Role(settings.default_role)
@@ -171,7 +161,7 @@ def _role(settings: AuthSettings, claims: Mapping[str, Any]) -> Role:
 
 
 def claim_at(claims: Mapping[str, Any], path: str) -> Any:
-    """Return a claim by its full name, which may be a URL, or by its dotted path. Return None if it is missing."""
+    """Return a claim by its full name or dotted path, or None."""
     if path in claims:
         return claims[path]
     value: Any = claims
@@ -208,9 +198,9 @@ def check_oauth(settings: AuthSettings) -> None:
 
 
 async def fetch(url: str, form: Mapping[str, str] | None = None, auth: tuple[str, str] | None = None) -> bytes:
-    """Return the response body from one of the login provider's URLs. If `form` is given, send it with POST.
+    """Return the response body from a URL of the login provider. With `form`, use POST.
 
-    Fails on a redirect, after five seconds, or after one megabyte. Raises httpx.HTTPError, TimeoutError and ValueError.
+    Raises httpx.HTTPError, TimeoutError and ValueError.
     """
     async with (
         asyncio.timeout(_FETCH_SECONDS),
@@ -243,7 +233,7 @@ async def fetch_keys(settings: AuthSettings) -> bytes:
 
 
 def parse_urls(settings: AuthSettings, raw: bytes) -> dict[str, str]:
-    """Return the provider's URLs, keyed by their OpenID Connect Discovery names. Raises ValueError for invalid URLs."""
+    """Return the provider's URLs by their OpenID Connect Discovery names. Raises ValueError."""
     document, issuer = json.loads(raw), settings.oauth2_issuer_url or ""
     if not isinstance(document, dict) or cast("dict[str, Any]", document).get("issuer") != issuer:
         raise ValueError("not the configuration of OAUTH2_ISSUER_URL")
@@ -256,7 +246,7 @@ def parse_urls(settings: AuthSettings, raw: bytes) -> dict[str, str]:
 
 
 def parse_keys(raw: bytes) -> dict[str, jwt.PyJWK]:
-    """Return the usable signing keys by `kid`. Skip keys of unknown types. Raises ValueError if no key is usable."""
+    """Return the usable signing keys by `kid`. Raises ValueError if there are none."""
     listed = json.loads(raw)
     if not isinstance(listed, dict) or not isinstance(cast("dict[str, Any]", listed).get("keys"), list):
         raise ValueError("not a JSON Web Key Set")

@@ -1,6 +1,6 @@
 """Administrator routes for managing API keys.
 
-The routes ignore an Idempotency-Key, because a response that contains a secret must not be stored.
+The routes ignore Idempotency-Key, because responses that contain secrets must not be stored.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ _MOST_CHARACTER_BYTES = 33
 
 
 def check_messages(messages: Sequence[MemoryMessage], most: int) -> None:
-    """Raise TooLarge if a message, including its other fields, has more than `most` bytes."""
+    """Raise TooLarge if a message, including all its fields, exceeds `most` bytes."""
     for position, message in enumerate(messages):
         if len(message.content) > most // _MOST_CHARACTER_BYTES:
             _check_text(f"messages.{position}.content", message.content, most)

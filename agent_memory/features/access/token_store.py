@@ -1,4 +1,4 @@
-"""Store API keys in Redis under the keyed digests of their secrets. The secrets themselves are never stored."""
+"""Store API keys in Redis under keyed digests. Secrets are never stored."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ LISTED_MS = 30 * 24 * 3600 * 1000
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A stored API key. Times are in ms. `former` contains the digests of replaced secrets that may still be valid.
+    """A stored API key. Times are in ms.
 
-    A key is valid only as long as the key whose digest is `parent`. `client` is the program that received the key.
+    `former` contains the digests of replaced secrets that may still be valid. The key is valid only while the key with
+    the digest `parent` is valid.
     """
 
     id: str
@@ -58,7 +59,7 @@ class TokenStore:
         self._erasures = ErasureGuard(client, keys)
 
     async def secret(self) -> bytes:
-        """Return this installation's secret, the default key for the digests. The first call creates the secret."""
+        """Return this installation's secret, the default key for the digests. Create it if missing."""
         key = self._keys.token_secret
         with redis_errors():
             await self._client.set(key, token_bytes(32).hex(), nx=True)
@@ -66,17 +67,16 @@ class TokenStore:
             return bytes(secret)
 
     async def look_up(self, digest: str) -> tuple[Token, int] | None:
-        """Look up a token and record its use. Return it and the current time (ms), or None if it does not exist."""
+        """Look up a token and record its use. Return it and the current time (ms), or None."""
         reply = await self._look_up(token=self._keys.token(digest), step_ms=_USED_STEP_MS)
         if not reply:
             return None
         return _decode(digest, dict(zip(reply[1::2], reply[2::2], strict=True))), int(reply[0])
 
     async def add_token(self, token: Token, lifetime_ms: int, listed_ms: int = LISTED_MS) -> int | None:
-        """Store a token that expires after `lifetime_ms` (0: never), and return its creation time in ms.
+        """Store a token, and return its creation time (ms) or None if the digest exists.
 
-        Return None if the digest already exists. Raises ErasureUnderWay while one of the token's users or agents is
-        being erased.
+        If `lifetime_ms` is 0, the token never expires. Raises ErasureUnderWay.
         """
         await self.require_none_erased(token)
         fields = ["id", token.id, "tn", token.tenant, "ro", token.role.value, "de", token.description]
@@ -99,7 +99,7 @@ class TokenStore:
     async def replace_secret(self, token: Token, digest: str, grace_ms: int) -> bool:
         """Replace a token's digest. The old digest remains valid for `grace_ms`.
 
-        Return False if the token changed in the meantime. Raises ErasureUnderWay.
+        Return False if the token has changed. Raises ErasureUnderWay.
         """
         await self.require_none_erased(token)
         rotated = await self._rotate(
@@ -127,7 +127,7 @@ class TokenStore:
         return _decode(digest.decode(), fields) if fields else None
 
     async def all_tokens(self) -> Sequence[Token]:
-        """Return all tokens, oldest first. Also delete the ids of tokens that have expired in Redis."""
+        """Return all tokens, oldest first. Also delete the ids of expired tokens."""
         names = (await read(self._client, lambda pipe: pipe.hgetall(self._keys.tokens)))[0]
         if not names:
             return []
@@ -139,15 +139,12 @@ class TokenStore:
         return sorted(tokens, key=lambda token: (token.created, token.id))
 
     async def remove_token(self, token: Token) -> bool:
-        """Delete a token and its former secrets. Return False if the token changed in the meantime."""
+        """Delete a token and its former secrets. Return False if the token has changed."""
         tokens = [self._keys.token(digest) for digest in (token.digest, *token.former)]
         return bool(await self._remove(names=self._keys.tokens, tokens=tokens, id=token.id, digest=token.digest))
 
     async def narrow(self, token: Token, limit: Literal["us", "ag"], names: frozenset[str]) -> bool:
-        """Restrict a token to the users (if `limit` is "us") or agents ("ag") in `names`.
-
-        Return False if the token changed in the meantime.
-        """
+        """Restrict a token to the users ("us") or agents ("ag") in `names`. Return False if the token has changed."""
         tokens = [self._keys.token(digest) for digest in (token.digest, *token.former)]
         narrowed = await self._narrow(
             names=self._keys.tokens,

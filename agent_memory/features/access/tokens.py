@@ -1,8 +1,6 @@
 """Create, list, rotate, revoke and validate API keys.
 
-A key consists of 256 random bits and is shown only once. Redis stores its HMAC-SHA256, keyed with the installation's
-secret, so that one lookup finds the key. Processes trust a lookup for `LEASE_SECONDS`. A revocation waits that long
-before it returns, so that no process accepts the key afterward.
+Processes trust a lookup for `LEASE_SECONDS`. A revocation waits that long before it returns.
 """
 
 from __future__ import annotations
@@ -40,7 +38,7 @@ class TokenGate:
         self._trusted: dict[str, tuple[Principal, float]] = {}
 
     def renew(self) -> None:
-        """Drop the cached secret and keys, because they belong to the previous store."""
+        """Drop the cached secret and keys, which belong to the previous store."""
         self._secret = self._configured_secret
         self._trusted.clear()
 
@@ -49,10 +47,7 @@ class TokenGate:
         return await self.admit_digest(await self.digest(credential))
 
     async def admit_digest(self, digest: str) -> Principal:
-        """Return the principal for the key with this digest. Raises Unauthenticated and RedisUnavailable.
-
-        This method is for browser sessions, which store a key's digest instead of the key.
-        """
+        """Return the principal for a key's digest. Raises Unauthenticated and RedisUnavailable."""
         trusted = self._trusted.get(digest)
         begun = self._clock()
         if trusted is not None and begun < trusted[1]:
@@ -80,7 +75,7 @@ class TokenGate:
         return principal
 
     async def digests_of(self, caller: Principal) -> tuple[str, str | None]:
-        """Return the digests of a caller's own key and of its parent. Raises Unauthenticated if the key was revoked."""
+        """Return the digests of the caller's key and its parent. Raises Unauthenticated."""
         if caller.operator:
             return await self.digest(self._admin or ""), None
         token = await self._store.find_token(caller.subject.removeprefix("token:"))
@@ -112,7 +107,7 @@ class TokenService:
         self._gate = gate
 
     async def create(self, principal: Principal, body: CreateTokenRequest) -> CreatedToken:
-        """Create a key. Raises Forbidden and BadInput, and Conflict if another key already has the secret in the request."""
+        """Create a key. Raises Forbidden, BadInput, and Conflict if the requested secret is taken."""
         tenant = self._tenant(principal, body.tenant)
         secret = body.token or PREFIX + token_urlsafe(32)
         expires = body.expires_at
@@ -139,20 +134,20 @@ class TokenService:
         return CreatedToken(token=secret, **(await self.show(principal, token.id)).model_dump())
 
     async def list(self, principal: Principal) -> Sequence[TokenInfo]:
-        """Return the keys of the caller's tenant or, for operators, of all tenants, oldest first. Raises Forbidden."""
+        """Return the keys that the caller may manage, oldest first. Raises Forbidden."""
         return [token_info(token) for token in await self._visible_tokens(principal)]
 
     async def show(self, principal: Principal, name: str) -> TokenInfo:
-        """Return a key by its id, its hash, or a prefix of the hash that has at least four characters.
+        """Return a key by its id, its hash, or a hash prefix of four characters or more.
 
         Raises Forbidden, NotFound, and Conflict if the prefix is ambiguous.
         """
         return token_info(await self._token(principal, name))
 
     async def remove(self, principal: Principal, name: str) -> None:
-        """Revoke a key. When this method returns, no process accepts the key any longer.
+        """Revoke a key. When this method returns, no process accepts the key.
 
-        Raises Conflict if the key changed in the meantime, and anything that `show` raises.
+        Raises Conflict if the key has changed, and the errors of `show`.
         """
         if not await self._store.remove_token(await self._token(principal, name)):
             raise Conflict("this key was rotated or revoked in the meantime: read it again")
@@ -161,7 +156,7 @@ class TokenService:
     async def rotate(self, principal: Principal, name: str, grace_seconds: float) -> CreatedToken:
         """Replace a key's secret. The old secret remains valid for `grace_seconds`.
 
-        Raises Conflict if the key changed in the meantime, and anything that `show` raises.
+        Raises Conflict if the key has changed, and the errors of `show`.
         """
         token = await self._token(principal, name)
         secret = PREFIX + token_urlsafe(32)
@@ -172,14 +167,14 @@ class TokenService:
         return CreatedToken(token=secret, **(await self.show(principal, token.id)).model_dump())
 
     async def forget_user(self, tenant: str, user_id: str) -> int:
-        """Revoke keys restricted to this user alone, and remove the user from keys that also allow other users.
+        """Remove a user from all keys, and revoke keys restricted to this user alone.
 
         Return the number of affected keys.
         """
         return await self._forget_name(tenant, "us", user_id)
 
     async def forget_agent(self, tenant: str, agent_id: str) -> int:
-        """Revoke keys restricted to this agent alone, and remove the agent from keys that also allow other agents.
+        """Remove an agent from all keys, and revoke keys restricted to this agent alone.
 
         Return the number of affected keys.
         """
@@ -243,7 +238,7 @@ def token_info(token: Token) -> TokenInfo:
 
 
 class OperatorTokens:
-    """Implements the methods of the client's `Tokens` class that commands use, but without HTTP requests."""
+    """Implements the methods of the client's `Tokens` that commands use, without HTTP requests."""
 
     def __init__(self, service: TokenService) -> None:
         self.create, self.rotate = partial(service.create, OPERATOR), partial(service.rotate, OPERATOR)

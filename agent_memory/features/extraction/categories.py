@@ -1,4 +1,4 @@
-"""Categorize statements without a language model, by comparing embeddings of statements and category descriptions."""
+"""Categorize statements by their embeddings."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ NEAREST_SIMILARITY = 0.12
 async def nearest_categories(
     foundation: Foundation, statements: Sequence[str], categories: Sequence[ExtractionCategory]
 ) -> list[str | None]:
-    """Return the name of the most similar category for each statement, or None if no category is similar enough.
+    """Return the name of the most similar category for each statement, or None.
 
-    Return None for all statements if a model extracts facts, or if the embeddings come from a remote service.
+    Return None for every statement if a model extracts facts, or if embeddings come from a remote service.
     """
     if foundation.extracts or foundation.settings.models.use_openai_embeddings or not statements or not categories:
         return [None] * len(statements)

@@ -1,4 +1,4 @@
-"""Assign dates to facts in the user's time zone, and check them against the times of the cited messages. No I/O."""
+"""Assign dates to facts, and check them against the cited messages."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def instant(value: str | None, zone: tzinfo) -> datetime | None:
 
 
 def event_day(answered: datetime | None, texts: Sequence[str], stated_at: datetime, zone: tzinfo, *, now: datetime) -> datetime | None:
-    """Return the day of an event: the day in the model's answer, else the day that the cited messages mention.
+    """Return the model's answer, or the only date that the cited messages mention.
 
-    The messages count only if they mention exactly one date. That date replaces an answer within two days of the date,
-    and an answer that the model computed from `now` instead of `stated_at`.
+    This date replaces a missing answer, an answer within two days of it, and an answer that counts from `now` instead
+    of `stated_at`.
     """
     today = stated_at.astimezone(zone).date()
     named = {(each.first, each.last): each for text in texts if (each := only_time(without_quotations(text), today)) is not None}

@@ -1,10 +1,8 @@
-"""Find the messages that support a fact. Pure functions, no I/O.
+"""Find the messages that support a fact.
 
-If the cited messages do not support the fact, choose the most similar messages that do. A message *holds* a fact if it
-contains all the fact's numbers and half of its content words, and if the fact's names occur in it or in earlier
-messages. For the fact "she is a jazz musician", the message must also contain "jazz" or "musician". A short answer
-counts together with the two messages before it. If only the assistant's messages contain the words, the person must
-answer a question or agree.
+A message *holds* a fact if it contains the fact's numbers, names and half of its content words. Names can also occur in
+earlier messages. For the fact "she is a jazz musician", it must also contain "jazz" or "musician". A short answer
+counts together with the two messages before it. If only the assistant says the words, the person must answer or agree.
 """
 
 from __future__ import annotations
@@ -52,8 +50,7 @@ _ASSISTANT = re.compile(r"assist|asist|助手|アシスタント|помощни�
 class ExtractionMessage:
     """A message from which to extract facts.
 
-    `text` is what its author wrote, without secrets. `pictures` contains a model's descriptions of the message's
-    pictures. `is_document` is True for a passage of a document.
+    `text` contains no secrets. `pictures` contains a model's descriptions.
     """
 
     stored: StoredMessage
@@ -75,7 +72,7 @@ class ExtractionMessage:
 
     @property
     def states(self) -> bool:
-        """True if the message is a passage of a document, or does not come from a program or a tool."""
+        """True if the message comes from a document, or not from a program or tool."""
         return self.is_document or (self.role not in PROGRAM_ROLES and self.role not in TOOL_ROLES)
 
     @property
@@ -84,10 +81,10 @@ class ExtractionMessage:
 
 
 class Grounds:
-    """Finds support for facts in a batch's messages and the messages before them.
+    """Finds messages that support facts.
 
-    If `translated` is True, the facts are in a different language from the messages. The class then checks only the
-    numbers or, without numbers, a single word or name. A message also holds what its pictures show.
+    If `translated` is True, the facts and the messages are in different languages. In that case, check only numbers or,
+    without numbers, a single word or name.
     """
 
     def __init__(
@@ -105,10 +102,8 @@ class Grounds:
     def find(self, text: str, entities: Sequence[str], cited: Sequence[int]) -> list[int]:
         """Return the positions (from 0) of the batch's messages that support a fact, or [] to refuse the fact.
 
-        Return the cited messages if they hold the fact. If they do not, or if the model cited all messages or none,
-        choose the message from a person that contains the most of the fact's words. If several messages tie, choose the
-        latest. If no single message holds the fact, choose up to three that hold it together. Refuse facts that cite
-        only programs, tools or bare questions.
+        Prefer the cited messages if they hold the fact, unless the model cited all messages or none. Otherwise, choose
+        one message from a person, or up to three that hold the fact together.
         """
         claim = Claim.of(text, entities)
         if claim.is_empty or not self._usable:
@@ -127,7 +122,7 @@ class Grounds:
         return sorted(index - self._first for index in chosen)
 
     def needs_pictures(self, text: str, entities: Sequence[str]) -> bool:
-        """True if a fact has a word that occurs only in a picture's description."""
+        """True if a word of the fact occurs only in a picture's description."""
         claim = Claim.of(text, entities)
         text_wording, picture_wording = (
             Wording("\n".join(texts), self._messages[-1].stated_at)
@@ -136,7 +131,7 @@ class Grounds:
         return any(picture_wording.holds_word(word) and not text_wording.holds_word(word) for word in claim.words | claim.names)
 
     def supported(self, text: str) -> str:
-        """Return a fact's text without the sentences that no message supports."""
+        """Return the fact without sentences that no message supports."""
         sentences = split_sentences(text)
         if len(sentences) < 2 or self._translated:
             return text
@@ -148,7 +143,7 @@ class Grounds:
     def _tells(self, index: int) -> bool:
         """True if a message can hold a fact.
 
-        Bare questions cannot. Messages such as thanks or greetings can hold a fact only if they answer the assistant.
+        Thanks or greetings can hold a fact only if they answer the assistant. Bare questions cannot.
         """
         text = self._messages[index].text
         if is_bare_question(text):
@@ -156,7 +151,7 @@ class Grounds:
         return worth_asking(text) or any(not self._is_witness(before) for before in self._before(index)[-1:])
 
     def _has_some(self, claim: Claim, wording: Wording) -> bool:
-        """True if the messages contain all the claim's numbers and names or, if it has none, one of its words."""
+        """True if the messages contain the claim's numbers and names or, without these, one of its words."""
         if claim.is_empty:
             return True
         if not all(map(wording.holds_number, claim.numbers)) or not all(map(wording.holds_word, claim.names)):
@@ -214,7 +209,7 @@ class Grounds:
         return any(self._answers(index, claim) for index in chosen)
 
     def _answers(self, index: int, claim: Claim) -> bool:
-        """True if the message answers or confirms what the assistant said. The answer "no" confirms only a denial."""
+        """True if the message answers or confirms the assistant. "No" confirms only a denial."""
         before = self._before(index)[-1:]
         if not self._is_witness(index) or not before or self._is_witness(before[0]):
             return False
@@ -229,7 +224,7 @@ class Grounds:
         return sum(map(wording.holds_word, claim.words | claim.names)) + sum(map(wording.holds_number, claim.numbers))
 
     def _witnesses(self, claim: Claim, chosen: Sequence[int]) -> list[int]:
-        """Return the chosen messages, or only the assistant's if no person's message contains or confirms the claim."""
+        """Return the chosen messages, but only the assistant's if no person supports the claim."""
         people = [index for index in chosen if self._is_witness(index)]
         if len(people) in (0, len(chosen)):
             return list(chosen)
@@ -238,7 +233,7 @@ class Grounds:
         return [index for index in chosen if not self._is_witness(index)]
 
     def _quotes_assistant(self, text: str, chosen: Sequence[int]) -> bool:
-        """True if a fact only repeats the assistant's words without mentioning that the assistant said them."""
+        """True if a fact repeats the assistant's words without mentioning the assistant."""
         if any(map(self._is_witness, chosen)) or _ASSISTANT.search(text):
             return False
         quoted, long = normal_text(text), len(words(text)) >= _QUOTED_WORDS
@@ -257,5 +252,5 @@ class Grounds:
 
 
 def _same_script(claim: Claim, near: Wording) -> bool:
-    """True if both texts, or neither, use Latin letters. Words in different scripts cannot be compared."""
+    """True if both texts, or neither, use Latin letters."""
     return any(map(str.isascii, claim.words | claim.names)) == any(map(str.isascii, near.content))

@@ -1,4 +1,4 @@
-"""Extract a fact's words, names and numbers, and check whether messages contain them. Pure functions, no I/O."""
+"""Extract a fact's words, names and numbers, and look for them in messages."""
 
 from __future__ import annotations
 
@@ -58,12 +58,9 @@ _CHINESE_MAGNITUDES = {"千": 3, "万": 4, "萬": 4, "億": 8, "亿": 8}
 @dataclass(frozen=True, slots=True)
 class Claim:
     words: frozenset[str]
-    """Stems of the content words. Non-ASCII words are not stemmed; scripts without spaces are split into characters."""
+    """Stems of the content words. Non-ASCII words are not stemmed."""
     names: frozenset[str]
-    """Folded names: entities, and words capitalized within a sentence.
-
-    German capitalizes all nouns, so in German texts only entities count.
-    """
+    """Folded names: entities and, except in German, words capitalized within a sentence."""
     numbers: Sequence[Number]
     denies: bool
     kinds: frozenset[str] = frozenset()
@@ -71,7 +68,7 @@ class Claim:
 
     @classmethod
     def of(cls, text: str, entities: Iterable[str] = ()) -> Claim:
-        """Return the claim that a text makes. Ignore entities that do not occur in the text."""
+        """Return a text's claim. Ignore entities that do not occur in the text."""
         plain = _SPEAKERS_WITHOUT_BLANKS.sub(" ", text)
         folded = words(plain)
         names: set[str] = set()
@@ -107,7 +104,7 @@ class Wording:
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """Return the folded words of the text and the role, including stop words."""
+        """The folded words of the text and the role, including stop words."""
         return frozenset(words(f"{self.text} {self.role}"))
 
     @cached_property
@@ -156,10 +153,9 @@ class Wording:
         return any(_alike(word, other) for other in candidates)
 
     def holds_number(self, number: Number) -> bool:
-        """True if the messages contain the number, or mention a time that implies the number.
+        """True if the messages contain the number, or mention a time that implies it.
 
-        For example, "tomorrow" implies a day, and "in 3 years" implies a year. If the messages contain a date or time
-        in digits, the number must match that date or time.
+        For example, "tomorrow" implies a day, and "in 3 years" implies a year.
         """
         if number.value in self._values:
             return True
@@ -174,7 +170,7 @@ class Wording:
         return False
 
     def _holds_time(self, part: int, *, exact: bool) -> bool:
-        """True if the messages imply this hour or minute. "Three" implies 15; "half past three" implies 30."""
+        """True if the messages imply this hour or minute. "Half past three" implies 30."""
         values = {int(value) % 12 for value in self._values if value.isdigit() and len(value) <= 2}
         if part % 12 in values or part == 0:
             return True
@@ -182,7 +178,7 @@ class Wording:
 
 
 def joined(wordings: Sequence[Wording]) -> Wording:
-    """Combine several messages' wordings into one, with the latest message's time."""
+    """Combine wordings into one, with the latest message's time."""
     return Wording(
         "\n".join(w.text for w in wordings), max(w.stated_at for w in wordings), " ".join(dict.fromkeys(w.role for w in wordings))
     )
@@ -191,10 +187,9 @@ def joined(wordings: Sequence[Wording]) -> Wording:
 def says_same(text: str, other: str) -> bool:
     """True if two facts for the same slot have the same value. Compares only the first 16,384 characters of each.
 
-    The values are the same if the names, numbers and content words are the same. If there is at least one name or
-    number, a partial match is enough: after their common prefix, the facts must share half of the longer fact's words.
-    Facts never have the same value if only one of them denies something, if only one says that something has ended, or
-    if their days or months differ.
+    Names, numbers and content words must match. With a name or number, facts need to share only half of the longer
+    fact's words after their common prefix. The values differ if only one fact denies something or says that something
+    has ended, or if the days or months differ.
     """
     text, other = text[:_MOST_CHARS], other[:_MOST_CHARS]
     first, second = Claim.of(text), Claim.of(other)

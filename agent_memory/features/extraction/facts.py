@@ -1,4 +1,4 @@
-"""Turn the facts in a model's answer into memories with evidence, speaker and date, and remove secrets. No I/O."""
+"""Turn the facts in a model's answer into memories."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NO_SLOT = re.compile(r"[^\w.]+")
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A fact that can become a memory. `witnessed` is True if a person said it, and False if only the assistant did."""
+    """A fact that can become a memory. `witnessed` is False if only the assistant said it."""
 
     record: MemoryRecord
     evidence: Evidence
@@ -49,10 +49,9 @@ def candidates(
     model: str,
     clean: Callable[[str], str],
 ) -> list[Candidate]:
-    """Return the storable facts from an answer, without duplicates, oldest first. `clean` removes secrets.
+    """Return the storable facts, oldest first and without duplicates. `clean` removes secrets.
 
-    Messages in the batch must support each fact (see `Grounds`). The messages in `before` only provide context. Drop
-    unsupported facts, facts that come only from programs, and facts that repeat the prompt's instructions.
+    The messages in `before` only provide context.
     """
     by_words: dict[object, Candidate] = {}
     grounds = Grounds(messages, before, translated=rules.language is not None)
@@ -75,7 +74,7 @@ def candidates(
 
 
 def _picture_candidate(candidate: Candidate) -> Candidate:
-    """Limit the trust in a fact from a picture to the trust in a model's inferences."""
+    """Trust a fact from a picture no more than a model's inference."""
     record, least = candidate.record, TRUST["inference"]
     record.trust = least if record.trust is None else min(record.trust, least)
     return candidate
@@ -158,7 +157,7 @@ def _candidate(
 
 
 def _speaker(named: str | None, role: str) -> str:
-    """Return the speaker's name from the model's answer, or `role` if the answer has no name or only a role."""
+    """Return the speaker's name in the model's answer, or `role`."""
     name = clean_text(named or "")
     return role if name.casefold() in _ROLES else name
 
@@ -168,9 +167,9 @@ def _slot(slot: str | None) -> str | None:
 
 
 def clean_text(text: str) -> str:
-    """Return a model's text in NFC.
+    """Return a model's text in NFC, without control characters.
 
-    Replace control characters and runs of white space with single spaces, and lone surrogates with "?".
+    Replace white space with single spaces, and lone surrogates with "?".
     """
     valid = unicodedata.normalize("NFC", text.encode("utf-8", "replace").decode())
     return " ".join("".join(" " if unicodedata.category(c) == "Cc" else c for c in valid).split())
@@ -181,7 +180,7 @@ _LEAST_WORDS = 5
 
 
 def repeats_instructions(text: str) -> bool:
-    """True if a text is a passage from this server's prompts, ignoring case and punctuation."""
+    """True if a text is a passage from this server's prompts."""
     text_words = words(text)
     return len(text_words) >= _LEAST_WORDS and f" {' '.join(text_words)} " in _instructions()
 

@@ -1,4 +1,4 @@
-"""Declare the extraction feature: its rules, and the periodic job that finds contradictions."""
+"""The extraction feature, with the periodic job that finds contradictions."""
 
 from __future__ import annotations
 

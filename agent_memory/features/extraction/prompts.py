@@ -1,4 +1,4 @@
-"""The prompt that extracts facts from messages, and the schema of the model's answer. Pure functions, no I/O."""
+"""The prompt that extracts facts from messages."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from agent_memory.foundation.llm.base import ChatMessage
 from agent_memory.foundation.text.data_fences import DATA_RULE, PromptMessage, described_pictures, fence, message_lines
 
 VERSION = "extract/3"
-"""The version of the prompt. Each extracted memory stores it. Change it whenever the prompt changes."""
+"""The prompt's version. Change it whenever the prompt changes."""
 DOCUMENT_ROLE = "document"
-"""The role that a prompt shows for the passages of a document."""
+"""The role of a document's passages in a prompt."""
 
 _TO_KEEP = {
     "discrete": """- Lasting facts: who people are, relations, homes, work, skills, possessions, health, preferences, plans, goals, \
@@ -71,7 +71,7 @@ INSTRUCTIONS = (_TASK, *_TO_KEEP.values())
 class ExtractionTask:
     """A strategy ("discrete", "preferences" or "custom") and its rules.
 
-    `custom` is a template. A "{name}" that `names` lists is a placeholder. All other braces are plain text.
+    `custom` is a template. Only a "{name}" that `names` lists is a placeholder.
     """
 
     strategy: str = "discrete"
@@ -120,7 +120,7 @@ class ExtractedFact(BaseModel):
     @field_validator("messages", mode="before")
     @classmethod
     def _numbers(cls, value: object) -> list[int]:
-        """Return message numbers from any form that models write: 1, "1", "[1, 2]", "message 3" or {"n": 1}."""
+        """Return message numbers from forms that models write: 1, "1", "[1, 2]", "message 3" or {"n": 1}."""
         items = cast("list[object]", value) if isinstance(value, list) else [value]
         cited: list[int] = []
         for item in items[:_MOST_CITED]:
@@ -134,11 +134,7 @@ class ExtractedFact(BaseModel):
     @field_validator("topics", "entities", mode="before")
     @classmethod
     def _short_tags(cls, value: object) -> list[str]:
-        """Return up to ten distinct tags without commas, each truncated to 128 characters. Drop tags such as "...".
-
-        Split a string at commas, semicolons and line breaks. Never raise an error, because a bad tag is no reason to
-        lose a fact.
-        """
+        """Return up to ten distinct tags. Never raise an error, because a bad tag is no reason to lose a fact."""
         if isinstance(value, str):
             value = [part.strip(" \t[]\"'*•-") for part in _BETWEEN_TAGS.split(value)]
         items = cast("list[object]", value) if isinstance(value, list) else [value]
@@ -153,7 +149,7 @@ class ExtractedFact(BaseModel):
     @field_validator("event_date", "valid_from", "valid_to", "expires", mode="before")
     @classmethod
     def _iso_or_none(cls, value: object) -> object:
-        """Return the date or time in ISO 8601, or None for any other value, such as "unknown"."""
+        """Return the date or time in ISO 8601, or None for any other value."""
         try:
             return datetime.fromisoformat(value.strip()).isoformat() if isinstance(value, str) else None
         except ValueError:
@@ -171,7 +167,7 @@ class ExtractionAnswer(BaseModel):
     @model_validator(mode="wrap")
     @classmethod
     def _each_by_itself(cls, value: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        """Validate each fact separately. Reject the answer only if it contains facts but no valid one."""
+        """Validate each fact separately. Reject the answer only if no fact is valid."""
         items = value.get("memories") if isinstance(value, dict) else None
         if not isinstance(items, list):
             return handler(value)
@@ -184,7 +180,7 @@ class ExtractionAnswer(BaseModel):
 
 
 def _fitting_facts(items: Sequence[object]) -> tuple[list[ExtractedFact], list[str]]:
-    """Return the valid facts, and the reason for rejecting each invalid fact. A plain string counts as a fact."""
+    """Return the valid facts, and the reasons for rejecting the others."""
     facts: list[ExtractedFact] = []
     refused: list[str] = []
     for item in items:
@@ -203,7 +199,7 @@ def _fitting_facts(items: Sequence[object]) -> tuple[list[ExtractedFact], list[s
 
 
 def facts_before_the_end(text: str) -> ExtractionAnswer | None:
-    """Return the complete facts in an answer that was cut off, or None if it contains no complete fact."""
+    """Return the complete facts in a truncated answer, or None."""
     start = _FACTS.search(text)
     if start is None:
         return None
@@ -224,10 +220,7 @@ def facts_before_the_end(text: str) -> ExtractionAnswer | None:
 def extract_messages(
     new: Sequence[PromptMessage], *, context: Sequence[PromptMessage] = (), task: ExtractionTask | None = None, max_facts: int = 50
 ) -> list[ChatMessage]:
-    """Return the messages for a model call that extracts facts from `new`.
-
-    `context` contains the messages before `new`. They only help the model to understand the new messages.
-    """
+    """Return the messages for one model call. `context` contains the messages before `new`."""
     task = task or ExtractionTask()
     parts: list[str] = []
     if note := described_pictures([*context, *new]):
@@ -263,7 +256,7 @@ def _system(task: ExtractionTask, max_facts: int) -> str:
 
 
 def fill_template(template: str, names: Mapping[str, str]) -> str:
-    """Replace each "{name}" whose name is in `names`, in a single pass. Keep braces in the inserted values."""
+    """Replace each "{name}" in `names`. Keep braces in the inserted values."""
     if not names:
         return template
     pattern = re.compile(r"\{(" + "|".join(re.escape(name) for name in names) + r")\}")

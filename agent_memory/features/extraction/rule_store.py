@@ -1,7 +1,4 @@
-"""Store extraction rules in Redis: one hash per tenant, one field per owner.
-
-An owner is a namespace, a user, a user in a namespace, or everyone.
-"""
+"""Store extraction rules in Redis: one hash per tenant, one field per owner."""
 
 from __future__ import annotations
 
@@ -34,7 +31,7 @@ class _RulesLine(BaseModel):
 
 
 class RuleStore:
-    """Reads, writes, exports and erases rules by owner. An owner is a pair: (namespace or None, user or None)."""
+    """Reads and writes rules. An owner is (namespace or None, user or None)."""
 
     kinds = ("rules",)
 
@@ -45,25 +42,25 @@ class RuleStore:
         self._delete = Script(client, "extraction/rules_delete")
 
     async def load(self, scope: Scope, owners: Sequence[RuleOwner]) -> list[ExtractionRules | None]:
-        """Return the rules of each owner (None if it has no rules), in one round trip."""
+        """Return the rules of each owner, or None if there are none."""
         fields = [_field(*owner) for owner in owners]
         stored = (await read(self._client, lambda pipe: pipe.hmget(self._keys.rules(scope.tenant), fields)))[0]
         return [None if raw is None else ExtractionRules.model_validate_json(raw) for raw in stored]
 
     def queue_zone(self, pipe: Pipe, scope: Scope, namespace: str | None, user_id: str | None) -> int:
-        """Queue a read of a user's time zone for `parse_zone`. Return the number of replies."""
+        """Queue a read for `parse_zone`. Return the number of replies."""
         places = dict.fromkeys([(namespace, user_id), (None, user_id), (namespace, None), (None, None)])
         pipe.hmget(self._keys.rules(scope.tenant), [_field(*place) for place in places])
         return 1
 
     async def load_zone(self, scope: Scope, namespace: str | None, user_id: str | None) -> tzinfo:
-        """Return the user's time zone from the narrowest rules that specify one, or UTC if no rules do."""
+        """Return the time zone from the narrowest rules that set one, or UTC."""
         return parse_zone((await read(self._client, lambda pipe: self.queue_zone(pipe, scope, namespace, user_id)))[0])
 
     async def save(
         self, scope: Scope, namespace: str | None, user_id: str | None, rules: ExtractionRules | None, imported: str | None = None
     ) -> None:
-        """Store an owner's rules (None deletes them). `imported` is the tag of an import. Raises ErasureUnderWay."""
+        """Store an owner's rules, or delete them if `rules` is None. Raises ErasureUnderWay."""
         key, name = self._keys.rules(scope.tenant), _field(namespace, user_id)
         if rules is not None and user_id is not None:
             await self._erasures.require_none(scope.tenant, namespace, user_id)
@@ -77,7 +74,7 @@ class RuleStore:
     async def export_lines(self, scope: Scope, owner: Owner) -> AsyncIterator[ExportLine]:
         """Yield one line for each namespace in which the user has rules.
 
-        Yield nothing if the caller is restricted to certain agents, because all agents share the rules.
+        Callers restricted to agents get nothing, because all agents share the rules.
         """
         if scope.agents is not None:
             return
@@ -89,7 +86,7 @@ class RuleStore:
                 yield {"kind": "rules", "namespace": namespace, "rules": rules}
 
     async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
-        """Store the rules and return "new". If the owner already has rules, store nothing and return "same" or "other".
+        """Store the rules and return "new". If the owner has rules, return "same" or "other".
 
         Raises BadInput or Forbidden.
         """
@@ -102,7 +99,7 @@ class RuleStore:
         return "same" if existing_rules == restored.rules else "other"
 
     async def undo_import(self, scope: Scope, owner: Owner | AgentOwner, source: str, *, dry_run: bool) -> Counter[str]:
-        """Delete the user's rules that the import stored, unless someone has changed them since."""
+        """Delete imported rules that have not changed since the import."""
         counts: Counter[str] = Counter()
         key = self._keys.rules(scope.tenant)
         stored = (await read(self._client, lambda pipe: pipe.hgetall(key)))[0] if isinstance(owner, Owner) else {}
@@ -114,7 +111,7 @@ class RuleStore:
         return counts
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
-        """Delete the user's rules. Return no counts, because erasure receipts do not count rules."""
+        """Delete the user's rules. Receipts do not count rules, so return no counts."""
         key = self._keys.rules(scope.tenant)
         with redis_errors():
             stored: Sequence[bytes | str] = await self._client.hkeys(key)
@@ -126,7 +123,7 @@ class RuleStore:
 
 
 def parse_zone(reply: Sequence[bytes | None]) -> tzinfo:
-    """Return the first time zone that the rules in a reply specify, or UTC if no rules specify one."""
+    """Return the first time zone in a reply, or UTC."""
     rules = (ExtractionRules.model_validate_json(raw) for raw in reply if raw is not None)
     return zone_of(next((rule.timezone for rule in rules if rule.timezone), None))
 

@@ -17,7 +17,7 @@ from agent_memory_client.models import AckResponse, ExtractionCategory, Extracti
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The combined rules for a session. In each list, the widest owner's rules come first."""
+    """The combined rules for a session, in each list the widest owner's first."""
 
     strategy: str = "discrete"
     instructions: tuple[str, ...] = ()
@@ -33,10 +33,9 @@ class Rules:
 
 
 def together(strategy: MemoryStrategyConfig, wider: Sequence[ExtractionRules] = ()) -> Rules:
-    """Combine a session's strategy options with the `wider` rules. Expects the widest rules first.
+    """Combine a session's strategy options with the `wider` rules, widest first. Raises BadInput.
 
-    The time zone and language come from the narrowest rules that set them. If several categories have the same name,
-    the one in the narrowest rules wins. Raises BadInput if the stored strategy is invalid.
+    The narrowest rules determine the time zone, the language, and categories with the same name.
     """
     check_strategy(strategy)
     options = options_of(strategy.config)
@@ -63,22 +62,22 @@ class ExtractionRulesService:
         self._store = store
 
     async def get(self, scope: Scope, namespace: str | None, user_id: str | None) -> ExtractionRules:
-        """Return the rules for exactly this namespace and user, or empty rules if there are none. Raises Forbidden."""
+        """Return the rules for exactly this owner, or empty rules. Raises Forbidden."""
         return (await self._store.load(scope, [_place_of(scope, namespace, user_id)]))[0] or ExtractionRules()
 
     async def put(self, scope: Scope, namespace: str | None, user_id: str | None, rules: ExtractionRules) -> ExtractionRules:
-        """Replace the rules for this namespace and user. Raises Forbidden, and BadInput for an unknown time zone."""
+        """Replace the rules. Raises Forbidden, and BadInput for an unknown time zone."""
         read_zone(rules.timezone)
         await self._store.save(scope, *_place_of(writing(scope), namespace, user_id), rules)
         return rules
 
     async def delete(self, scope: Scope, namespace: str | None, user_id: str | None) -> AckResponse:
-        """Delete the rules for this namespace and user, if there are any. Raises Forbidden."""
+        """Delete the rules, if any. Raises Forbidden."""
         await self._store.save(scope, *_place_of(writing(scope), namespace, user_id), None)
         return AckResponse(status="ok")
 
     async def of_session(self, scope: Scope, ref: SessionRef, strategy: MemoryStrategyConfig) -> Rules:
-        """Return the combined rules that apply to a session, in one round trip."""
+        """Return the combined rules for a session."""
         owners = dict.fromkeys([(None, None), (ref.namespace, None), (None, ref.user_id), (ref.namespace, ref.user_id)])
         wider = await self._store.load(scope, list(owners))
         return together(strategy, [rules for rules in wider if rules is not None])

@@ -1,7 +1,4 @@
-"""Store erasure orders: requests to delete a session's, a user's or an agent's data. Workers carry them out.
-
-Once the server acknowledges an order, the order is durable.
-"""
+"""Store durable orders to delete a session's, a user's or an agent's data."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ from agent_memory.foundation.storage.scripts import Script
 
 @dataclass(frozen=True, slots=True)
 class Erasure:
-    """The data to erase: a session's memories, or all of a user's or an agent's data."""
+    """The data to erase: a session's memories, or all data of a user or agent."""
 
     tenant: str
     namespace: str | None
@@ -34,15 +31,12 @@ class Erasure:
 
     @property
     def place(self) -> str:
-        """The name of the user, session or agent to erase. Until the erasure ends, Redis rejects writes under this name."""
+        """The name under which Redis rejects writes until the erasure ends."""
         return erasure_place(self.tenant, self.namespace, self.user_id, self.session_id, self.agent_id)
 
 
 def permit_erasure(scope: Scope, erasure: Erasure) -> None:
-    """Raise Forbidden if the caller may not erase this data.
-
-    Callers that are restricted to certain agents may erase only those agents' data.
-    """
+    """Raise Forbidden if the caller is not allowed to erase this data."""
     permit_session(scope, SessionRef("", erasure.namespace, erasure.user_id), write=True)
     if scope.agents is not None and erasure.agent_id not in scope.agents:
         raise Forbidden("credentials that are limited to some agents cannot erase users or memories of sessions: name the memories' ids")
@@ -50,15 +44,14 @@ def permit_erasure(scope: Scope, erasure: Erasure) -> None:
 
 class ErasureOrders:
     def __init__(self, client: Redis, keys: Keys, *, fsync: bool = False) -> None:
-        """Create the store. With `fsync`, Redis writes an order to disk before the server acknowledges it."""
+        """Create the store. With `fsync`, an order is on disk before it is acknowledged."""
         self._keys = keys
         self._order = Script(client, "jobs/erasure_order", fsync=fsync)
 
     async def order_erasure(self, scope: Scope, erasure: Erasure) -> Mark:
         """Store an erasure order and mark it as due, in one step. Raises Forbidden.
 
-        Until the erasure is done, Redis rejects writes to this data. A request for an erasure that is already pending
-        or running shares its order. After the erasure is done, a new request gets a new order and a new receipt.
+        Until the erasure is done, identical requests share the order.
         """
         permit_erasure(scope, erasure)
         names = (scope.tenant, erasure.namespace, erasure.user_id, erasure.session_id)

@@ -1,4 +1,4 @@
-"""Journal fields that report on a session's extraction: the model's speed and the unusable facts."""
+"""Journal fields that report on a session's extraction."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 LAST_BATCH = "xa"
-"""The number of messages in the last batch, and the time in milliseconds that the model took to process it."""
+"""The number of messages in the last batch, and the model's time for them (ms)."""
 REFUSED = "xf"
 """The number of unusable facts."""
 LAST_REFUSED = "xw"
@@ -15,7 +15,7 @@ _MOST_REASON = 200
 
 
 def batch_report(messages: int, seconds: float, refused: Sequence[str]) -> dict[str, Any]:
-    """Return the journal fields to set and to increment, as expected by the script that moves the session's cursor."""
+    """Return the journal fields to set and to increment."""
     fields = {LAST_BATCH: f"{messages} {max(round(seconds * 1000), 1)}"}
     if refused:
         fields[LAST_REFUSED] = refused[-1][:_MOST_REASON]

@@ -1,4 +1,4 @@
-"""Sample each process's load once a minute. One process also samples the installation's totals."""
+"""Sample each process's load and the installation's totals once a minute."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class LoadSampler:
     async def sample(self) -> float:
         """Write a sample, and return the seconds until the next one.
 
-        If this method raises RedisUnavailable, the next sample includes the unwritten counts.
+        If it raises RedisUnavailable, the next sample includes the unwritten counts.
         """
         now = await self._store.now()
         at = now - 2 * _LATE_SECONDS
@@ -92,7 +92,7 @@ class LoadSampler:
 
 @asynccontextmanager
 async def sampling(buckets: Sequence[Foundation], store: LoadStore) -> AsyncGenerator[None]:
-    """Sample this process's load while the `async with` block runs, and once more when it ends."""
+    """Sample this process's load during the `async with` block, and once at its end."""
     sampler = LoadSampler(buckets, store)
     running = asyncio.create_task(_sample_each_minute(sampler))
     try:

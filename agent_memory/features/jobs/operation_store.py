@@ -1,8 +1,4 @@
-"""Derive operations from the outbox, the journals and the memories. Operations themselves are not stored.
-
-An operation's id consists of the kind and the member of its mark (its entry in the outbox). Therefore every accepted
-write has an operation immediately, and an operation never contradicts its mark.
-"""
+"""Derive operations from the outbox, the journals and the memories. Operations are not stored."""
 
 from __future__ import annotations
 
@@ -71,10 +67,7 @@ class OperationStore:
                 await pipe.execute()
 
     async def load_operations(self, scope: Scope, marks: Sequence[Mark]) -> list[OperationRecord | None]:
-        """Return the operation for each mark, or None if it does not exist or the caller may not access it.
-
-        This takes one round trip, or two if the caller is restricted to certain agents.
-        """
+        """Return the operation for each mark, or None if it is missing or inaccessible."""
         if not marks:
             return []
 
@@ -112,10 +105,7 @@ class OperationStore:
     async def _of_agents(
         self, scope: Scope, marks: Sequence[Mark], operations: Sequence[OperationRecord | None]
     ) -> list[OperationRecord | None]:
-        """Replace operations on sessions with None if the caller may not access the session's agent.
-
-        Also replace operations on sessions that have ended, because their agents are unknown.
-        """
+        """Replace operations with None if their session's agent is unknown or inaccessible."""
         of_sessions = [mark for mark in marks if mark.kind in _OF_SESSIONS]
         metas = {mark: self._keys.session(mark.member.partition(".")[0]).meta for mark in of_sessions}
         if not metas:
@@ -132,9 +122,9 @@ class OperationStore:
         return [operation if reaches(mark) else None for mark, operation in zip(marks, operations, strict=True)]
 
     async def list_marks(self, kind: DueKind, *, dead: bool, offset: int, limit: int) -> list[Mark]:
-        """Return due marks of one kind, most urgent first, or dead marks, longest dead first.
+        """Return due marks of one kind, most urgent first, or dead marks, oldest first.
 
-        The marks are from all scopes. For marks that the caller may not see, `load_operations` returns None.
+        The marks are from all scopes.
         """
         key = self._keys.dead(kind) if dead else self._keys.due(kind)
         members = (await read(self._client, lambda pipe: pipe.zrange(key, offset, offset + limit - 1)))[0]
@@ -151,7 +141,7 @@ class OperationStore:
         await self._forget(mark, due=True)
 
     async def drop_mark(self, mark: Mark) -> None:
-        """Delete a dead mark, but not its memory or session. Dropping an erasure also unblocks the writes that it blocked."""
+        """Delete a dead mark, but not its memory or session. Dropping an erasure also unblocks writes."""
         await self._forget(mark, due=False)
         if mark.kind is DueKind.DELETION:
             (order,) = await read(self._client, lambda pipe: pipe.get(self._keys.erasure(mark.member)))
@@ -205,7 +195,6 @@ def _operation(scope: Scope, mark: Mark, now: float, row: Sequence[Any]) -> Oper
 
 
 def _reaches(scope: Scope, mark: Mark, about: dict[str, Any], subject: Any) -> bool:
-    """True if a restricted caller may see an operation. A job order is visible only to callers with the same restrictions."""
     if mark.kind is DueKind.ORDER:
         order = decode_order(subject)
         return scope.agents is None and (order.namespaces, order.users) == (scope.namespaces, scope.users)
@@ -217,11 +206,7 @@ def _reaches(scope: Scope, mark: Mark, about: dict[str, Any], subject: Any) -> b
 
 
 def _reaches_agent(scope: Scope, mark: Mark, subject: Any) -> bool:
-    """True if a memory or an erasure belongs to one of the caller's agents.
-
-    Always True for other kinds of marks: `_of_agents` checks the marks of sessions, and the remaining kinds have no
-    agent.
-    """
+    """True unless a memory or an erasure belongs to an inaccessible agent."""
     if mark.kind in _OF_MEMORIES:
         return json.loads(subject[1]).get("agent_id") in (scope.agents or ())
     return mark.kind is not DueKind.DELETION or json.loads(subject).get("ag") in (scope.agents or ())
@@ -293,7 +278,7 @@ def _session(scope: Scope, mark: Mark, journal: dict[bytes, bytes], messages: in
 
 
 def operation_state(*, marked: bool, dead: bool, leased: bool, failed: bool) -> OperationState:
-    """Return an operation's state, given the state of its mark in the outbox."""
+    """Return an operation's state, given the state of its mark."""
     if not marked:
         return OperationState.DEAD if dead else OperationState.DONE
     if leased:

@@ -1,4 +1,4 @@
-"""Show callers the state and failures of background work. Wait for work, and retry or drop dead work."""
+"""Show, await, retry and drop background work."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ReceiptStore(Protocol):
     """Reads operations that have no mark in the outbox, such as exports."""
 
     async def get(self, scope: Scope, operation_id: str) -> OperationRecord | None:
-        """Return the operation, or None if it does not exist or if the id belongs to another kind of operation."""
+        """Return the operation, or None if the id is unknown or of another kind."""
         ...
 
 
@@ -49,9 +49,10 @@ class OperationService:
     async def list_operations(
         self, scope: Scope, *, state: OperationState | None, kind: OperationKind | None, offset: int, limit: int
     ) -> OperationListResponse:
-        """Return a page of unfinished or dead operations. `offset` is 0 or the previous page's `next_offset`.
+        """Return a page of unfinished or dead operations. `offset` is 0 or a previous `next_offset`.
 
-        With the state "done", return the receipts of erasures, newest first. Restricted callers then get an empty list.
+        If the state is "done", return erasure receipts instead, newest first. Restricted callers get an empty list in
+        that case.
         """
         if state is OperationState.DONE:
             return await self._list_receipts(scope, kind, offset, limit)
@@ -84,13 +85,13 @@ class OperationService:
         return OperationListResponse(operations=operations, next_offset=offset + limit if len(marks) > limit else None)
 
     async def replay_operation(self, scope: Scope, operation_id: str) -> OperationRecord:
-        """Retry a dead operation. Raises NotFound, or Conflict if the operation is not dead."""
+        """Retry a dead operation. Raises NotFound, or Conflict if it is not dead."""
         mark, _ = await self._find_dead(writing(scope), operation_id)
         await self._store.revive_mark(mark)
         return await self.get_operation(scope, operation_id)
 
     async def drop_operation(self, scope: Scope, operation_id: str) -> None:
-        """Drop a dead operation, but keep its memory or session. Raises NotFound, or Conflict if the operation is not dead."""
+        """Drop a dead operation, but keep its memory or session. Raises NotFound and Conflict."""
         mark, operation = await self._find_dead(writing(scope), operation_id)
         if self.batches is not None and mark.kind is DueKind.EXTRACTION and "." in mark.member:
             await self.batches.settle(mark.member.partition(".")[0], scope.tenant, operation.user_id, batch=mark.member)
@@ -98,9 +99,9 @@ class OperationService:
             await self._store.drop_mark(mark)
 
     async def wait_for_marks(self, scope: Scope, marks: Sequence[Mark], seconds: float, *, untouched: float | None = None) -> bool:
-        """Wait up to `seconds` for the work that `marks` request. Return True if all of it is done or no longer exists.
+        """Wait up to `seconds` for the requested work. Return True if all of it is done.
 
-        Give up after `untouched` seconds if no worker has started any of it.
+        Give up after `untouched` seconds if no worker has started.
         """
         begun = time.monotonic()
         left = list(marks)
@@ -118,7 +119,7 @@ class OperationService:
     async def wait_for_messages(
         self, scope: Scope, ref: SessionRef, memory_ids: Sequence[str], target: MessageStage, seconds: float
     ) -> MessageStage:
-        """Wait up to `seconds` until the messages reach the stage `target`. Return the stage that they have reached.
+        """Wait up to `seconds` for the messages to reach a stage. Return their stage.
 
         `memory_ids` are the ids of the memories made from the messages.
         """
@@ -153,7 +154,7 @@ class OperationService:
         return [Mark(DueKind.SESSION, sid), Mark(DueKind.EXTRACTION, sid)]
 
     async def load_states(self, scope: Scope, groups: Sequence[Sequence[Mark]]) -> list[set[OperationState]]:
-        """Return the states of the existing operations in each group, in one round trip."""
+        """Return the states of each group's operations, in one round trip."""
         records = iter(await self._store.load_operations(scope, [mark for marks in groups for mark in marks]))
         return [{record.state for record in islice(records, len(marks)) if record is not None} for marks in groups]
 
@@ -161,7 +162,7 @@ class OperationService:
         return [Mark(DueKind.MEMORY, self._store.mid(scope, memory_id)) for memory_id in ids]
 
     def follow_marks(self, scope: Scope, ids: Sequence[str]) -> list[Mark]:
-        """Return the marks for updating profiles and timelines after these memories have changed."""
+        """Return the marks for updating profiles and timelines."""
         return [Mark(DueKind.FOLLOW, self._store.mid(scope, memory_id)) for memory_id in ids]
 
     async def hasten_session(self, scope: Scope, ref: SessionRef) -> None:
@@ -187,12 +188,12 @@ class OperationService:
 
 
 def _is_embedded(memory: OperationRecord) -> bool:
-    """True if the memory has a vector, even if new neighbors have made it due for embedding again."""
+    """True if the memory has a vector, even if it is due for embedding again."""
     return bool(memory.stages["embedded"])
 
 
 def _looks(seconds: float) -> Generator[float]:
-    """Yield the pause (s) before each check. Pauses start at 0 and grow; together they last at most `seconds`."""
+    """Yield growing pauses (s), starting at 0, of at most `seconds` in total."""
     until, pause = time.monotonic() + min(seconds, MAX_WAIT_SECONDS), _LOOK_SECONDS
     yield 0.0
     while (left := until - time.monotonic()) > 0:

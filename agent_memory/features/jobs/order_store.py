@@ -1,4 +1,4 @@
-"""Store job orders: background work that callers requested. One atomic step stores an order and marks it as due."""
+"""Store job orders: background work that callers requested."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ _LIFETIME_SECONDS = 7 * 24 * 3600
 class JobOrder:
     """A requested job. `errand` is the name under which a feature declares the job.
 
-    Identical orders share one entry. If a caller repeats an order before it starts, the job runs once. If a caller
-    repeats it while the job runs, the job runs once more.
+    Repeated orders run once, or once more if the job is already running.
     """
 
     errand: str
@@ -33,7 +32,7 @@ class JobOrder:
 
     @classmethod
     def of(cls, scope: Scope, errand: str, **arguments: str | None) -> JobOrder:
-        """Return an order restricted to the caller's scope. Raises Forbidden if the caller is restricted to certain agents."""
+        """Return an order restricted to the caller's scope. Raises Forbidden if `scope` restricts agents."""
         if scope.agents is not None:
             raise Forbidden("credentials that are limited to some agents cannot order work on memories: use others")
         return cls(errand, scope.tenant, arguments, scope.namespaces, scope.users)
@@ -64,7 +63,7 @@ class OrderStore:
                 await pipe.execute()
 
     def placement(self, order: JobOrder | None) -> Mapping[str, str | int | None]:
-        """Return the script arguments that place an order in the same step as another write (see `lua/orders.lua`).
+        """Return the script arguments that place an order (see `lua/orders.lua`).
 
         If `order` is None, all arguments are None.
         """
@@ -75,14 +74,14 @@ class OrderStore:
         return keys | {"order_name": order.name, "order_body": encode_order(order), "order_seconds": _LIFETIME_SECONDS}
 
     async def load_order(self, name: str) -> JobOrder | None:
-        """Return an order, or None if it does not exist or has expired."""
+        """Return an order, or None if it is missing or has expired."""
         raw = (await read(self._client, lambda pipe: pipe.get(self._keys.order_of_work(name))))[0]
         return None if raw is None else decode_order(raw)
 
     async def keep_receipt(self, order: JobOrder, counts: Mapping[str, int], ids: Sequence[str] = (), *, note: str | None = None) -> None:
-        """Add a receipt to a finished order, if the order still exists. The operation shows `note`.
+        """Add a receipt to a finished order, if the order still exists.
 
-        A receipt with `ids` expires after an hour; a receipt without `ids` expires after 7 days.
+        The receipt expires after 7 days or, with `ids`, after an hour.
         """
         body = json.loads(encode_order(order)) | {"done": dict(counts)} | ({"ids": list(ids)} if ids else {})
         body |= {} if note is None else {"note": note}
@@ -90,13 +89,13 @@ class OrderStore:
             await self._client.set(self._keys.order_of_work(order.name), json.dumps(body), xx=True, ex=3600 if ids else _LIFETIME_SECONDS)
 
     async def receipt(self, name: str) -> tuple[dict[str, int], list[str]] | None:
-        """Return the counts and ids stored by `keep_receipt`, or None if there is no receipt."""
+        """Return the counts and ids in an order's receipt, or None."""
         raw = (await read(self._client, lambda pipe: pipe.get(self._keys.order_of_work(name))))[0]
         body = {} if raw is None else json.loads(raw)
         return (body["done"], body.get("ids", [])) if "done" in body else None
 
     async def give_up(self, order: JobOrder, reason: str) -> None:
-        """Make an order a dead letter now, because a retry cannot help. The running job must then raise an error."""
+        """Make an order a dead letter now. The running job must raise an error afterward."""
         k, kind = self._keys, DueKind.ORDER
         seconds, micros = (await read(self._client, lambda pipe: pipe.time()))[0]
         with redis_errors():

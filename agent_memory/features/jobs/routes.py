@@ -1,4 +1,4 @@
-"""Routes to list, read, retry and drop background work, to flush a session, and to read the load over time."""
+"""Routes for background work, session flushes and the load history."""
 
 from __future__ import annotations
 

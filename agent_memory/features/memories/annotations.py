@@ -1,4 +1,4 @@
-"""Read `remember_as`, the message field that annotates the memories made from a message."""
+"""Read `remember_as`, the message field that annotates memories made from a message."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Annotations(BaseModel):
     category: OptionalIdentifier = None
     about_user: bool | None = None
     document: bool | None = None
-    """True for a passage of a document. Facts are extracted from it even though a tool sent it."""
+    """True for a passage of a document. Facts are extracted even if a tool sent it."""
 
 
 def annotations_of(message: MemoryMessage) -> Annotations | None:
-    """Return a message's annotations, or None if it has no annotations or they are invalid."""
+    """Return a message's annotations, or None if they are missing or invalid."""
     value = message.own_fields.get(REMEMBER_AS)
     if not isinstance(value, dict):
         return None
@@ -40,7 +40,7 @@ def annotations_of(message: MemoryMessage) -> Annotations | None:
 
 
 def check_annotations(scope: Scope, messages: Sequence[MemoryMessage]) -> None:
-    """Raise BadInput for invalid annotations, and Forbidden for an agent that the caller may not access."""
+    """Raise BadInput for invalid annotations, and Forbidden for an inaccessible agent."""
     for position, message in enumerate(messages):
         if not isinstance(message.own_fields.get(REMEMBER_AS), dict):
             continue
@@ -54,7 +54,7 @@ def check_annotations(scope: Scope, messages: Sequence[MemoryMessage]) -> None:
 
 
 def annotate(record: MemoryRecord, messages: Iterable[Annotations | None]) -> None:
-    """Copy annotations to a record: the earliest expiry, and an agent or category that all its messages share."""
+    """Copy the earliest expiry, and an agent or category shared by all messages."""
     each = list(messages)
     message_annotations = [item for item in each if item is not None]
     if not message_annotations:

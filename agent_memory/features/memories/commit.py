@@ -1,8 +1,6 @@
-"""Commit decisions about memories. Each batch is atomic, and can also advance the worker's cursor in a session.
+"""Commit batches of decisions about memories. Each batch is atomic.
 
-A replaced memory remains as an earlier version. Updating, superseding, merging and forgetting memories creates changes
-that callers can undo. Each decision refers to the versions that it was based on. If one of those versions has changed,
-the batch writes nothing, and the caller must decide again.
+If a memory has changed since the decision, the batch writes nothing, and the caller must decide again.
 """
 
 from __future__ import annotations
@@ -42,19 +40,16 @@ class Add:
     dedupe: bool = True
     """Refuse the whole batch if a current memory has the same words."""
     apart: bool = False
-    """The caller already knows of a memory with the same words. `dedupe` then also compares type and date."""
+    """The caller knows of a memory with these words. `dedupe` also compares type and date."""
     expect: str | None = None
-    """Refuse the whole batch unless the stored memory has this version. "" means that the id must be unused."""
+    """Refuse the batch unless the memory has this version. "" means an unused id."""
     written: MemoryRecord | None = None
     """The record that the writer sent, if it differs from `record`."""
 
 
 @dataclass(frozen=True, slots=True)
 class AddEvidence:
-    """A decision to add evidence to a memory that was stated again.
-
-    The record `alias` is not stored, but its id becomes an alias.
-    """
+    """A decision to add evidence to a memory. `alias` is not stored, but its id becomes an alias."""
 
     memory: StoredMemory
     evidence: Evidence
@@ -63,7 +58,7 @@ class AddEvidence:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """A decision to replace a memory with `record`, under the same id. `edited`: a caller changed the words."""
+    """A decision to replace a memory, under the same id. `edited`: a caller changed the words."""
 
     memory: StoredMemory
     record: MemoryRecord
@@ -74,7 +69,7 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Supersede:
-    """A decision to end the validity of the `old` facts when `record` becomes valid, and to link the records."""
+    """A decision to end the `old` facts when `record` begins, and to link the records."""
 
     old: Sequence[StoredMemory]
     record: MemoryRecord
@@ -85,25 +80,25 @@ class Supersede:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """A decision to merge `repeats` into `stays`, with `merged` as content. Their ids become aliases of `stays`."""
+    """A decision to merge `repeats` into `stays`, with `merged` as content. Their ids become aliases."""
 
     stays: StoredMemory
     merged: MemoryRecord
     repeats: Sequence[StoredMemory]
     evidence: Sequence[Evidence] = ()
-    """The evidence in the records of the repeats. The merge itself moves all evidence that was added later."""
+    """The evidence in the repeats' records. The merge itself moves all later evidence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Forget:
-    """A decision to retire a memory, so that its id no longer resolves."""
+    """A decision to retire a memory. Its id no longer resolves."""
 
     memory: StoredMemory
 
 
 @dataclass(frozen=True, slots=True)
 class Succeed:
-    """A decision to move evidence (`fields`) and aliases (`names`, as mids) to a new memory before `old` is deleted."""
+    """A decision to move evidence (`fields`) and aliases (`names`, as mids) to a new memory."""
 
     old: StoredMemory
     heir: MemoryRecord
@@ -134,8 +129,8 @@ UPKEEP = ("import", "compaction", "contradictions")
 class CommitOutcome:
     """The result of a batch. If `moved` or `fenced` is True, the batch wrote nothing.
 
-    - `moved`: a memory has changed in the meantime, or an id belongs to another owner.
-    - `fenced`: the session has changed in the meantime.
+    - `moved`: a memory has changed, or an id belongs to another owner.
+    - `fenced`: the session has changed.
     - `taken_groups`: the positions of the decisions whose ids belong to other owners.
     - `states`: "new", "changed", "same", "buried", "again", "done", "skipped" or "proposed" for each decision.
     - `changes`: the id of each decision's change, or None.
@@ -153,7 +148,7 @@ class CommitOutcome:
 
 
 def end_and_begin(old: Sequence[MemoryRecord], new: MemoryRecord) -> tuple[list[MemoryRecord], MemoryRecord]:
-    """End the old facts when the new fact begins, if not earlier. Return them and the new fact, linked together."""
+    """End the old facts by the time `new` begins. Return old and new facts, linked."""
     at = begins_at(new)
     ended = [
         record.model_copy(update={"valid_to": at if record.valid_to is None else min(record.valid_to, at), "superseded_by": new.id})
@@ -165,7 +160,7 @@ def end_and_begin(old: Sequence[MemoryRecord], new: MemoryRecord) -> tuple[list[
 
 
 def expected_version(memory: StoredMemory | None) -> str | None:
-    """Return the version that a put must find: "" for no memory, or None if the same batch wrote the memory."""
+    """Return the version that a put must find, or "" for no memory. None means that the same batch wrote the memory."""
     if memory is None:
         return ""
     return None if memory.version == IN_BATCH else str(memory.version)
@@ -192,9 +187,8 @@ class MemoryCommits:
 
         - `review`: turn supersessions into proposals.
         - `background`: do not store deleted memories again.
-        - `written`: for each record id, the time (µs) when a caller wrote the record. With `background`, such a record
-          is refused only if the memory was deleted after that time.
-        - `allow_pinned`: allow background decisions about pinned memories and events. Without it, they raise ValueError.
+        - `written`: when callers wrote the records (µs, by record id). With `background`, only later deletions count.
+        - `allow_pinned`: allow background decisions about pinned memories and events, instead of raising ValueError.
         """
         if background and not allow_pinned:
             for decision in decisions:
@@ -237,7 +231,7 @@ class MemoryCommits:
     async def forget_memories(
         self, scope: Scope, memories: Sequence[StoredMemory], origin: ChangeOrigin, *, batch: str
     ) -> list[StoredMemory]:
-        """Retire memories that have not changed since they were read, and return them. Record one change for each."""
+        """Retire memories that have not changed since they were read, and return them."""
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
         for memory in memories:
             check_background_decision(Forget(memory))
@@ -250,7 +244,7 @@ class MemoryCommits:
     ) -> bool:
         """Carry out a proposed supersession. Return False if it is outdated.
 
-        `former` is the memory already stored under the record's id.
+        `former` is the memory stored under the record's id.
         """
         decision = Supersede(old, MemoryRecord.model_validate(record, context=ANSWER), former)
         steps = StepGroups(self._keys, scope.tenant, atomic=True)
@@ -323,7 +317,7 @@ class MemoryCommits:
 
 
 def claim_change(scope: Scope, change_id: str, state: str, to: str) -> Step:
-    """Return the step that changes the state of a change, and adds the caller to the change's origin."""
+    """Return the step that sets a change's state and adds the caller to its origin."""
     return {"op": "claim", "id": change_id, "state": tag(state), "to": tag(to), "by": scope.actor or None}
 
 
@@ -337,7 +331,7 @@ def change_fields(tenant: str, about: MemoryRecord, kind: ChangeKind, origin: Ch
 
 
 def change_base(tenant: str, kind: ChangeKind, origin: ChangeOrigin, batch: str, state: str) -> list[str]:
-    """Return the fields of a change's hash that do not depend on the changed memory."""
+    """Return the fields of a change that do not depend on the changed memory."""
     return ["t", tag(tenant), "kd", tag(kind.value), "bt", tag(batch), "st", tag(state), "o", compact(asdict(origin))]
 
 
@@ -368,7 +362,7 @@ def _since(decision: Decision, background: bool, written: Mapping[str, str]) -> 
 
 
 def check_background_decision(decision: Decision) -> None:
-    """Raise ValueError if a decision changes a pin or a pinned memory, or supersedes an event or a message."""
+    """Raise ValueError if a decision is not allowed in the background."""
     touched = _changed_memories(decision)
     if isinstance(decision, Supersede):
         if any(memory.record.memory_type in (MemoryTypeEnum.EPISODIC, MemoryTypeEnum.MESSAGE) for memory in touched):

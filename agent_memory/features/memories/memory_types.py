@@ -1,6 +1,6 @@
-"""Present `procedural` memories as `semantic` to clients of the archived server, whose type enum has no `procedural`.
+"""Present `procedural` memories as `semantic` to clients of the archived server.
 
-A response shows the real type if the request's header or body contains `procedural`. The stored type never changes.
+A response shows the real type if the request contains `procedural`.
 """
 
 from __future__ import annotations
@@ -100,10 +100,6 @@ def _named(type_filter: MemoryType) -> bool:
 
 
 def _widened(type_filter: MemoryType) -> MemoryType:
-    """Return a filter that treats procedural memories as semantic.
-
-    The filter needs only one set of types, because a memory has one type.
-    """
     conditions = type_filter.conditions()
     excluded = _with_procedural(conditions.excluded)
     if not conditions.required:

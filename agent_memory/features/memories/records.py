@@ -1,4 +1,4 @@
-"""Convert memories to and from their stored form: hash fields and the digests that identify their words."""
+"""Convert memories to and from hash fields and digests."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _BYTES_PER_CHARACTER = 16
 
 @dataclass(frozen=True, slots=True)
 class StoredMemory:
-    """A memory as read from Redis. `mid` is part of its keys; `version` is the time (µs) of the last change, or `IN_BATCH`."""
+    """A memory read from Redis. `version` is the time (µs) of the last change, or `IN_BATCH`."""
 
     mid: str
     version: int
@@ -52,16 +52,16 @@ class StoredMemory:
 
 
 class StoredEvidence(Evidence):
-    """A stored piece of evidence. One piece may represent several repeats in a session; `times` counts them."""
+    """A stored piece of evidence. `times` counts the repeats that it represents."""
 
     times: Annotated[int, Field(ge=1, le=MAX_COUNT)] | None = None
 
 
 class Standing(NamedTuple):
-    """A memory's position in the index of words and slots: the hash (`scope`) and the memory's fields in that hash.
+    """A memory's position in the index of words and slots.
 
-    `kin` represents the words, type and date. `words` represents the words alone. `restatement` matches nearly
-    identical messages. A field is "" if it is not indexed.
+    `scope` is the hash. The other attributes are its fields, or "" if not indexed. `kin` represents the words, type and
+    date. `words` represents the words alone. `restatement` matches nearly identical messages.
     """
 
     scope: str
@@ -76,14 +76,14 @@ class Standing(NamedTuple):
 
 @lru_cache(maxsize=8192)
 def message_memory_id(ref: SessionRef, message_id: str) -> str:
-    """Return the id of the memory made from a message. The same message always gets the same id, so repeats are harmless."""
+    """Return the stable id of the memory made from a message."""
     name = bytearray(blake2b(joined(ref.namespace, ref.user_id, ref.session_id, message_id), digest_size=16).digest())
     name[0] &= 127  # A ULID begins with a time, whose first bit is never set.
     return str(ULID(bytes(name)))
 
 
 def evidence_of(record: MemoryRecord) -> list[Evidence]:
-    """Return the record's evidence. If there is none, return one piece of evidence that cites the record itself."""
+    """Return the record's evidence, or one piece of evidence that cites the record itself."""
     if record.evidence:
         return record.evidence
     role = str(record.metadata["role"]) if is_turn(record) and "role" in record.metadata else None
@@ -100,7 +100,7 @@ def evidence_of(record: MemoryRecord) -> list[Evidence]:
 
 
 def standing_of(tenant: str, record: MemoryRecord) -> Standing:
-    """Return a memory's `Standing` within its namespace, user and agent. Messages have no slot."""
+    """Return a memory's `Standing` within its namespace, user and agent."""
     scope = _scope_of_words(tenant, record.namespace, record.user_id, record.agent_id)
     normal = normal_text(record.text)
     words = text_digest(normal)
@@ -126,18 +126,18 @@ def text_digest(text: str) -> str:
 
 
 def is_from_person(turn: MemoryRecord) -> bool:
-    """True if the message is from a person, not from a program, a tool or the assistant."""
+    """True if a person wrote the message."""
     role = str(turn.metadata.get("role", "user"))
     return role != "assistant" and role not in PROGRAM_ROLES and role not in TOOL_ROLES
 
 
 def memory_digest(record: MemoryRecord) -> str:
-    """Return a digest for detecting repeated writes. The digest covers only fields that the writer sets."""
+    """Return a digest of the fields that the writer sets."""
     return blake2b(record.model_dump_json(exclude_unset=True, exclude=_SERVERS_OWN).encode(), digest_size=16).hexdigest()
 
 
 class Fields(NamedTuple):
-    """The fields in a memory's hash. `alike` contains alternating names and values that many memories share."""
+    """The fields in a memory's hash. `alike` alternates names and values that many memories share."""
 
     own: dict[str, Arg]
     alike: Sequence[str]
@@ -148,7 +148,7 @@ class Fields(NamedTuple):
 
 
 def memory_fields(tenant: str, record: MemoryRecord, terms: str) -> Fields:
-    """Return the fields that Redis stores for a memory: its record as JSON, and the indexed fields."""
+    """Return the fields that Redis stores for a memory."""
     created, accessed = record.created_at.timestamp(), record.last_accessed.timestamp()
     own: dict[str, Arg] = {"j": encode_memory(record), "c": created, "la": accessed, "k": terms}
     if record.session_id:
@@ -176,14 +176,14 @@ def memory_fields(tenant: str, record: MemoryRecord, terms: str) -> Fields:
 
 
 def named_days(record: MemoryRecord) -> Sequence[str]:
-    """Return index tags for the days that a statement without an event date may refer to. Takes about 0.5 ms."""
+    """Return index tags for days that an undated statement may refer to."""
     if record.event_date is not None or record.metadata.get(QUESTION) or not is_from_person(record):
         return ()
     return tags_of_times(record.text, (stated_date(record.metadata) or record.created_at).date())
 
 
 def metadata_fields(record: MemoryRecord | None) -> list[Arg]:
-    """Return the two stored fields that depend on metadata: the record and its tags. Without a record, both are ""."""
+    """Return the two stored fields that depend on metadata. Without a record, both are ""."""
     return ["", ""] if record is None else [encode_memory(record), _metadata_tags(record)]
 
 
@@ -201,10 +201,9 @@ def _alike(
 
 
 def read_row(tenant: str, mid: str, row: Sequence[bytes | None]) -> StoredMemory | None:
-    """Parse a Redis reply with the fields in `READ_FIELDS`.
+    """Parse a reply with `READ_FIELDS`. Return None if the memory is missing or another tenant's.
 
-    Return None if the memory is missing or belongs to another tenant. If an undo has restored a version, `recorded_at`
-    is the time when that version was first recorded.
+    After an undo, `recorded_at` is the time when the version was first recorded.
     """
     owner, raw, version, recorded, first, retired = row
     if owner != tag(tenant).encode() or raw is None or version is None:
@@ -219,18 +218,18 @@ def read_row(tenant: str, mid: str, row: Sequence[bytes | None]) -> StoredMemory
 
 
 async def decode_rows(decode: Callable[[], Result], rows: Iterable[Sequence[Any]]) -> Result:
-    """Run `decode`, which parses `rows`. Use a thread for large rows, because metadata may have 100,000 fields."""
+    """Run `decode`, which parses `rows`. Use a thread for large rows."""
     return await run_in_thread(decode, sum(len(part) for row in rows for part in row if part) // _BYTES_PER_CHARACTER)
 
 
 def encode_memory(record: MemoryRecord) -> bytes:
-    """Return a record as JSON, with source and trust. Omit None values and times that the hash stores separately."""
+    """Return a record as JSON. Omit None values and times that the hash stores separately."""
     body = record.model_dump_json(exclude_none=True, exclude=_COMPUTED).encode()
     return b"%b,%b" % (body[:-1], to_json({"source_class": source_of(record), "trust": trust_of(record)})[1:])
 
 
 def decode_memory(raw: bytes) -> MemoryRecord:
-    """Decode a stored memory, without size limits. Missing topics, entities and source messages become empty lists."""
+    """Decode a stored memory, without size limits. Missing lists become empty."""
     record = MemoryRecord.model_validate_json(raw, context=ANSWER)
     record.topics = record.topics or []
     record.entities = record.entities or []
@@ -244,7 +243,7 @@ def owner_name(record: MemoryRecord) -> str:
 
 
 def one_owner_each(records: Iterable[tuple[int, MemoryRecord]]) -> None:
-    """Raise IdTaken if an id has two owners in a request. `records` contains (position in request, memory) pairs."""
+    """Raise IdTaken if an id has two owners. `records` contains (position, memory) pairs."""
     owners: dict[str, tuple[str | None, ...]] = {}
     for index, record in records:
         owner = (record.namespace, record.user_id, record.agent_id)
@@ -253,7 +252,7 @@ def one_owner_each(records: Iterable[tuple[int, MemoryRecord]]) -> None:
 
 
 def with_session_owner(ref: SessionRef, record: MemoryRecord) -> MemoryRecord:
-    """Return the record, with any missing namespace, user id or session id taken from its session."""
+    """Return the record, with any missing namespace, user id or session id filled in."""
     update = {
         "namespace": record.namespace or ref.namespace,
         "user_id": record.user_id or ref.user_id,
@@ -266,7 +265,7 @@ TRUST: dict[str, float] = {"user": 1.0, "client": 1.0, "assistant": 0.7, "import
 
 
 def source_of(record: MemoryRecord) -> SourceClass:
-    """Return the source class. By default, a message's role determines it; other memories are from a "client"."""
+    """Return the source class, or the default for the record's role."""
     if record.source_class is not None:
         return record.source_class
     if not is_turn(record):
@@ -278,13 +277,13 @@ def source_of(record: MemoryRecord) -> SourceClass:
 
 
 def trust_of(record: MemoryRecord) -> float:
-    """Return the lowest trust among the record itself, its source, and the sources of its evidence."""
+    """Return the lowest trust among the record, its source and its evidence."""
     least = min([TRUST[source_of(record)], *(TRUST[piece.source] for piece in record.evidence or () if piece.source is not None)])
     return least if record.trust is None else min(least, record.trust)
 
 
 def combine_trust(records: Sequence[MemoryRecord]) -> dict[str, Any]:
-    """Return fields for a merged memory: all writers, and the source and trust of the least trusted record."""
+    """Return fields for a merged memory: all writers, and the lowest trust with its source."""
     least = min(records, key=trust_of)
     return {
         "source_class": source_of(least),
@@ -294,5 +293,5 @@ def combine_trust(records: Sequence[MemoryRecord]) -> dict[str, Any]:
 
 
 def join_writers(writers: Iterable[str | None]) -> str | None:
-    """Join the distinct writers into one string. Return None if no writer is known."""
+    """Join the distinct writers. Return None if no writer is known."""
     return _AND.join(dict.fromkeys(writer for writer in writers if writer)) or None

@@ -1,4 +1,4 @@
-"""Routes for long-term memory: search, history and changes, records, retention, repeats and quarantine."""
+"""Routes for long-term memory, changes, retention, repeats and quarantine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Create, read, edit and delete long-term memories. All interfaces use this service to write."""
+"""Create, read, edit and delete long-term memories."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ _SLOT_FIELDS = frozenset({"slot", "namespace", "user_id", "agent_id", *_VALIDITY
 
 
 def content_hash(record: MemoryRecord) -> str:
-    """Return the `memory_hash` as the archived server computes it: SHA-256 of text, scope and type."""
+    """Return the archived server's `memory_hash`: SHA-256 of text, scope and type."""
     hashed = {name: getattr(record, name) for name in ("memory_type", "namespace", "session_id", "text", "user_id")}
     return sha256(json.dumps(hashed).encode()).hexdigest()
 
 
 def message_memory(ref: SessionRef, message: MemoryMessage, text: str) -> MemoryRecord:
-    """Return the memory made from a message. `text` is the part of the message to store; no size limits apply."""
+    """Return the memory made from a message, without size limits. `text` is the part to store."""
     annotations = annotations_of(message)
     marks = {QUESTION: True} if message.role == "user" and is_bare_question(text) else {}
     if annotations is not None and annotations.about_user:
@@ -90,7 +90,7 @@ def speaker_of(message: MemoryMessage) -> dict[str, str]:
 
 
 def fact_memory_id(ref: SessionRef, text: str, messages: Sequence[str] = ()) -> str:
-    """Return the id for an extracted fact. The same words from the same messages always give the same id."""
+    """Return a stable id for a fact extracted from these messages."""
     words = " ".join(text.casefold().split())
     parts = "\0".join(part or "" for part in (ref.namespace, ref.user_id, ref.session_id, words, *messages))
     return str(ULID.from_bytes(b"\x01" + blake2b(parts.encode(), digest_size=15).digest()))
@@ -130,12 +130,7 @@ class MemoryService:
             )
 
     async def create(self, scope: Scope, body: CreateMemoryRecordRequest) -> AckResponse:
-        """Store memories durably.
-
-        Keyword search finds the memories immediately, and vector search finds them once they are embedded.
-
-        Raises Forbidden or IdTaken, and writes nothing in these cases.
-        """
+        """Store memories durably. Raises Forbidden or IdTaken, and writes nothing in these cases."""
         self.require()
 
         def check() -> None:
@@ -165,16 +160,16 @@ class MemoryService:
         }
 
     async def store(self, scope: Scope, records: Sequence[MemoryRecord], *, dedupe: bool = True) -> None:
-        """Redact, screen and store records. If several records have the same id, the last one wins.
+        """Redact, screen and store records. If an id occurs several times, the last record wins.
 
-        With `dedupe`, a record that repeats a memory becomes evidence for that memory. A record with a slot supersedes
-        the slot's current fact.
+        With `dedupe`, a repeat becomes evidence for the existing memory. A record with a slot supersedes the slot's
+        current fact.
         """
         prepared = await run_in_thread(lambda: self._prepared(records, scope.actor), memories_work(records))
         await store_settled(self._store, self._neighbors, self._commits, scope, prepared, dedupe=dedupe)
 
     def _prepared(self, records: Sequence[MemoryRecord], writer: str) -> list[MemoryRecord]:
-        """Redact secrets, screen records for quarantine, and set hashes and writer. Return one record for each id."""
+        """Redact, screen and complete records. Return one record for each id."""
         if self._settings.longterm.redact_secrets:
             texts = [record.text for record in records]
             clean = redact_all(texts)
@@ -214,14 +209,13 @@ class MemoryService:
         shown_as_semantic: bool = False,
         merges_metadata: bool = False,
     ) -> MemoryRecord:
-        """Change the given fields and return the memory.
+        """Change the given fields and return the memory. Null clears a field.
 
-        Null clears a field. A new slot supersedes the slot's current fact. An edit to the validity is recorded as a change.
-        A new `valid_from` also moves the end of the facts that ended when this one began.
+        A new slot supersedes the slot's current fact. A new `valid_from` also moves the end of the facts that ended
+        when this one began.
 
-        With `merges_metadata`, keep `metadata` keys that are not in the request. With `shown_as_semantic`, a procedural
-        memory keeps its type if the request sets `semantic`. Raises NotFound or Conflict, and UnsupportedRequest if the
-        request contains no field.
+        With `merges_metadata`, keep `metadata` keys that are not in the request. With `shown_as_semantic`, `semantic`
+        does not change a procedural type. Raises NotFound, Conflict, and UnsupportedRequest if no field is given.
         """
         self.require()
         changes = self._changes_of(body)

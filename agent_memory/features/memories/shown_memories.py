@@ -46,7 +46,7 @@ class MemoryRow(NamedTuple):
 
     @property
     def last_said(self) -> float:
-        """The time (epoch seconds) when the memory was last stated or, if that is unknown, created."""
+        """The time (epoch seconds) when the memory was last stated or, if unknown, created."""
         return float(self.fields[6] or self.fields[0] or 0)
 
     @property
@@ -60,7 +60,7 @@ class ShownMemoryReader:
         self._keys = keys
 
     async def __call__(self, scope: Scope, names: Sequence[str]) -> list[ShownMemory | None]:
-        """Return memories by key name, with None for each that is missing or that the caller may not access.
+        """Return the memory for each key name, or None if it is missing or inaccessible.
 
         Names of past versions begin with `PAST`.
         """
@@ -81,13 +81,13 @@ class ShownMemoryReader:
 
     @staticmethod
     def shown_memories(scope: Scope, rows: Sequence[MemoryRow]) -> list[ShownMemory | None]:
-        """Return the memory in each row, or None if it is missing or the caller may not access it."""
+        """Return the memory in each row, or None if it is missing or inaccessible."""
         tenant = tag(scope.tenant).encode()
         memories = [_read_card(tenant, row) for row in rows]
         return [memory if memory is None or within(scope, memory) else None for memory in memories] if scope.limited else memories
 
     def memories_of_hits(self, scope: Scope, hits: Hits) -> list[ShownMemory]:
-        """Return the memories in hits that include `ROW_FIELDS`. Omit memories that the caller may not access."""
+        """Return the accessible memories in hits that include `ROW_FIELDS`."""
         names = [field.encode() for field in ROW_FIELDS]
         rows = [MemoryRow(hit.mid, [hit.fields.get(name) for name in names], None) for hit in hits.hits]
         return [memory for memory in self.shown_memories(scope, rows) if memory is not None]
@@ -102,9 +102,9 @@ class ShownMemory:
     """A memory in a response. `values` are the JSON values of the response model.
 
     - `last_said_at`: None unless the memory was repeated.
-    - `ended_at`: when a later fact superseded the fact that a message states.
+    - `ended_at`: when a later fact superseded the fact in a message.
     - `edited_at`: when a caller changed the words.
-    - `beside`: the mid of the hit next to this memory, if the memory is not a hit itself.
+    - `beside`: the mid of the neighboring hit, if the memory itself is not a hit.
     """
 
     mid: str
@@ -166,10 +166,7 @@ class ShownMemory:
         self.values.update(dist=distance, score=score, score_type=kind, explanation=why)
 
     def set_passage(self, number: int) -> None:
-        """Set the best passage by its number, counting from 1.
-
-        Ignore a number that is too high, because an edit may have shortened the text.
-        """
+        """Set the best passage by its number, from 1. Ignore a number that is too high."""
         if number <= len(passages := split_passages(self.text)):
             start, end = passages[number - 1]
             self.values["passage"] = {"text": self.text[start:end], "start": start, "end": end}
@@ -223,7 +220,6 @@ def _values(raw: bytes) -> dict[str, Any]:
 
 
 def _read_card(tenant: bytes, row: MemoryRow) -> ShownMemory | None:
-    """Return the memory in a row, or None if it is missing or belongs to another tenant."""
     _, owner, raw, *rest = row.fields
     if owner != tenant or raw is None:
         return None

@@ -1,4 +1,4 @@
-"""Find existing memories to compare with a new one: same words, same slot, or similar by vector or words."""
+"""Find existing memories with a new memory's words or slot, or with similar content."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MOST_COMPARED = 6
 
 @dataclass(frozen=True, slots=True)
 class ExistingMemories:
-    """Existing memories with the same id (`same_id`), words (`twin`) or slot (`holder`) as a record.
+    """Existing memories with a record's id (`same_id`), words (`twin`) or slot (`holder`).
 
     `near`: similar memories, each with its cosine similarity, or None if only words matched.
     """
@@ -57,7 +57,7 @@ class SimilarMemoryStore:
         self._memories = memories
 
     async def load_near(self, scope: Scope, records: Sequence[MemoryRecord], vectors: NDArray[np.float32]) -> list[ExistingMemories]:
-        """Return each record's existing memories. `near` contains only memories of the same owner, and no messages."""
+        """Return each record's existing memories. `near` contains only the owner's memories, and no messages."""
         existing = await self.load_existing(scope, records)
 
         def build(pipe: Pipe) -> None:

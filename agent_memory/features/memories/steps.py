@@ -1,4 +1,4 @@
-"""Build a call to `memory_commit.lua`: the steps, the values that they write, and the fence of their session."""
+"""Build a call to `memory_commit.lua`."""
 
 from __future__ import annotations
 
@@ -47,10 +47,9 @@ class Fence:
 
     If the cursor has moved in the meantime, the step writes nothing.
 
-    - `own`: the session's own memories as they were in the journal.
+    - `own`: the session's own memories in the journal.
     - `refused`: the refused memories, each with its text and the reason.
     - `embeds`: True if the writer will embed the memories next.
-    - `report`: values to write to the journal (`jobs/extraction_report.py`).
     """
 
     sid: str
@@ -76,20 +75,20 @@ class Fence:
 
 
 def order_of(keys: Keys, tenant: str, record: MemoryRecord) -> str | None:
-    """Return the key that stores the message order of the record's session, or None if the record is not a message."""
+    """Return the key of the session's message order, or None for other memories."""
     if record.memory_type is not MemoryTypeEnum.MESSAGE or record.session_id is None:
         return None
     return keys.order(keys.sid(tenant, SessionRef(record.session_id, record.namespace, record.user_id)))
 
 
 def unique_names(put: Step) -> set[str]:
-    """Return the words and slot that a put claims exclusively for its memory."""
+    """Return the words and slot that a put claims for its memory."""
     scope, _, slot, words, *_ = put["standing"].split(" ")
     return {f"{scope} {name}" for name, checked in ((words, "unique" in put), (slot, "slot" in put)) if checked}
 
 
 def evidence_field(keys: Keys, tenant: str, record: MemoryRecord, evidence: Evidence) -> str:
-    """Return the hash field for a piece of evidence. The same piece always gets the same field."""
+    """Return the stable hash field for a piece of evidence."""
     if evidence.session_id and len(evidence.message_ids) == 1 and not names_rest(evidence):
         # A message is one piece of evidence, even if it is cited several times.
         ref = SessionRef(evidence.session_id, record.namespace, record.user_id)
@@ -104,7 +103,7 @@ def names_rest(evidence: Evidence) -> bool:
 
 
 def message_mids(keys: Keys, tenant: str, record: MemoryRecord, name: str, piece: Evidence) -> list[str]:
-    """Return the mids of messages that become aliases of a memory through the evidence in the hash field `name`."""
+    """Return the mids of messages that become aliases through the evidence in field `name`."""
     if not piece.session_id:
         return []
     if names_rest(piece):
@@ -117,35 +116,35 @@ def message_mids(keys: Keys, tenant: str, record: MemoryRecord, name: str, piece
 class PutOptions:
     """How to write a record, and when to refuse it.
 
-    Unless `slot_settled` is true, refuse the record if another memory has its slot.
+    Unless `slot_settled` is true, refuse it if another memory has its slot.
     """
 
     unique: Literal["words", "kin"] | None = None
-    """Refuse if a current memory has the same words; with "kin", only if it also has the same type and date."""
+    """Refuse if a current memory has the same words and, with "kin", the same type and date."""
     check_owner: bool = False
     """Refuse if the id belongs to another owner."""
     expect: str | None = None
-    """Refuse unless the stored memory has this version. "" means that no memory may be stored under the id."""
+    """Refuse unless the memory has this version. "" means an unused id."""
     deleted_since: bool | str = False
-    """True: refuse if the memory was ever deleted. A time (µs): refuse if it was deleted after that time."""
+    """True: refuse if the memory was ever deleted. A time (µs): refuse if deleted after it."""
     slot_settled: bool = False
     superseded: Sequence[str] = ()
-    """Mids of the memories that this record supersedes; they may have the same words and slot."""
+    """Mids of superseded memories, which may have the same words and slot."""
     leave: str | None = None
     """The key of the message order from which to remove the record."""
     same_text: bool = False
     edited: bool = False
-    """A caller changed the words. The memory then counts as said once, at the time of the edit."""
+    """A caller changed the words. The memory counts as said once, at the edit."""
     keep_digest: bool = False
     """Keep the stored digest, so that repeating the original write changes nothing."""
     written: MemoryRecord | None = None
-    """The record that the writer sent, if the server has changed it. Repeating that write changes nothing."""
+    """The record that the writer sent, if the server has changed it."""
     alone: bool = False
-    """Store the record even if another memory has the same words, and do not absorb messages."""
+    """Store the record even if another memory has its words, and do not absorb messages."""
 
 
 class StepGroups:
-    """Collects groups of steps for one call to `memory_commit.lua`. A group that records a change can be undone."""
+    """Collects groups of steps for one call to `memory_commit.lua`."""
 
     def __init__(
         self,
@@ -159,7 +158,7 @@ class StepGroups:
     ) -> None:
         """Create an empty collection. With `atomic`, run all groups or none.
 
-        `revised` (an id and fields) is the change to record when a put by the memory's owner changes the memory.
+        `revised` (an id and fields) is the change to record when the owner's put changes a memory.
         With `upkeep`, changed memories still count as their import left them.
         """
         self._keys = keys
@@ -188,11 +187,8 @@ class StepGroups:
     ) -> Step:
         """Return the step that stores a record.
 
-        `before` and `after` are the record's neighbors in its session. Keyword searches also find the record by the
-        words of these neighbors.
-
-        If a message has the same words as a current memory, the message becomes evidence for that memory, and its id
-        becomes an alias. In the same way, a new fact absorbs existing messages with the same words.
+        Keyword searches also match the words of the neighbors `before` and `after`. A message with the same words as a
+        current memory becomes evidence for it. A new fact absorbs existing messages in the same way.
         """
         standing = standing_of(self._tenant, record)
         fields = memory_fields(self._tenant, record, unit_terms(record, before, after))
@@ -239,7 +235,7 @@ class StepGroups:
         return {name: value for name, value in conditions.items() if value}
 
     def _cited_messages(self, record: MemoryRecord) -> str:
-        """Return the mids of the messages that a fact was made from, separated by spaces."""
+        """Return the mids of the messages behind a fact, separated by spaces."""
         if is_turn(record) or not record.session_id:
             return ""
         ref = SessionRef(record.session_id, record.namespace, record.user_id)
@@ -275,7 +271,7 @@ class StepGroups:
     def add_evidence(
         self, memory: StoredMemory, evidence: Evidence, *, alias: MemoryRecord | None = None, deleted_since: bool | str = False
     ) -> Step:
-        """Return the step that adds evidence. `alias` is not stored, but its id becomes an alias of the memory."""
+        """Return the step that adds evidence. `alias` is not stored, but its id becomes an alias."""
         text = evidence.model_dump_json(exclude_none=True)
         step: Step = {
             "op": "evidence",
@@ -289,7 +285,7 @@ class StepGroups:
         return step | ({"deleted_since": "1" if deleted_since is True else deleted_since} if deleted_since else {})
 
     def absorb_messages(self, record: MemoryRecord) -> Step | None:
-        """Return the step that makes messages evidence for a statement with the same words. Return None for other memories."""
+        """Return the step that makes messages evidence for a statement, or None for other memories."""
         if is_turn(record) or record.quarantine is not None:
             return None
         standing, order = standing_of(self._tenant, record), order_of(self._keys, self._tenant, record)
@@ -297,11 +293,11 @@ class StepGroups:
         return step | ({"order": order} if order else {})
 
     def add_alias(self, memory: StoredMemory, memory_id: str, dig: str) -> Step:
-        """Return the step that makes an id an alias of a memory. `dig` is the digest of the record under that id."""
+        """Return the step that adds an alias. `dig` is the digest of the record under its id."""
         return {"op": "alias", "alias": self.mid(memory_id), "mid": memory.mid, "digest": dig}
 
     def remove_evidence(self, memory: StoredMemory, name: str, evidence: Evidence) -> Step:
-        """Return the step that removes a piece of evidence and its aliases. `name` is the evidence's hash field."""
+        """Return the step that removes evidence and its aliases. `name` is its hash field."""
         step: Step = {"op": "forget_evidence", "mid": memory.mid, "field": name}
         aliases = message_mids(self._keys, self._tenant, memory.record, name, evidence)
         if aliases:
@@ -310,7 +306,7 @@ class StepGroups:
         return step
 
     def retire_memory(self, memory: StoredMemory, *, alias_of: str | None = None) -> Step:
-        """Return the step that retires a memory. With `alias_of`, the memory's id becomes an alias of that mid."""
+        """Return the step that retires a memory. With `alias_of` (a mid), its id becomes an alias."""
         step: Step = {"op": "retire", "mid": memory.mid, "expect": str(memory.version)}
         order = order_of(self._keys, self._tenant, memory.record)
         if order is not None:
@@ -329,18 +325,18 @@ class StepGroups:
         return position
 
     async def run_steps(self, scripts: MemoryScripts) -> list[str]:
-        """Return "ok" and each step's state, or the reason why the script refused the batch. Raises ErasureUnderWay."""
+        """Return "ok" and each step's state, or the reason for a refusal. Raises ErasureUnderWay."""
         reply = await scripts.commit(self, **scripts.settings, guard=guard_of(self._keys.root))
         return [word.decode() for word in reply]
 
 
 class MemoryScripts:
-    """The script `memory_commit.lua`, with the arguments that are the same in each call."""
+    """The script `memory_commit.lua` with its constant arguments."""
 
     def __init__(self, client: Redis, keys: Keys, *, fsync: bool = False, neighbors_ms: int = 0) -> None:
-        """Register the script. With `fsync`, Redis writes callers' changes to disk before it replies.
+        """Register the script. With `fsync`, callers' changes are on disk before Redis replies.
 
-        The messages next to a new message are indexed again after `neighbors_ms`.
+        The neighbors of a new message are indexed again after `neighbors_ms`.
         """
         self.keys = keys
         self.commit = Script(client, "memories/memory_commit", fsync=fsync)

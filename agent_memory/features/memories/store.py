@@ -1,7 +1,4 @@
-"""Store long-term memories in Redis.
-
-Keyword search finds a memory immediately, and vector search finds it once it is embedded.
-"""
+"""Store long-term memories in Redis."""
 
 from __future__ import annotations
 
@@ -46,13 +43,14 @@ from agent_memory_client.models import MemoryRecord
 __all__ = ["Fence", "Hit", "Hits", "IndexEntry", "IndexJob", "MemoryStore", "parse_hits"]
 
 WRITE_BATCH = 200
+# Each indexed memory blocks the engine for about half a millisecond.
 _INDEX_BATCH = 16
 _VECTORS_AT_ONCE = 32
 
 
 @dataclass(frozen=True, slots=True)
 class IndexJob:
-    """A memory to embed and, if it is a message, its neighbors in the session."""
+    """A memory to embed and, for a message, its neighbors in the session."""
 
     mid: str
     version: int
@@ -60,7 +58,7 @@ class IndexJob:
     before: list[MemoryRecord]
     after: list[MemoryRecord]
     terms: str | None = None
-    """The stored index terms of a retired version, which never change; None for a current version."""
+    """The stored index terms of a retired version, or None for a current version."""
     tenant: str = ""
 
 
@@ -77,7 +75,7 @@ class IndexEntry:
     passages: Sequence[tuple[str, NDArray[np.float32]]] = ()
     """The index terms and vector of each passage in a long text."""
     marked: MemoryRecord | None = None
-    """The record to store again if its metadata has a new mark; otherwise None."""
+    """The record to store again if its metadata has a new mark, or None."""
     days: Sequence[str] = ()
     """Index tags for the days that a current memory's text names."""
 
@@ -97,7 +95,7 @@ class MemoryStore(MemoryQueries):
         return self._keys.mid(scope.tenant, memory_id)
 
     def message_mids(self, scope: Scope, record: MemoryRecord, field: str, piece: StoredEvidence) -> list[str]:
-        """Return the mids of the messages that become aliases of a memory through a piece of evidence."""
+        """Return the mids of messages that become aliases through a piece of evidence."""
         return message_mids(self._keys, scope.tenant, record, field, piece)
 
     async def write(
@@ -105,14 +103,14 @@ class MemoryStore(MemoryQueries):
     ) -> list[str] | None:
         """Store memories and return a state for each.
 
-        "new", "changed" and "same" mean that the memory is stored. "again" means that a message became evidence for a
-        memory with the same words. With any other state, the memory is not stored:
+        "new", "changed" and "same" mean that the memory is stored. "again" means that a message became evidence for
+        another memory. With any other state, the memory is not stored:
 
         - "buried": it was deleted before (only with `background`).
         - "slot <mid>": a current memory has its slot (only without a fence).
 
-        One step writes all records and, with a fence, moves the cursor. Return None if the session has changed in the
-        meantime. If an id belongs to another owner, raise IdTaken and write nothing.
+        One step writes all records and, with a fence, moves the cursor. Return None if the session has changed. Raises
+        IdTaken, and writes nothing in that case.
         """
         permit_writing(scope, records)
         reply = await self._write(scope, records, fence=fence, background=background)
@@ -121,9 +119,8 @@ class MemoryStore(MemoryQueries):
     async def write_all(self, scope: Scope, records: Sequence[MemoryRecord], *, dedupe: bool) -> list[str] | None:
         """Store at most `WRITE_BATCH` memories and return None.
 
-        Store nothing if a record repeats (only with `dedupe`) or supersedes a memory or an earlier record. In that
-        case, return a state for each record: "same" means that it is stored already. If an id belongs to another owner,
-        raise IdTaken and write nothing.
+        If a record supersedes or, with `dedupe`, repeats another, store nothing and return each record's state. "same"
+        means that the record is stored already. Raises IdTaken, and writes nothing in that case.
         """
         permit_writing(scope, records)
         reply = await self._write(scope, records, dedupe=dedupe, atomic=True)
@@ -195,9 +192,9 @@ class MemoryStore(MemoryQueries):
         origin: ChangeOrigin | None = None,
         ends: Sequence[Update] = (),
     ) -> bool:
-        """Replace a memory, and record a change with `origin`. In the same change, apply `ends` to earlier facts.
+        """Replace a memory and apply `ends` to earlier facts, in one change with `origin`.
 
-        Return False if a memory's version changed, or if another memory has the slot and `settled` is false.
+        Return False if a memory has changed, or if the slot is taken and `settled` is false.
         """
         before, after = (order_of(self._keys, scope.tenant, record) for record in (memory.record, new))
         leave, edited = before if before != after else None, new.text != memory.record.text
@@ -206,7 +203,7 @@ class MemoryStore(MemoryQueries):
         return state != "moved" and not state.startswith("slot ")
 
     async def release_memory(self, scope: Scope, memory: StoredMemory, new: MemoryRecord, *, origin: ChangeOrigin | None = None) -> str:
-        """Store a memory that is released from quarantine, and record a change with `origin`.
+        """Store a memory that is released from quarantine, and record a change.
 
         Return "changed", "moved" if its version has changed, or "slot <mid>" if its slot is taken.
         """
@@ -248,11 +245,11 @@ class MemoryStore(MemoryQueries):
         return [None if memory is None else _plain(memory.record) for memory in await self.find(scope, ids)]
 
     async def find(self, scope: Scope, ids: Sequence[str]) -> list[StoredMemory | None]:
-        """Return current or retired memories by id, with None for each missing one. An alias resolves to its memory."""
+        """Return the current or retired memory for each id, or None. Resolve aliases."""
         return await self._read(scope, [self._keys.mid(scope.tenant, memory_id) for memory_id in ids])
 
     async def find_by_mids(self, scope: Scope, mids: Sequence[str]) -> list[StoredMemory | None]:
-        """Return the memory for each mid, or None if it is missing. Do not resolve aliases."""
+        """Return the memory for each mid, or None. Do not resolve aliases."""
         return await self._read(scope, mids, follow=False)
 
     async def _read(self, scope: Scope, mids: Sequence[str], *, follow: bool = True) -> list[StoredMemory | None]:
@@ -286,7 +283,7 @@ class MemoryStore(MemoryQueries):
         return memories
 
     async def fetch_records(self, scope: Scope, names: Sequence[str]) -> list[MemoryRecord | None]:
-        """Return records by key name, with None for each that is missing or that the caller may not access.
+        """Return the record for each key name, or None if it is missing or inaccessible.
 
         Names of past versions begin with `PAST`.
         """
@@ -316,7 +313,7 @@ class MemoryStore(MemoryQueries):
         return sum(await self.drop_records(scope, [(record, None) for record in records]))
 
     async def drop_records(self, scope: Scope, items: Sequence[tuple[MemoryRecord, int | None]]) -> list[bool]:
-        """Permanently delete memories that have the given version (None: any). Return True for each deleted memory."""
+        """Permanently delete memories with the given versions (None: any). Return whether each was deleted."""
         permit_writing(scope, [record for record, _ in items])
         if not items:
             return []
@@ -334,14 +331,14 @@ class MemoryStore(MemoryQueries):
         return [bool(deleted) for deleted in reply]
 
     async def last_readings(self, mids: Sequence[str]) -> dict[str, float]:
-        """Return the times (epoch seconds) when memories were last read. Omit memories that were never read."""
+        """Return when memories were last read (epoch seconds). Omit memories that were never read."""
         if not mids:
             return {}
         usage = (await read(self._client, lambda pipe: queue_usage(pipe, self._keys, mids)))[0]
         return {mid: int(raw.split()[1]) / 1000 for mid, raw in zip(mids, usage, strict=True) if raw is not None}
 
     async def find_ended(self, limit: int) -> list[str]:
-        """Return the mids of all tenants' current memories whose end time has passed."""
+        """Return the mids of all tenants' current memories whose end has passed."""
         seconds, micros = (await read(self._client, lambda pipe: pipe.time()))[0]
         clause = str(Num("z") <= seconds + micros / 1e6)
         return [hit.mid for hit in (await search(self._client, self._words, name_query(clause, 0, limit))).hits]
@@ -351,14 +348,14 @@ class MemoryStore(MemoryQueries):
         return int(await self._sweep(**self._outbox, root=self._keys.root, mids=mids))
 
     async def list_unembedded(self, limit: int) -> list[str]:
-        """Return the names of up to `limit` versions that were retired before they had a vector."""
+        """Return the names of versions that were retired before they had a vector."""
         return [name.decode() for name in (await read(self._client, lambda pipe: pipe.srandmember(self._keys.bare, limit)))[0]]
 
     async def unmark_unembedded(self, names: Sequence[str]) -> None:
         await write(self._client, lambda pipe: pipe.srem(self._keys.bare, *names))
 
     async def index_jobs(self, mids: Sequence[str]) -> tuple[list[IndexJob], list[str]]:
-        """Return the jobs that index these memories, and the mids of memories that no longer exist."""
+        """Return the jobs that index these memories, and the mids of missing memories."""
 
         def build(pipe: Pipeline) -> None:
             for mid in mids:
@@ -394,7 +391,7 @@ class MemoryStore(MemoryQueries):
         return jobs, missing
 
     async def _neighbors(self, positions: list[tuple[str, str, str]]) -> dict[str, tuple[list[MemoryRecord], list[MemoryRecord]]]:
-        """Return the records before and after each mid in its session. A neighbor may be an alias."""
+        """Return the records before and after each mid in its session."""
         ranks = await read(self._client, lambda pipe: [pipe.zrank(order, member) for _, order, member in positions])
         ranked = [(*position, rank) for position, rank in zip(positions, ranks, strict=True) if rank is not None]
         spans = [(order, max(rank - REACH, 0), rank + REACH) for _, order, _, rank in ranked]
@@ -419,12 +416,7 @@ class MemoryStore(MemoryQueries):
         return await read(self._client, lambda pipe: [pipe.hget(self._keys.memory(m), "j") for m in mids])
 
     async def write_index(self, items: Sequence[IndexEntry]) -> list[bool]:
-        """Index memories and release their claims.
-
-        Return False for each memory that has changed in the meantime or no longer exists.
-
-        Batches are small, because each memory blocks the engine for about half a millisecond.
-        """
+        """Index memories and release their claims. Return False for each changed or missing memory."""
         done: list[bool] = []
         batch: list[IndexEntry] = []
         vectors = 0
@@ -449,7 +441,7 @@ class MemoryStore(MemoryQueries):
 
 
 def evidence_positions(keys: Keys, tenant: str, record: MemoryRecord, pieces: Mapping[bytes, bytes]) -> str:
-    """Return one line, "<key of the message order> <mid>", for each message that is evidence for a memory."""
+    """Return a line "<key of the message order> <mid>" for each message in the evidence."""
     lines: list[str] = []
     for name, raw in pieces.items():
         piece = StoredEvidence.model_validate_json(raw)

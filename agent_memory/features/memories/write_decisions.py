@@ -1,7 +1,4 @@
-"""Decide without a model whether a new memory repeats an existing one, supersedes one with the same slot, or is new.
-
-A slot is a property with only one current value, such as "home_city".
-"""
+"""Decide without a model whether a memory is new, repeats another or supersedes one."""
 
 from __future__ import annotations
 
@@ -33,7 +30,7 @@ _MOST_FORMER = 50
 
 
 class _Batch:
-    """The memories as they will be after the earlier decisions in a batch."""
+    """The memories as they will be after the batch's earlier decisions."""
 
     def __init__(self, store: MemoryStore, scope: Scope) -> None:
         self._store = store
@@ -42,7 +39,7 @@ class _Batch:
         self._mids: dict[str, str] = {}
 
     def put(self, record: MemoryRecord, *, takes_words: bool = True) -> None:
-        """Note that the batch stores a record. If `takes_words` is False, another memory already has its words."""
+        """Note that the batch stores a record. If `takes_words` is False, another memory has its words."""
         mid = self._store.mid(self._scope, record.id)
         self._mids = {name: other for name, other in self._mids.items() if other != mid}
         self._memories[mid] = StoredMemory(mid, IN_BATCH, record)
@@ -102,10 +99,9 @@ async def store_settled(
     *,
     dedupe: bool,
 ) -> None:
-    """Store records. A record that repeats a memory or an earlier record becomes evidence for it.
+    """Store records. A repeat becomes evidence, and a record with a taken slot supersedes the fact.
 
-    A record that supersedes a memory becomes its successor. Each batch of 200 records is stored completely or not at
-    all. Raises IdTaken or Conflict.
+    Each batch of 200 records is atomic. Raises IdTaken or Conflict.
     """
     if len(records) > WRITE_BATCH and (taken_ids := await store.taken_ids(scope, records)):
         raise IdTaken(taken_ids)
@@ -132,7 +128,7 @@ async def _store_batch(
 
 
 def independent(scope: Scope, records: Sequence[MemoryRecord]) -> list[MemoryRecord]:
-    """Return the records that share no id, words or slot with an earlier one, and all records in quarantine."""
+    """Return all quarantined records, and records that share no id, words or slot with earlier ones."""
     taken_names: set[str] = set()
     chosen: list[MemoryRecord] = []
     for record in records:
@@ -150,9 +146,9 @@ def independent(scope: Scope, records: Sequence[MemoryRecord]) -> list[MemoryRec
 async def decide(
     store: MemoryStore, neighbors: SimilarMemoryStore, scope: Scope, records: Sequence[MemoryRecord], *, dedupe: bool = True
 ) -> list[tuple[MemoryRecord, list[Decision]]]:
-    """Decide whether to add each record, make it evidence for a memory, or let it supersede the fact in its slot.
+    """Decide whether each record is new, is evidence or supersedes a fact.
 
-    Each decision assumes that the earlier ones are carried out, so commit all decisions in one batch.
+    Commit all decisions in one batch, because each one assumes the earlier ones.
     """
     batch = _Batch(store, scope)
     decided: list[tuple[MemoryRecord, list[Decision]]] = []
@@ -187,7 +183,7 @@ async def _decide(batch: _Batch, record: MemoryRecord, existing: ExistingMemorie
 async def decide_edit(
     store: MemoryStore, neighbors: SimilarMemoryStore, scope: Scope, memory: StoredMemory, edited: MemoryRecord
 ) -> list[Decision] | None:
-    """Return the decisions for an edit that claims another fact's slot, or None if the slot is free."""
+    """Return the decisions for an edit that takes another fact's slot, or None."""
     (existing,) = await neighbors.load_existing(scope, [edited])
     holder = existing.holder
     if holder is None or holder.mid == memory.mid:
@@ -214,7 +210,7 @@ async def decide_ends(store: MemoryStore, scope: Scope, old: MemoryRecord, new: 
 
 
 async def _insert_former(batch: _Batch, record: MemoryRecord, current: StoredMemory) -> list[Decision]:
-    """Return decisions that insert an older fact into a slot's history. The fact ends when the next one begins."""
+    """Return decisions that insert an older fact into a slot's history."""
     begins, former = begins_at(record), current.record.supersedes or []
     for _ in range(_MOST_FORMER):
         # A caller may have written any ids into `supersedes`.
@@ -242,10 +238,9 @@ async def _insert_former(batch: _Batch, record: MemoryRecord, current: StoredMem
 
 
 def repeats(record: MemoryRecord, old: MemoryRecord) -> bool:
-    """True if `record` merely repeats `old`. Expects memories with the same words. Their types may differ.
+    """True if `record` repeats `old`, which has the same words. The types may differ.
 
-    A repeat may add an event date, tags or metadata keys. A repeat must not change a metadata value or an event date,
-    begin earlier, add a pin, or have a different end, expiry, slot or category.
+    A repeat may add an event date, tags or metadata keys, but must not contradict `old`.
     """
     if record.pinned and not old.pinned:
         return False
@@ -259,11 +254,9 @@ def repeats(record: MemoryRecord, old: MemoryRecord) -> bool:
 
 
 def tells_the_same(record: MemoryRecord, old: MemoryRecord) -> bool:
-    """True if `record`, which has the same words as `old`, also has the same meaning.
+    """True if `record` and `old`, which has the same words, have the same meaning.
 
-    Unlike `repeats`, this function accepts messages. A plain message repeats a statement that has no end, or a message
-    with the same role. If the words contain a relative time ("yesterday"), both messages must mean the same day or
-    month.
+    Unlike `repeats`, accept messages. Relative times ("yesterday") must refer to the same day or month.
     """
     if not is_turn(record):
         return not is_turn(old) and repeats(record, old)
@@ -278,9 +271,6 @@ def add_details(old: MemoryRecord, record: MemoryRecord) -> MemoryRecord:
     """Return `old` with the tags, metadata, date and type that a repeat adds.
 
     If the repeat adds nothing, return `old` itself.
-
-    A type that a writer specified replaces an inferred one. Any type replaces "message", the default for session
-    memories.
     """
     update: dict[str, object] = {}
     if old.event_date is None and record.event_date is not None:

@@ -20,10 +20,10 @@ _BATCH = 100
 
 
 async def delete_memories_of(services: Services, scope: Scope, ref: SessionRef, *, current: Collection[str] = ()) -> None:
-    """Delete a document's memories. With `current`, keep memories made from one of these messages, or from none. Idempotent.
+    """Delete a document's memories. Idempotent.
 
-    Documents with the same id in other containers keep their memories. If another document states the same thing as a
-    memory, the memory becomes that document's memory.
+    With `current`, keep memories that come from one of these messages or from no message. A memory that another
+    document also states becomes that document's memory.
     """
     to_delete = await load_memories_of(services, scope, ref, current=current)
     mids, memories = list(to_delete), list(to_delete.values())
@@ -35,7 +35,7 @@ async def delete_memories_of(services: Services, scope: Scope, ref: SessionRef, 
 
 
 async def load_memories_of(services: Services, scope: Scope, ref: SessionRef, *, current: Collection[str] = ()) -> dict[str, StoredMemory]:
-    """Return a document's memories by mid. With `current`, omit memories made from one of these messages, or from none."""
+    """Return a document's memories by mid. `current` works as in `delete_memories_of`."""
     current_messages = {(ref, message) for message in current}
     to_delete: dict[str, StoredMemory] = {}
     selection = Selection.of(ref.namespace, ref.user_id, ref.session_id)

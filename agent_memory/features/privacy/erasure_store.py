@@ -1,4 +1,4 @@
-"""Read erasure orders (requests to delete data) and the memories that they cover, and write receipts."""
+"""Read erasure orders and the memories that they cover, and write receipts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _REMEMBERED_SECONDS = 2 * 3600
 
 @dataclass(frozen=True, slots=True)
 class ErasureOrder:
-    """An erasure order. `raw` is its stored form, which differs even between orders for the same erasure."""
+    """An erasure order. `raw` is its stored form and is unique to the order."""
 
     name: str
     erasure: Erasure
@@ -39,7 +39,7 @@ class ErasureOrder:
 
 @dataclass(frozen=True, slots=True)
 class ErasedMemory:
-    """A memory or version that an order covers. `record` is None if the memory is unreadable."""
+    """A memory or version that an order covers. `record` is None if unreadable."""
 
     name: str
     record: MemoryRecord | None
@@ -55,7 +55,7 @@ class ErasureStore:
         self._finish = Script(client, "privacy/erasure_finish")
 
     async def load(self, name: str) -> ErasureOrder | None:
-        """Return an open order, or None if the order does not exist or is finished."""
+        """Return an open order, or None if it is missing or finished."""
         raw: bytes | None = (await read(self._client, lambda pipe: pipe.get(self._keys.erasure(name))))[0]
         body = {} if raw is None else json.loads(raw)
         if raw is None or "done" in body:
@@ -63,11 +63,11 @@ class ErasureStore:
         return ErasureOrder(name, Erasure(body["tn"], body["ns"], body["us"], body["sid"], body.get("ag")), raw)
 
     async def is_open(self, order: ErasureOrder) -> bool:
-        """True if an order is still open. Check this after reading the memories that the order covers."""
+        """True if an order is still open. Check this after reading the covered memories."""
         return (await read(self._client, lambda pipe: pipe.get(self._keys.erasure(order.name))))[0] == order.raw
 
     async def leave_receipt(self, order: ErasureOrder, counts: Mapping[str, int], note: str | None = None) -> None:
-        """Replace a finished order with a receipt that does not name the owner, unless another worker already has."""
+        """Replace a finished order with a receipt that omits the owner. Idempotent."""
         ordered, ends = json.loads(order.raw), {"end": datetime.now(UTC).isoformat()}
         about = {name: ordered[name] for name in ("by", "at") if ordered.get(name)} | ends | ({} if note is None else {"note": note})
         receipt = json.dumps({"tn": order.erasure.tenant, "done": dict(counts)} | about)
@@ -85,10 +85,9 @@ class ErasureStore:
         )
 
     async def page(self, scope: Scope, erasure: Erasure, *, past: bool = False) -> Sequence[ErasedMemory]:
-        """Return a page of the memories that an order covers, or an empty page if none are left.
+        """Return a page of the covered memories, which is empty if none are left.
 
-        If `past` is true, the page contains ended memories and former versions instead of current memories. For
-        unreadable memories, the tags decide whether the order covers them.
+        With `past`, return ended memories and former versions instead.
         """
         clause = erased_where(scope, erasure)
         index, key_of = (self._history, self._keys.history) if past else (self._words, self._keys.memory)
@@ -107,7 +106,6 @@ OWNER_FIELDS = ("t", "j", "n", "ns", "u", "s", "ag")
 
 
 def _covered_rows(scope: Scope, erasure: Erasure, names: Sequence[str], rows: Sequence[Sequence[bytes | None]]) -> list[ErasedMemory]:
-    """Return the memories or versions that an order covers, according to the `OWNER_FIELDS` in their hashes."""
     tenant_tag = tag(scope.tenant).encode()
     matching: list[ErasedMemory] = []
     for name, (owner, raw, version, *tags) in zip(names, rows, strict=True):
@@ -125,7 +123,6 @@ def _readable(raw: bytes | None) -> MemoryRecord | None:
 
 
 def _has_tags(erasure: Erasure, tags: Sequence[bytes | None]) -> bool:
-    """True if an order covers a memory with these tags. See `is_covered`."""
     namespace, user, sessions, agent = ("" if value is None else value.decode() for value in tags)
     namespace_tag = "" if erasure.namespace is None else tag(erasure.namespace)
     if erasure.agent_id is not None:
@@ -136,13 +133,13 @@ def _has_tags(erasure: Erasure, tags: Sequence[bytes | None]) -> bool:
 
 
 def erased_where(scope: Scope, erasure: Erasure) -> str:
-    """Return the search query for the memories that an order covers, limited to the caller's scope."""
+    """Return the search query for the covered memories in the caller's scope."""
     values = (("ns", erasure.namespace), ("u", erasure.user_id), ("s", erasure.session_id), ("ag", erasure.agent_id))
     return all_of(filters.where(scope), *(filters.is_value(field, value) for field, value in values if value is not None))
 
 
 def is_covered(erasure: Erasure, record: MemoryRecord) -> bool:
-    """True if an order covers a memory. For a session, the namespace and the user must also match."""
+    """True if an order covers a memory."""
     if erasure.agent_id is not None:
         return record.agent_id == erasure.agent_id and erasure.namespace in (None, record.namespace)
     if erasure.session_id is None:

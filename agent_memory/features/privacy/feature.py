@@ -1,4 +1,4 @@
-"""Register privacy as a feature: erase a user, an agent or a session, and purge a source."""
+"""Register erasures and purges as a feature."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read memories with all their versions, evidence and changes, for purges and forgetting."""
+"""Read memories with all their versions, evidence and changes."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _PAGE = 64
 
 @dataclass(frozen=True, slots=True)
 class LineageMemory:
-    """A memory with its history. `now` is the current version, the last version of an ended memory, or None.
+    """A memory with its history.
 
-    `pieces` contains evidence that was added later, keyed by hash field. If the memory was merged, its id is an alias, and
-    `alias_of` is the mid of the other memory.
+    `now` is the current version, the last version of an ended memory, or None. `pieces` contains evidence that was
+    added later, by hash field. `alias_of` is the mid of the memory into which this one was merged.
     """
 
     mid: str
@@ -66,7 +66,7 @@ class LineageStore:
         return self._keys.mid(scope.tenant, memory_id)
 
     def sources(self, scope: Scope, about: MemoryRecord, piece: Evidence) -> list[str]:
-        """Return the mids of the messages and the memory that a piece of evidence cites."""
+        """Return the mids of the messages and memory that the evidence cites."""
         ref = SessionRef(piece.session_id or "", about.namespace, about.user_id)
         ids = [message_memory_id(ref, message) for message in piece.message_ids]
         return [self.mid(scope, memory_id) for memory_id in (*ids, *([piece.memory_id] if piece.memory_id else ()))]
@@ -74,9 +74,9 @@ class LineageStore:
     async def pages(
         self, scope: Scope, selection: Selection, unreadable: Callable[[str], None] = _ignore
     ) -> AsyncIterator[list[LineageMemory]]:
-        """Yield pages of memories that have at least one version in the selection, whatever its state.
+        """Yield pages of memories with at least one version in the selection.
 
-        The same memory may appear more than once. Skip unreadable memories and pass their keys to `unreadable`.
+        A memory may appear more than once. Pass the keys of unreadable memories to `unreadable`.
         """
         clause = filters.where(scope, selection)
         for index in self._indexes:
@@ -115,12 +115,12 @@ class LineageStore:
         return await asyncio.to_thread(_decoded, scope, ledgers, rows, versions, unreadable)
 
     async def targets(self, mids: Sequence[str]) -> dict[str, str]:
-        """Map each mid that is an alias to the mid of its memory."""
+        """Map mids that are aliases to the mids of their memories."""
         rows = await read(self._client, lambda pipe: [pipe.get(self._keys.alias(mid)) for mid in mids]) if mids else []
         return {mid: raw.decode().partition(" ")[0] for mid, raw in zip(mids, rows, strict=True) if raw is not None}
 
     async def take_back(self, scope: Scope, memory: LineageMemory, version: StoredMemory) -> bool:
-        """Make a former version current again, and undo any merge. Return False if the memory has changed."""
+        """Make a former version current and undo any merge. Return False if the memory has changed."""
         permit_writing(scope, [version.record])
         order = order_of(self._keys, scope.tenant, version.record)
         to = "" if memory.now is None else str(memory.now.version)
@@ -134,7 +134,7 @@ class LineageStore:
             await self._scripts.run_group(scope.tenant, *merged, atomic=False)
 
     async def forget_evidence(self, scope: Scope, memory: LineageMemory, fields: Sequence[str], names: Sequence[str]) -> None:
-        """Delete the later evidence in the hash fields `fields` and the aliases (mids) `names` that came with it."""
+        """Delete the later evidence in `fields` and the aliases (mids) in `names`."""
         group: list[Step] = [{"op": "forget_evidence", "mid": memory.mid, "field": field} for field in fields]
         group += [{"op": "unalias", "alias": name} for name, mid in (await self.targets(names)).items() if mid == memory.mid]
         await self._scripts.run_group(scope.tenant, *group, atomic=False)
@@ -160,7 +160,7 @@ def _decoded(
     former: Sequence[tuple[str, Sequence[bytes | None]]],
     unreadable: Callable[[str], None],
 ) -> list[LineageMemory]:
-    """Decode memories from `rows` (five replies each, in the order of `ledgers`) and their `former` versions."""
+    """Decode memories. `rows` has five replies for each, in the order of `ledgers`."""
     past: dict[str, list[Any]] = {}
     for mid, row in former:
         past.setdefault(mid, []).append(row)
@@ -182,7 +182,7 @@ def _decoded(
 def _parsed(
     scope: Scope, mid: str, rows: tuple[Any, Any, Sequence[Any]], evidence: dict[bytes, bytes], changes: Sequence[str], alias_of: str | None
 ) -> LineageMemory | None:
-    """Parse a memory from the replies for its keys. Return None if it is missing. Raises ValueError if unreadable."""
+    """Parse a memory. Return None if it is missing. Raises ValueError."""
     current, over, former = rows
     past = [stored for row in former if (stored := read_row(scope.tenant, mid, row[:-1])) is not None]
     now = read_row(scope.tenant, mid, current[:-1]) or read_row(scope.tenant, mid, over[:-1])

@@ -1,4 +1,4 @@
-"""Order a purge of a source, or a count of what a purge would delete (dry run). Workers carry out both."""
+"""Order a purge of a source, or a dry run that counts deletions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class PurgeService:
         self._orders = orders
 
     async def order(self, scope: Scope, request: PurgeRequest, namespace: str | None, user_id: str | None, *, dry_run: bool) -> JobOrder:
-        """Order a purge in a namespace, for a user, or for everything that the caller may access. Raises Forbidden."""
+        """Order a purge. None covers everything that the caller may access. Raises Forbidden."""
         namespace, user_id = list_place_of(scope, namespace, user_id)
         request_json = request.model_dump_json(exclude_none=True)
         # A dry run is a separate order: it neither replaces a purge nor shares its receipt.

@@ -1,8 +1,7 @@
-"""Decide what a purge of a source does to one memory. Pure functions, no I/O.
+"""Decide what a purge of a source does to a memory. Pure functions, no I/O.
 
-A purge deletes a memory if all its evidence comes from the source. A memory with other evidence loses only the evidence
-from the source. If the source changed the content, the previous content becomes current again. When in doubt, the purge
-deletes the memory.
+A purge deletes a memory if all its evidence comes from the source. Otherwise, the memory loses only this evidence. If
+the source changed the content, the previous content becomes current again. When in doubt, the purge deletes the memory.
 """
 
 from __future__ import annotations
@@ -18,21 +17,21 @@ from agent_memory.foundation.text.normalization import is_turn
 from agent_memory_client.models import Evidence, MemoryRecord, PurgeRequest
 
 Sources = Callable[[MemoryRecord, Evidence], Sequence[str]]
-"""Returns the mids of the messages and the memory that a piece of evidence cites."""
+"""Returns the mids of the messages and memory that the evidence cites."""
 
 
 @dataclass(frozen=True, slots=True)
 class PurgeVerdict:
-    """What a purge does to a memory: delete the whole memory (`goes`), or delete or change parts of it."""
+    """The effect of a purge on a memory. `goes` is true if the whole memory is deleted."""
 
     memory: LineageMemory
     goes: bool = False
     matched: bool = False
-    """True if a version of the memory matches the source itself, instead of being derived from it."""
+    """True if a version matches the source itself instead of being derived from it."""
     back: StoredMemory | None = None
     """The version to make current again."""
     versions: tuple[int, ...] = ()
-    """Former versions to delete. Also contains the current version if a former version becomes current again."""
+    """Former versions to delete, and the current version if `back` replaces it."""
     fields: tuple[str, ...] = ()
     """Fields of later evidence to delete."""
     names: tuple[str, ...] = ()
@@ -61,7 +60,7 @@ def matches(source: PurgeRequest, record: MemoryRecord, imported: str | None) ->
 
 
 def whole_import(source: PurgeRequest) -> str | None:
-    """Return the name of the import if the source is an entire import, otherwise None."""
+    """Return the import's name if the source is an entire import, otherwise None."""
     others = source.model_dump(exclude_none=True, exclude={"import_source", "unchanged"})
     return None if others else source.import_source
 
@@ -73,7 +72,7 @@ def _equal(value: object, condition: object) -> bool:
 def cites(source: PurgeRequest, piece: Evidence) -> bool:
     """True if a piece of evidence comes from the source.
 
-    Evidence contains only a source class and a session, so it never matches a source with other conditions.
+    Evidence never matches a source with conditions other than source class and session.
     """
     if source.agent_id is not None or source.import_source is not None or source.metadata is not None:
         return False
@@ -85,7 +84,7 @@ def cites(source: PurgeRequest, piece: Evidence) -> bool:
 def judge(
     source: PurgeRequest, memory: LineageMemory, tainted: Collection[str], changes: Sequence[StoredChange], sources: Sources
 ) -> PurgeVerdict:
-    """Return what a purge does to a memory if the purge deletes the `tainted` mids.
+    """Return the effect on a memory of a purge that deletes the `tainted` mids.
 
     A single tainted message taints the whole piece of evidence.
     """
@@ -139,7 +138,7 @@ def judge(
 
 
 def changed_since(memory: LineageMemory, changes: Sequence[StoredChange]) -> bool:
-    """True if a caller or a conversation has changed or ended an imported memory since the import."""
+    """True if an imported memory has changed or ended since its import."""
     if memory.edited:
         return True
     applied = [change for change in changes if change.state == "applied" and change.origin.get("actor") not in UPKEEP]
@@ -147,7 +146,7 @@ def changed_since(memory: LineageMemory, changes: Sequence[StoredChange]) -> boo
 
 
 def made_of(source: PurgeRequest, record: MemoryRecord, tainted: Collection[str], sources: Sources) -> bool:
-    """True if a record, or all of its evidence, comes from the source. The record is not stored as a memory."""
+    """True if a record, or all its evidence, comes from the source."""
     pieces = evidence_of(record)
     cited = [cites(source, piece) or any(mid in tainted for mid in sources(record, piece)) for piece in pieces]
     return matches(source, record, None) or all(cited)
@@ -156,7 +155,7 @@ def made_of(source: PurgeRequest, record: MemoryRecord, tainted: Collection[str]
 def _touched_versions(
     mid: str, bad: Collection[str], tainted: Collection[str], changes: Sequence[StoredChange]
 ) -> tuple[set[int], set[str]]:
-    """Return the versions that the source created and the fields of later evidence that changed the content."""
+    """Return the versions that the source created and the evidence fields that changed content."""
     touched: set[int] = set()
     carried: set[str] = set()
     for change in changes:
@@ -175,19 +174,19 @@ def _touched_versions(
 def _own_evidence(
     source: PurgeRequest, record: MemoryRecord, imported: str | None, is_poisoned: Callable[[MemoryRecord, Evidence], bool]
 ) -> list[Evidence]:
-    """Return a version's own evidence from other sources, or [] if the version itself matches the source."""
+    """Return a version's evidence from other sources, or [] if the version matches the source."""
     if matches(source, record, imported):
         return []
     return [piece for piece in evidence_of(record) if not is_poisoned(record, piece)]
 
 
 def _stays_by(source: PurgeRequest, record: MemoryRecord, memory: LineageMemory, alone: Sequence[Evidence]) -> bool:
-    """True if independent later evidence is enough to keep a version. For a message, it never is."""
+    """True if independent evidence is enough to keep a version."""
     return bool(alone) and not is_turn(record) and not matches(source, _resting_on(source, record, alone), memory.imported)
 
 
 def _resting_on(source: PurgeRequest, record: MemoryRecord, pieces: Sequence[Evidence]) -> MemoryRecord:
-    """Return the record with only this evidence. The least trusted piece determines source class and trust."""
+    """Return the record with only this evidence."""
     named = [piece.source for piece in pieces if piece.source is not None]
     least = min(named, key=lambda source_class: TRUST[source_class], default=None)
     update: dict[str, object] = {"evidence": list(pieces)}
@@ -201,10 +200,9 @@ def _resting_on(source: PurgeRequest, record: MemoryRecord, pieces: Sequence[Evi
 def _without_source(
     source: PurgeRequest, memory: LineageMemory, alone: Sequence[Evidence], is_poisoned: Callable[[MemoryRecord, Evidence], bool]
 ) -> tuple[MemoryRecord | None, Sequence[Evidence], int]:
-    """Return the current version without its evidence from the source, or None if it loses no evidence.
+    """Return the current version without its evidence from the source, or None if unchanged.
 
-    Also return the later evidence that now supports the version and the number of pieces that the version loses. The
-    memory's trust changes only if later evidence now supports it.
+    Also return the later evidence that now supports the version, and the number of lost pieces.
     """
     assert memory.now is not None
     record = memory.now.record

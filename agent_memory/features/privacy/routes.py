@@ -1,4 +1,4 @@
-"""HTTP operations: purge memories by their source, and erase all of a user's or agent's data."""
+"""HTTP operations: purge a source, and erase a user's or agent's data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Save evidence from other sessions as separate memories before a session is deleted."""
+"""Save evidence from other sessions as memories before a session is deleted."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _ORIGIN = ChangeOrigin("erasure", "what it stood for was deleted")
 
 
 async def hand_on(services: Services, scope: Scope, session_id: str, memories: Sequence[StoredMemory]) -> None:
-    """Before a session's memories are deleted, keep the statements that other sessions repeat. Idempotent.
+    """Turn statements that other sessions repeat into memories of those sessions. Idempotent.
 
-    The statements become memories of the other sessions.
+    Call this before deleting the session's memories.
     """
     for memory, ledger in zip(memories, await services[ChangeStore].load_ledgers([memory.mid for memory in memories]), strict=True):
         if ledger.aliases:
@@ -28,10 +28,7 @@ async def hand_on(services: Services, scope: Scope, session_id: str, memories: S
 
 
 async def _hand_on(services: Services, scope: Scope, session_id: str, old: StoredMemory, names: Sequence[str]) -> None:
-    """Make the oldest fact among the aliases, or else the oldest message, the memory's successor.
-
-    The other aliases become the successor's evidence.
-    """
+    """Make the oldest fact or else message among the aliases the successor of `old`."""
     pieces = await services[ChangeStore].load_evidence(old.mid)
     ledgers = await services[ChangeStore].load_ledgers(names)
     versions = [(name, ledger.versions[-1]) for name, ledger in zip(names, ledgers, strict=True) if ledger.versions]

@@ -1,6 +1,6 @@
-"""Erase a user's traces outside sessions and current memories, such as versions, evidence and stored answers.
+"""Erase a user's traces outside sessions and current memories.
 
-The functions scan the store, so only workers call them.
+These functions scan the store. Call them only from workers.
 """
 
 from __future__ import annotations
@@ -42,10 +42,9 @@ class TraceStore:
         self._history = history_index_name(keys, spec)
 
     async def forget_past(self, scope: Scope, erasure: Erasure, unreadable: Callable[[str], None]) -> int:
-        """Delete the ended memories and former versions that an order covers. Return the number of deletions.
+        """Delete the ended memories and former versions that an order covers. Return their number.
 
-        The deletion includes former versions of memories that now belong to another owner. For unreadable versions, the
-        tags decide whether the order covers them, and their keys are passed to `unreadable`.
+        Pass the keys of unreadable versions to `unreadable`.
         """
         removed = 0
         while versions := await self._erasures.page(scope, erasure, past=True):
@@ -57,9 +56,9 @@ class TraceStore:
         return removed
 
     async def forget_evidence(self, scope: Scope, erasure: Erasure, unreadable: Callable[[str], None]) -> int:
-        """Delete the evidence in other memories that comes from the erased session. Return the number of deleted pieces.
+        """Delete other memories' evidence from the erased session. Return the number of pieces.
 
-        Unreadable memories keep their evidence, and their keys are passed to `unreadable`.
+        Pass the keys of unreadable memories to `unreadable`.
         """
         clause = erased_where(scope, erasure)
         removed = 0
@@ -112,9 +111,9 @@ class TraceStore:
         await delete_versions(self._client, self._keys, [version.name for version in versions])
 
     async def drop_memories(self, scope: Scope, memories: Sequence[ErasedMemory]) -> int:
-        """Delete memories permanently, even unreadable ones. Return the number of deleted memories.
+        """Delete memories permanently, even unreadable ones. Return the number of deletions.
 
-        Skip a memory whose version is no longer `version`. A `version` of 0 matches any version.
+        Skip memories whose version has changed. A `version` of 0 matches any version.
         """
         try:
             readable = [(memory.record, memory.version or None) for memory in memories if memory.record is not None]
@@ -126,12 +125,10 @@ class TraceStore:
         return removed + (sum(await self._memories.run_deletion(args)) if args else 0)
 
     async def forget_answers(self, name: str) -> int:
-        """Delete stored answers to requests with an idempotency key if they contain the name.
-
-        Return how many were deleted. Search all tenants' answers, because an answer does not record its tenant.
-        """
+        """Delete stored answers of all tenants that contain the name. Return their number."""
         spelled = {json.dumps(name).encode(), json.dumps(name, ensure_ascii=False).encode()}
         deleted_keys: list[bytes] = []
+        # An answer does not record its tenant.
         async for key in self._each("idem:*"):
             (body,) = await read(self._client, lambda pipe, key=key: pipe.hget(key, "b"))
             if body is not None and any(name in body for name in spelled):
@@ -139,10 +136,7 @@ class TraceStore:
         return (await write(self._client, lambda pipe: pipe.delete(*deleted_keys)))[0] if deleted_keys else 0
 
     async def forget_orders(self, scope: Scope, may_name: Callable[[Any], bool]) -> int:
-        """Delete the tenant's orders for which `may_name` is true. Return the number of deleted orders.
-
-        `may_name` calls `may_name_user` or `may_name_agent`.
-        """
+        """Delete the tenant's orders for which `may_name` is true. Return their number."""
         deleted = 0
         async for key in self._each("ord:*"):
             (raw,) = await read(self._client, lambda pipe, key=key: pipe.get(key))
@@ -163,11 +157,11 @@ class TraceStore:
         return deleted
 
     async def forget_claims(self, scope: Scope) -> None:
-        """Delete the counts of the tenant's running work. The tenant may exceed its share until workers recount."""
+        """Delete the tenant's running-work counts. The tenant may exceed its share until workers recount."""
         await write(self._client, lambda pipe: pipe.delete(*(self._keys.running(kind, scope.tenant) for kind in DueKind)))
 
     async def rewrite_log(self) -> None:
-        """Ask Redis to rewrite its append-only file without the deleted data. Do nothing if Redis refuses."""
+        """Ask Redis to rewrite its append-only file. Do nothing if Redis refuses."""
         try:
             await self._client.bgrewriteaof()
         except Exception:  # noqa: BLE001 - the data is already deleted; a managed Redis may forbid this, or a rewrite is already running
@@ -180,11 +174,11 @@ class TraceStore:
 
 
 def may_name_user(order: Any, user_id: str) -> bool:
-    """True if a stored order is for the user, comes from a caller limited to the user, or may contain the user's id."""
+    """True if a stored order is for the user or may contain the user's id."""
     return order["args"].get("user_id") == user_id or user_id in (order["uss"] or ()) or may_name_agent(order, user_id)
 
 
 def may_name_agent(order: Any, agent_id: str) -> bool:
-    """True if a stored order contains the agent's id, or ids of memories, which may contain the agent's id."""
+    """True if a stored order contains the agent's id or ids of memories."""
     request_json = order["args"].get("what") or ""
     return "ids" in order or json.dumps(agent_id)[1:-1] in request_json or agent_id in request_json

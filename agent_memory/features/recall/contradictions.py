@@ -1,10 +1,10 @@
-"""Find statements in a prompt that contradict each other and the latest in each group. Pure functions, no I/O.
+"""Find contradictory statements in a prompt and the latest in each group. Pure functions, no I/O.
 
-Two statements by the same speaker contradict each other in three cases:
+Two statements by the same speaker contradict each other if at least one of these conditions applies:
 
 - They have the same slot.
-- They, or one clause of each, share more than half of their words and differ (for example, in a number or a name).
-- The later statement gives a new time for a plan that both statements mention.
+- They, or one clause of each, share more than half of their words and differ.
+- The later statement gives a new time for a plan that both mention.
 """
 
 from __future__ import annotations
@@ -39,15 +39,14 @@ _LEAST_IN_CLAUSE = 3
 
 
 _Part = tuple[frozenset[str], float]
-"""Distinctive words of a statement or clause, and how many of them a statement about the same subject must share."""
+"""Distinctive words, and how many of them another statement must share."""
 _NONE: _Part = (frozenset(), 0.0)
 
 
 def corrections_of(statements: Sequence[ShownMemory]) -> Mapping[str, str]:
-    """Map the id of each contradicted statement to the id of the last statement that corrects it.
+    """Map the id of each contradicted statement to the id of its last correction.
 
-    Expects the statements oldest first. The last statement counts even if it repeats the first, as in "I'm vegan", "I'm not
-    any more", "I'm vegan again".
+    Expects the statements oldest first.
     """
     of_speaker: dict[tuple[str, str | None], list[tuple[int, frozenset[str], float, str | None]]] = {}
     # Maps a statement's position to the position of its correction, which is always higher.
@@ -78,7 +77,6 @@ def corrections_of(statements: Sequence[ShownMemory]) -> Mapping[str, str]:
 
 
 def _share_subject(shared: frozenset[str], text: str) -> bool:
-    """True if the shared words name a subject. "OK, 4 May" and "OK, 11 May" have no subject."""
     return any(worth_asking(word) for word in (shared - _frequent_words()) & _part_of(without_times(text))[0])
 
 
@@ -88,7 +86,7 @@ def _changes() -> frozenset[str]:
 
 
 def _is_moved(shared: frozenset[str], text: str, earlier: str) -> bool:
-    """True if a text, such as "They moved the dentist to the 15th", gives a new time for a plan in the earlier text."""
+    """True if a text gives a new time for a plan in the earlier text."""
     topic_words = shared - _changes() - _frequent_words()
     if not topic_words or not (_tells_time(text) and _tells_time(earlier)):
         return False
@@ -112,7 +110,6 @@ def _last_of(later: Mapping[int, int], position: int) -> int:
 
 
 def _clauses_alike(text: str, other: str) -> bool:
-    """True if a clause in each text, with at least three distinctive words, says nearly the same thing."""
     clauses, others = _CLAUSE.split(text), _CLAUSE.split(other)
     if len(clauses) == 1 and len(others) == 1:
         return False

@@ -1,9 +1,6 @@
 """Add later statements about things that memories in the prompt mention. Pure functions, no I/O.
 
-"Where do I live?" finds "I live on Candle Street 8.", but not "Candle Street was damp, I am back on Ropewalk 3.". With
-MiniLM, 82 to 215 of the 419 to 689 messages in a LoCoMo conversation are more similar to the question. Things with a
-number are rare: 9 of LoCoMo's 2,960 statements mention one. Any room left in the prompt goes to messages below the
-threshold that share a plain name ("Tofu died on Tuesday").
+"Where do I live?" finds "I live on Candle Street 8.", but not "Candle Street was damp, I am back on Ropewalk 3.".
 """
 
 from __future__ import annotations
@@ -30,12 +27,12 @@ _NAME = re.compile(r"(?<![.!?:…] )(?<=\s)(?!I\b)[A-ZÀ-ÖØ-Þ][\w’'-]{1,40}
 
 
 _Names = dict[tuple[str | None, str, str], tuple[datetime, str]]
-"""Maps a user, speaker and name to the time and `mid` of the first statement on the page that contains the name."""
+"""Maps (user, speaker, name) to the time and `mid` of the first statement."""
 
 
 @dataclass(frozen=True, slots=True)
 class NamedThing:
-    """A thing that a memory identifies by a name and a number, such as "Candle Street 8"."""
+    """A thing with a name and a number, such as "Candle Street 8"."""
 
     memory: ShownMemory
     referent: Referent
@@ -45,7 +42,7 @@ class NamedThing:
         return self.memory.last_said_at or self.memory.created_at
 
     def mentions(self, statements: Iterable[ShownMemory]) -> list[ShownMemory]:
-        """Return later statements by the same speaker about this thing: at most two, newest first."""
+        """Return up to two later statements by the same speaker about this thing, newest first."""
         memory = self.memory
         writer = (memory.user_id, memory.namespace, memory.agent_id, speaker_name(memory))
         later = [
@@ -59,7 +56,7 @@ class NamedThing:
 
 
 def named_things(page: Sequence[ShownMemory]) -> Sequence[NamedThing]:
-    """Return up to four things that statements on the page identify by name and number, in page order."""
+    """Return up to four things named in statements on the page, in page order."""
     statements = [memory for memory in page if memory.is_message and not only_asks(memory)]
     by_wording = {referent.wording: NamedThing(memory, referent) for memory in reversed(statements) for referent in referents(memory.text)}
     return [*by_wording.values()][-_MOST_THINGS:][::-1]
@@ -68,7 +65,7 @@ def named_things(page: Sequence[ShownMemory]) -> Sequence[NamedThing]:
 def with_mentions(
     page: Sequence[ShownMemory], statements_by_thing: Iterable[tuple[NamedThing, Iterable[ShownMemory]]]
 ) -> list[ShownMemory]:
-    """Return the page with each later statement about a thing inserted after the memory that mentions the thing."""
+    """Return the page with each later statement inserted after the memory that it concerns."""
     shown_mids, behind = {memory.mid for memory in page}, dict[str, list[ShownMemory]]()
     for named_thing, statements in statements_by_thing:
         for memory in named_thing.mentions(statements):
@@ -80,7 +77,7 @@ def with_mentions(
 
 
 def with_what_names_the_same(page: Sequence[ShownMemory], further: Sequence[ShownMemory]) -> Sequence[ShownMemory]:
-    """Return the page, plus statements in `further` that share a name with an earlier statement by the same person."""
+    """Return the page, plus statements in `further` that share a name with an earlier statement."""
     if not further:
         return page
     shown_mids = {memory.mid for memory in page}
@@ -101,7 +98,7 @@ def with_what_names_the_same(page: Sequence[ShownMemory], further: Sequence[Show
 
 
 def _tells_of_a_name(memory: ShownMemory) -> bool:
-    """True if a memory is a person's statement. An assistant's statements are ignored, as they address the user."""
+    """True if a memory is a statement by a person, not by an assistant."""
     return memory.is_message and not only_asks(memory) and memory.values["metadata"].get("role") != "assistant"
 
 
@@ -117,14 +114,14 @@ def _note_names(memory: ShownMemory, since: _Names, at: datetime | None = None) 
 
 
 def _named_by(memory: ShownMemory, since: _Names) -> str | None:
-    """Return the `mid` of the earlier statement that shares a name with this later memory, or None."""
+    """Return the `mid` of an earlier statement that shares a name, or None."""
     speaker = speaker_name(memory)
     candidates = (since.get((memory.user_id, speaker, word)) for word in dict.fromkeys(words(memory.text)))
     return next((noted[1] for noted in candidates if noted is not None and memory.created_at > noted[0]), None)
 
 
 def with_corrections(page: Sequence[ShownMemory], further: Sequence[ShownMemory]) -> Sequence[ShownMemory]:
-    """Return the page, plus the statements from `further` that correct a statement on the page."""
+    """Return the page, plus statements from `further` that correct a statement on it."""
     shown_mids, candidates = {memory.mid for memory in page}, [memory for memory in further if not only_asks(memory)]
     if not candidates:
         return page

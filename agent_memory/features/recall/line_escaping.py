@@ -40,7 +40,7 @@ _EASILY_I = frozenset("l|1\u04cf\u2223\u01c0\u2502")
 
 
 def escape_frames(text: str) -> str:
-    """Return the text without control characters. Escape text that imitates a prompt's lines or headings."""
+    """Remove control characters and escape text that imitates a prompt's lines or headings."""
     text = plain_text(text)
     positions = _escape_positions(text)
     if not positions:
@@ -49,7 +49,7 @@ def escape_frames(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return the text on one line. Escape text that imitates a prompt's lines or headings."""
+    """Return the text on one line, and escape imitated prompt lines and headings."""
     return _short_line(text) if len(text) <= _MOST_CACHED else _line(text)
 
 
@@ -62,9 +62,9 @@ _short_line = lru_cache(maxsize=2048)(_line)
 
 
 def shown_id(memory_id: str) -> str:
-    """Return an id in the form that a prompt line shows.
+    """Return an id as a prompt line shows it.
 
-    An id that is not printable, or that could end `(ID: …)`, becomes ASCII JSON.
+    An id that is not printable or could end `(ID: …)` becomes ASCII JSON.
     """
     if memory_id.isascii() and memory_id.replace("-", "").isalnum():
         return memory_id
@@ -96,7 +96,7 @@ def _is_id(first: str, second: str) -> bool:
 
 
 def _skeleton(text: str) -> str:
-    """Return the lowercase Latin letters that a text resembles, or "" if it has more than 32 visible characters."""
+    """Return the lowercase Latin letters that a text resembles, or "" for long texts."""
     visible = _INVISIBLE.sub("", text)
     if len(visible) > _LONG:
         return ""

@@ -1,4 +1,4 @@
-"""Write a memory as a line in a prompt: `- [date; type] text (ID: id)`. Pure functions, no I/O."""
+"""Write a memory as a line in a prompt. Pure functions, no I/O."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_NAME = 64
 
 @dataclass(slots=True)
 class LineStyle:
-    """The style of prompt lines: the time zone (`zone`) and reference time (`now`) of dates, and whether to show ids."""
+    """The style of prompt lines. Dates are relative to `now`, in the time zone `zone`."""
 
     now: datetime
     zone: tzinfo
@@ -31,7 +31,7 @@ class LineStyle:
 
 
 def ago(moment: datetime, now: datetime) -> str:
-    """Return the time between two dates in words, such as "today", "3 days ago", "2 weeks ago" or "in 3 days"."""
+    """Return the time between two dates in words, such as "3 days ago"."""
     days = (now.date() - moment.date()).days
     if days == 0:
         return "today"
@@ -48,7 +48,7 @@ def memory_line(
     """Return a memory as a line in a prompt. `date` is the result of `line_date`.
 
     `latest` marks the last of several contradictory statements. `asks` marks a message that only asks a question.
-    `passage` replaces the text of a memory that is too long.
+    `passage` replaces a text that is too long.
     """
     when = as_in_zone(date, style.zone)
     marks = [day(when), ago(when, style.now)]
@@ -64,7 +64,7 @@ def memory_line(
 
 
 def line_date(memory: ShownMemory) -> datetime:
-    """Return a memory's event date or, without one, the last time the memory was created, restated or edited."""
+    """Return a memory's event date or, without one, its latest creation, restatement or edit."""
     event = memory.event_date
     if event is not None:
         return event
@@ -74,7 +74,7 @@ def line_date(memory: ShownMemory) -> datetime:
 
 
 def speaker_name(memory: ShownMemory) -> str:
-    """Return the name or role of a message's author. Return "" if the memory is not a message."""
+    """Return the name or role of a message's author, or "" for other memories."""
     if not memory.is_message:
         return ""
     metadata = memory.values["metadata"]
@@ -88,6 +88,6 @@ def _speaker(memory: ShownMemory, *, asks: bool) -> str:
 
 
 def no_longer_true_since(memory: ShownMemory) -> datetime | None:
-    """Return the time when a statement stopped being true, or None if it is still true or was stated again later."""
+    """Return when a statement stopped being true, or None if it is still true."""
     ended = memory.ended_at
     return ended if ended is not None and (memory.last_said_at is None or memory.last_said_at <= ended) else None

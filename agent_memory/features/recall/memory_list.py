@@ -1,8 +1,8 @@
-"""Select and order the memories for a prompt: facts first, then statements. Pure functions, no I/O.
+"""Select and order the memories for a prompt. Pure functions, no I/O.
 
-Statements are memories made from messages. Facts stay in search order. Clearly relevant statements precede the other
-statements; each group is sorted by time. Facts and statements each get half of the slots and tokens, plus whatever the
-other kind leaves unused. Corrections and accompanying memories are indented below their statement.
+Facts precede statements, which are memories made from messages. Facts stay in search order. Clearly relevant statements
+precede the others; each group is sorted by time. Each kind gets half of the slots and tokens, plus whatever the other
+kind leaves unused.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ MessageName = tuple[str | None, str | None, str | None, str]
 class MemoryList:
     """The memories in a prompt: facts and statements, each in search order.
 
-    `question_ids` are the ids of statements that only ask a question. `passages` maps the id of a long memory to the
-    passage that the prompt shows.
+    `question_ids` are the ids of statements that only ask a question. `passages` maps the ids of long memories to the
+    passages to show.
     """
 
     facts: Sequence[ShownMemory] = ()
@@ -58,10 +58,7 @@ class MemoryList:
         return [memory_line(memory, style, line_date(memory), passage=self.passages.get(memory.id)) for memory in self.facts]
 
     def statement_lines(self, style: LineStyle) -> list[str]:
-        """Return a line for each statement, oldest first, followed by the questions.
-
-        Clearly relevant statements precede the others. Corrections and accompanying memories follow their statement.
-        """
+        """Return a line for each statement, oldest first, followed by the questions."""
         dated = {memory.id: line_date(memory) for memory in self.statements}
         oldest_first = sorted(self.statements, key=lambda memory: (dated[memory.id], memory.id))
         statements = [memory for memory in oldest_first if memory.id not in self.question_ids]
@@ -77,15 +74,12 @@ class MemoryList:
         return [*lines, *(memory_line(memory, style, dated[memory.id], asks=True) for memory in questions)]
 
     def text(self, style: LineStyle) -> str:
-        """Return all lines as one string, with a note that the memories are data and not instructions."""
+        """Return all lines as one string, with a note that memories are not instructions."""
         lines = [*self.fact_lines(style), *self.statement_lines(style)]
         return "\n".join(lines) + DATA_NOTE if lines else NO_MEMORIES
 
     def parts(self, style: LineStyle) -> list[str]:
-        """Return the lines as sections with headings, or an empty list if there are no memories.
-
-        The last section ends with a note that the memories are data and not instructions.
-        """
+        """Return the lines as sections with headings, or an empty list without memories."""
         kinds = ((FACTS_HEAD, self.fact_lines(style)), (STATEMENTS_HEAD, self.statement_lines(style)))
         parts = [head + "\n".join(lines) for head, lines in kinds if lines]
         return [*parts[:-1], parts[-1] + DATA_NOTE] if parts else []
@@ -106,7 +100,7 @@ class MemoryList:
 
 @dataclass(slots=True)
 class MemorySelection:
-    """Selects the best memories: at most `limit` of them, with at most `budget` tokens.
+    """Selects the best memories: at most `limit`, with at most `budget` tokens.
 
     Each memory costs its text's tokens plus `line_tokens`. If `distinct` is true, near duplicates are left out.
     """
@@ -126,8 +120,7 @@ class MemorySelection:
     def select(self, memories: Sequence[ShownMemory]) -> MemoryList:
         """Return the memories to show. Expects `memories` to be sorted best first.
 
-        Afterwards, `cut` contains the reason why each memory was left out, except for memories that only exceed the
-        limit.
+        Add the reasons for omissions to `cut`, except for memories that only exceed the limit.
         """
         beside = [memory for memory in memories if memory.beside is not None]
         memories = [memory for memory in memories if memory.beside is None] if beside else memories
@@ -159,7 +152,7 @@ class MemorySelection:
         return MemoryList(fitted_facts, fitted_statements, question_ids, self.passages)
 
     def _fit(self, memories: Sequence[ShownMemory], places: int, *, counted: bool) -> tuple[list[ShownMemory], list[ShownMemory]]:
-        """Return the memories that fit the budget and the number of places, then the memories that do not."""
+        """Return the memories that fit into the budget and `places`, followed by the others."""
         fitted: list[ShownMemory] = []
         beyond: list[ShownMemory] = []
         for memory in memories:
@@ -206,8 +199,7 @@ class MemorySelection:
 def _groups(statements: Sequence[ShownMemory], last: Mapping[str, str]) -> list[list[ShownMemory]]:
     """Group statements (oldest first) with their corrections and accompanying memories.
 
-    Clearly relevant groups come before the other groups. Apart from that, groups are ordered by their newest statement,
-    oldest first.
+    Clearly relevant groups come first. Each kind of group is sorted by its newest statement.
     """
     by_mid = {memory.mid: memory for memory in statements}
     groups: dict[str, list[ShownMemory]] = {}
@@ -232,7 +224,7 @@ def cited_messages(memory: ShownMemory) -> list[MessageName]:
 
 
 def _passage_of(memory: ShownMemory) -> str | None:
-    """Return a long memory's matching passage, or else its first passage. Return None for a short memory."""
+    """Return a long memory's matching or first passage, or None for a short memory."""
     found_passage = memory.values.get("passage")
     passage = beginning(memory.text) if found_passage is None else found_passage["text"]
     if len(passage) == len(memory.text):

@@ -1,4 +1,4 @@
-"""Find things that a text identifies by a name and a number, such as "Candle Street 8". No I/O."""
+"""Find things that a text identifies by a name and a number. No I/O."""
 
 from __future__ import annotations
 
@@ -26,11 +26,14 @@ class Referent(NamedTuple):
 
     @property
     def wording(self) -> str:
-        """The words that another text about the thing must contain: the name, and for a single word also the number."""
+        """The words that another text about the thing must contain."""
         return " ".join(self.name if len(self.name) > 1 else (*self.name, self.number))
 
     def is_named_in(self, text: str) -> bool:
-        """True if a text contains this thing's name and number. For a name of several words, the number is optional."""
+        """True if a text contains this thing's name and number.
+
+        For a name of several words, the number is optional.
+        """
         text_words = words(text[:_MOST_CHARS])
         length = len(self.name)
         for start in range(len(text_words) - length + 1):
@@ -43,7 +46,7 @@ class Referent(NamedTuple):
 
 
 def referents(text: str) -> Sequence[Referent]:
-    """Return up to four things that a text identifies by a name and a number, in order. Ignore dates and times."""
+    """Return up to four things with a name and a number, in order of appearance."""
     if len(text) > _MOST_CHARS or not any(map(str.isdigit, text)):
         return ()
     text = _COUNTED.sub("", text)

@@ -1,4 +1,4 @@
-"""HTTP operations: build a memory prompt, and explain why a memory is or is not in it."""
+"""HTTP operations: build a memory prompt, and explain why it omits a memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Build the memory prompt: read all sections in one round trip, and assemble them under one token budget."""
+"""Build the memory prompt from sections that share one round trip and token budget."""
 
 from __future__ import annotations
 
@@ -49,11 +49,7 @@ Part = TypeVar("Part")
 
 
 class _Kinds(NamedTuple, Generic[Part]):
-    """One value for each section, grouped by kind.
-
-    There are three kinds: sections that every prompt contains, this feature's own section, and other features' recalled
-    sections.
-    """
+    """One value for each section: permanent sections, this feature's own section, and recalled sections."""
 
     always: Sequence[Part]
     own: Sequence[Part]
@@ -61,7 +57,7 @@ class _Kinds(NamedTuple, Generic[Part]):
 
 
 class RecallService:
-    """Assembles prompts in this order: permanent sections, summary, messages, memories, other recalled sections."""
+    """Assembles prompts: permanent sections, summary, messages, memories, and other sections, in that order."""
 
     def __init__(
         self,
@@ -80,7 +76,7 @@ class RecallService:
         self.counter = counter
 
     def add_sections(self, sections: Sequence[AnnouncedSection]) -> None:
-        """Add other features' sections to all prompts. Sections of the same kind keep the given order."""
+        """Add sections to all prompts. Sections of the same kind keep the given order."""
         always, own, recalled = self._sections
         always = [*always, *(section for section in sections if section.kind is SectionKind.ALWAYS)]
         recalled = [*recalled, *(section for section in sections if section.kind is SectionKind.RECALLED)]
@@ -91,12 +87,9 @@ class RecallService:
         return (await self.build_prompt(scope, body, optimize_query=optimize_query)).model()
 
     async def build_prompt(self, scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool = False, explain: bool = False) -> Prompt:
-        """Return a prompt.
+        """Return a prompt. With `explain`, its memories do not count as read.
 
-        If `explain` is true, the prompt includes an explanation, and its memories do not count as read.
-
-        Raises UnsupportedRequest if the request specifies neither a session nor a search, BadInput if fields contradict
-        each other, and anything that the sections raise.
+        Raises UnsupportedRequest, BadInput and the errors of the sections.
         """
         ask = _ask_of(scope, body, optimize_query=optimize_query, explain=explain)
         budget = TokenBudget(await self._token_budget(ask.body), shared=ask.body.session is not None)
@@ -137,7 +130,7 @@ class RecallService:
         )
 
     async def explain_memory_of(self, scope: Scope, body: ExplainRequest) -> Explanation:
-        """Return the memory's rank in the prompt or search, or the reason why the memory is left out.
+        """Return the memory's rank in the prompt or search, or the reason for its omission.
 
         Raises UnsupportedRequest if the prompt does not search.
         """
@@ -160,7 +153,6 @@ class RecallService:
         return explained.model_copy(update={"returned": False, "reason": "beyond_limit"}) if explained.returned else explained
 
     async def _load_sections(self, ask: PromptAsk, budget: TokenBudget) -> tuple[SessionContent, _Kinds[SectionContent]]:
-        """Read all sections in one round trip, or in two if the session was found by its id alone."""
         opened = await self._open_sections(ask)
         of_session, *replies = await self._read_sections(ask, opened, with_session=True)
         session = await self._session.load_session(ask, of_session)
@@ -177,7 +169,7 @@ class RecallService:
         return session, _Kinds(*[[await reads.load_section(next(groups), messages) for reads in kind] for kind in opened])
 
     async def _read_sections(self, ask: PromptAsk, opened: _Kinds[SectionReads], *, with_session: bool) -> list[Sequence[Any]]:
-        """Return the replies for the session and for each section, all read in one round trip. Also set `ask.zone`."""
+        """Read the session and all sections. Also set `ask.zone`."""
         counts: list[int] = []
 
         def build(pipe: Pipe) -> None:
@@ -190,7 +182,6 @@ class RecallService:
         return groups
 
     def _queue_zone(self, pipe: Pipe, ask: PromptAsk) -> int:
-        """Queue a read of the user's time zone, unless the request specifies a zone. Return the number of replies."""
         if ask.body.timezone is not None:
             return 0
         search = ask.body.long_term_search if isinstance(ask.body.long_term_search, SearchRequest) else None
@@ -213,9 +204,7 @@ class RecallService:
 def _ask_of(scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool, explain: bool) -> PromptAsk:
     """Validate the request, and return it in the form that the sections use.
 
-    Raises BadInput if the session and the prompt specify different users, namespaces or agents. Raises
-    UnsupportedRequest if the request specifies neither a session nor a search, and Forbidden for data outside the
-    scope.
+    Raises BadInput, UnsupportedRequest or Forbidden.
     """
     if (query := plain_text(body.query)) != body.query:
         body = body.model_copy(update={"query": query})
@@ -250,7 +239,7 @@ def _ask_of(scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool, ex
 
 
 def _with_one_zone(body: MemoryPromptRequest) -> MemoryPromptRequest:
-    """Return the request with one time zone for prompt and search. Raises BadInput for unknown or differing zones."""
+    """Return the request with one time zone. Raises BadInput for unknown or differing zones."""
     search = body.long_term_search if isinstance(body.long_term_search, SearchRequest) else None
     names = [name for name in (body.timezone, None if search is None else search.timezone) if name is not None]
     if not names:
@@ -265,7 +254,7 @@ def _with_one_zone(body: MemoryPromptRequest) -> MemoryPromptRequest:
 
 
 def _fit_together(budget: TokenBudget, share: float, contents: Sequence[SectionContent]) -> list[FittedSection]:
-    """Fit sections, in order, into a shared part of the budget. Each section takes what it needs from the rest."""
+    """Fit sections, in order, into a shared part of the budget."""
     most = budget.offer(share)
     fitted: list[FittedSection] = []
     for content in contents:
@@ -278,8 +267,7 @@ def _fit_together(budget: TokenBudget, share: float, contents: Sequence[SectionC
 def _framed(text: SectionText) -> SectionText:
     """Return a feature's section with each part as a system message.
 
-    If the text below a heading imitates the prompt's own lines or headings, escape it, so that a model does not trust
-    it.
+    Escape text that imitates the prompt's own lines or headings.
     """
     if not text.parts:
         return text

@@ -36,7 +36,7 @@ class TokenBudget:
         return max(min(self.left, int(self._total * self._offered) - spent), 0) if self._shared else self.left
 
     def memory_share(self, window_tokens: int) -> float:
-        """Return the memories' share of the tokens: `SECTION_SHARE`, or more if the session's messages need less."""
+        """Return the memories' share of the tokens, at least `SECTION_SHARE`."""
         spare = 1 - ALWAYS_SHARE - SUMMARY_SHARE - RECALLED_SHARE - window_tokens / max(self._total or 0, 1)
         return max(SECTION_SHARE, spare)
 

@@ -1,4 +1,4 @@
-"""Define the command `agent-memory reembed`. All commands import this module, so it imports little."""
+"""Define the command `agent-memory reembed`. All commands import this module, so keep its imports few."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Identify an embedding model independently of the settings, because a store can switch to another model."""
+"""Identify an embedding model independently of the settings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from agent_memory.foundation.core.settings import ModelSettings, Settings
 
 
 class EmbeddingChoice(NamedTuple):
-    """A provider ("local" or "openai"), its model, and the number of dimensions to request. No servers or keys."""
+    """A provider ("local" or "openai"), its model, and the number of dimensions to request."""
 
     provider: str
     model: str
@@ -26,7 +26,7 @@ class EmbeddingChoice(NamedTuple):
         return cls(*json.loads(raw))
 
     def successor(self, raw: bytes | None) -> EmbeddingChoice | None:
-        """Return the model that `reembed` recorded in a store, if that model is this one or replaced it.
+        """Return the store's model if it is this one or replaced it, otherwise None.
 
         `raw` is the store's `choice` field.
         """

@@ -1,4 +1,4 @@
-"""Start, monitor and finish a change of embedding model. A change covers all of the store's buckets."""
+"""Start, monitor and finish a change of embedding model in all buckets."""
 
 from __future__ import annotations
 
@@ -63,11 +63,7 @@ class ReembedService:
         return await self.read_status()
 
     async def _dimensions_of(self, choice: EmbeddingChoice) -> int:
-        """Return the number of dimensions in a server's vectors.
-
-        The store keeps this number, so that all processes use the same one. Raises ModelUnavailable, and BadInput if
-        the model is unusable.
-        """
+        """Return the number of dimensions in a server's vectors. Raises ModelUnavailable and BadInput."""
         try:
             models = await open_models(choice.applied(self._settings))
             try:
@@ -79,7 +75,7 @@ class ReembedService:
             raise BadInput(f"cannot use this model: {error.message}", field="model") from error
 
     async def act(self, action: ReembedAction) -> ReembedStatus:
-        """Pause, resume or end the change. Raises Conflict if the current phase does not allow the action.
+        """Pause, resume or end the change. Raises Conflict if the phase forbids the action.
 
         A rollback also raises Conflict until the newest memories have vectors from the old model. A confirmation also
         raises Conflict while a live process uses the old model.
@@ -126,7 +122,7 @@ def _check_local(model: str) -> None:
 
 
 def join_statuses(statuses: Sequence[ReembedStatus]) -> ReembedStatus:
-    """Combine the statuses of a store's buckets into one. Raises Conflict if `statuses` is empty."""
+    """Combine the statuses of a store's buckets. Raises Conflict if `statuses` is empty."""
     if not statuses:
         raise Conflict("the store has no buckets")
     order = ("filling", "paused", "swapped", "ending", "none")

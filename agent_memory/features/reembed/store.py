@@ -1,7 +1,6 @@
-"""Store the state of a change of embedding model and the second model's vectors next to the first model's.
+"""Store the state of a change of embedding model and the second model's vectors.
 
-Both models' vectors are fields in the same documents, each with its own index. A deletion therefore deletes both, and a
-query vector is never compared with the other model's vectors.
+The same documents contain both models' vectors, so a deletion deletes both.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ class ReembedState:
     missing: int
     refused: int
     checked: bool
-    """True if a second scan has queued what lacked a vector. Scripts queue all later writes."""
+    """True if a second scan has queued all documents without a vector."""
     left: int
     """The number of missing vectors at the time `since`."""
     since: float
@@ -100,7 +99,7 @@ class ReembedStore:
         )
 
     async def change(self, phases: Sequence[Phase | Literal[""]], fields: Mapping[str, Any], *, most_missing: int | None = None) -> None:
-        """Set `fields`. Raises Conflict if the phase is wrong or more than `most_missing` vectors are missing."""
+        """Set `fields`. Raises Conflict in other phases or if too many vectors are missing."""
         ((seconds, _),) = await read(self._client, lambda pipe: pipe.time())
         flat = [part for name, value in {**fields, "error": ""}.items() for part in (name, str(value))]
         reply = await self._change(**self._names, phases=list(phases), most_missing=most_missing, since=seconds, fields=flat)
@@ -119,17 +118,17 @@ class ReembedStore:
             return is_own and bool(await self._client.pexpire(self._turn, _TURN_MS))
 
     async def load_successor(self, choice: EmbeddingChoice) -> EmbeddingChoice:
-        """Return the model that replaced `choice` in a finished change, or `choice` if none did."""
+        """Return the model that replaced `choice`, or `choice` if none did."""
         (raw,) = await read(self._client, lambda pipe: pipe.hget(self._keys.config, "choice"))
         return choice.successor(raw) or choice
 
     async def announce(self, process: str, model: EmbeddingChoice, since: float, now: float) -> None:
-        """Record which model a process uses for searches, and since when (epoch seconds)."""
+        """Record the model that a process uses, and since when (epoch seconds)."""
         key, entry = self._processes, json.dumps([model, since, now])
         await write(self._client, lambda pipe: (pipe.hset(key, process, entry), pipe.expire(key, _FORGET_SECONDS)))
 
     async def count_behind(self, state: ReembedState, seconds: float = 0) -> int:
-        """Return how many live processes use another model, or switched to the active one in the last `seconds`."""
+        """Count live processes that have not used the active model for `seconds`."""
         (raw,) = await read(self._client, lambda pipe: pipe.hvals(self._processes))
         announced_models = [
             (EmbeddingChoice(*model), since) for model, since, at in map(json.loads, raw) if at >= state.now - _LIVE_SECONDS
@@ -137,13 +136,16 @@ class ReembedStore:
         return sum(model != state.active or since > state.now - seconds for model, since in announced_models)
 
     async def pick(self, limit: int, specs: Sequence[VectorSpec]) -> tuple[int, list[list[str]]]:
-        """Take up to `limit` queued names. Return their number and, for each model, the names without its vector."""
+        """Take up to `limit` queued names.
+
+        Return their number and, for each model, the names without its vector.
+        """
         fields = [spec.field for spec in specs]
         picked = await self._pick(todo=self._todo, root=self._keys.root, limit=limit, fields=fields)
         return len(picked), [[name.decode() for name, lacking in picked if lacking.decode() == field] for field in fields]
 
     async def sample_texts(self) -> tuple[int, list[str]]:
-        """Return the number of memories and versions with vectors and the texts of up to a few hundred memories."""
+        """Return the number of memories and versions with vectors, and a sample of texts."""
         count, names = 0, list[bytes]()
         for prefix in (self._keys.vector_prefix, self._keys.history_prefix):
             with redis_errors():
@@ -155,7 +157,7 @@ class ReembedStore:
         return count, [decode_memory(raw).text for raw in rows if raw is not None]
 
     async def mark_refused(self, names: Sequence[str]) -> None:
-        """Mark texts that a model refuses, so that their missing vectors do not keep the change from finishing."""
+        """Mark texts that a model refuses. The change finishes without their vectors."""
         if names:
 
             def build(pipe: Pipe) -> None:
@@ -165,21 +167,21 @@ class ReembedStore:
             await write(self._client, build, atomic=True)
 
     async def list_refused(self, limit: int) -> list[str]:
-        """Return the ids of up to `limit` current memories whose texts a model refuses."""
+        """Return up to `limit` ids of current memories whose texts a model refuses."""
         (names,) = await read(self._client, lambda pipe: pipe.srandmember(self._refused, limit))
         rows = await read(self._client, lambda pipe: [pipe.hget(self._keys.memory(name.decode()), "j") for name in names]) if names else []
         return sorted(decode_memory(raw).id for raw in rows if raw is not None)
 
     async def note_missing(self, spec: VectorSpec, *, is_second: bool = False) -> None:
-        """Queue the memories and versions that have vectors from other models only.
+        """Queue the memories and versions that only have vectors from other models.
 
-        If `is_second` is true, this is the second and last check. Raises Conflict in any phase other than "filling".
+        `is_second` marks the second and last check. Raises Conflict unless the phase is "filling".
         """
         total, _ = await self._sift_all((self._keys.vector_prefix, self._keys.history_prefix), spec, drop=False)
         await self.change(["filling"], {"total": total, "checked": int(is_second)})
 
     async def drop_others(self, schemas: Mapping[str, IndexSchema], spec: VectorSpec) -> int:
-        """Delete other models' vectors. Instead, queue documents without this model's vector, and return how many."""
+        """Delete other models' vectors. Queue documents without a vector, and return their number."""
         prefixes = {str(schema.index.prefix) for schema in schemas.values() if spec.field in schema.fields}
         return (await self._sift_all(sorted(prefixes), spec, drop=True))[1]
 
@@ -202,7 +204,7 @@ class ReembedStore:
         return document_count, lacking
 
     async def store_vectors(self, items: Sequence[IndexEntry], missing_names: Sequence[str], spec: VectorSpec) -> int:
-        """Store the second model's vectors for unchanged memories. Return how many memories left the queue."""
+        """Store the second model's vectors for unchanged memories. Return how many left the queue."""
         args: list[Arg] = [part for name in missing_names for part in (name, "", 0, "", "", 0)]
         done = vectors = 0
         for item in items:
@@ -222,11 +224,14 @@ class ReembedStore:
         await self._change(**self._names, phases=phases, most_missing=None, since=None, fields=["error", text[:300]])
 
     async def refuse_others(self, spec: VectorSpec) -> None:
-        """Refuse vectors from other models from now on, until another change of model begins."""
+        """Refuse vectors from other models until another change of model begins."""
         await write(self._client, lambda pipe: pipe.hset(self._keys.config, "only", spec.field))
 
     async def end(self, active: EmbeddingChoice, dropped: EmbeddingChoice, spec: VectorSpec) -> None:
-        """Delete the change's state. From now on, processes configured with the dropped model use the kept model."""
+        """Delete the change's state.
+
+        From now on, processes configured with the dropped model use the kept model.
+        """
         keys = self._keys
         (raw,) = await read(self._client, lambda pipe: pipe.hget(keys.config, "choice"))
         replaced = {EmbeddingChoice(*each) for each in json.loads(raw)["replaces"]} if raw else set[EmbeddingChoice]()
@@ -240,7 +245,7 @@ class ReembedStore:
 
 
 def wrong_phase(phase: str, phases: Sequence[str]) -> str:
-    """Return why a change in `phase` ("" if no change is running) rejects an action of `phases`."""
+    """Return why a change in `phase` ("" if none is running) rejects an action."""
     if not phase:
         return "no change of the embedding model is running: start one with POST /v1/reembed"
     if "" in phases:

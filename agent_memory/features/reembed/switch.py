@@ -1,4 +1,4 @@
-"""Follow a change of embedding model in one process: open the second model, and switch to it when the store does."""
+"""Follow a change of embedding model in one process."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class ModelSwitch(Generic[T]):
-    """Holds the objects that the process opened for each model and bucket. A request uses one model throughout."""
+    """Holds each model's open objects, one per bucket. A request uses one model throughout."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class ModelSwitch(Generic[T]):
     ) -> None:
         """Create a switch. `opened` contains the objects of `choice`, the model at startup.
 
-        `expect` receives the objects whose index must exist.
+        `expect` receives objects whose index must exist.
         """
         self._stores = stores
         self._by_model = {choice: opened}
@@ -50,15 +50,14 @@ class ModelSwitch(Generic[T]):
         return self._by_model[self._active[bucket]][bucket]
 
     def find(self, choice: EmbeddingChoice, bucket: int) -> T | None:
-        """Return a model's object for a bucket, or None if the model is not open yet."""
+        """Return a model's object for a bucket, or None if the model is not open."""
         parts = self._by_model.get(choice)
         return None if parts is None else parts[bucket]
 
     async def look(self, *, other: bool = True) -> None:
         """Open and switch models to match the store's state.
 
-        Without `other`, open only the model that searches use, because building another index may take minutes. Raises
-        RedisUnavailable, and StartupError if a model cannot be opened.
+        Without `other`, open only the model that searches use. Raises RedisUnavailable and StartupError.
         """
         states = [await store.load_state() for store in self._stores]
         for store, state, current, since in zip(self._stores, states, self._active, self._since, strict=True):
@@ -86,10 +85,7 @@ class ModelSwitch(Generic[T]):
             self._by_model = {choice: parts for choice, parts in self._by_model.items() if choice in self._active}
 
     async def follow(self, *, other: bool = True) -> None:
-        """Call `look`, but keep the current models if Redis is unavailable or a model cannot be opened.
-
-        Log a failure only once, until the next success or another failure.
-        """
+        """Call `look`, but keep the current models and log the error if it fails."""
         failure = ""
         try:
             await self.look(other=other)

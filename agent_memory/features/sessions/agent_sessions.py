@@ -1,7 +1,4 @@
-"""Find an agent's sessions, for exports and erasures.
-
-The search reads all accessible sessions and compares their stored agents.
-"""
+"""Find an agent's sessions among all accessible sessions."""
 
 from __future__ import annotations
 
@@ -33,7 +30,7 @@ async def walk_agent_sessions(
 
 
 async def permit_session_agents(client: Redis, keys: Keys, scope: Scope, ref: SessionRef) -> None:
-    """Raise Forbidden if a session belongs to an agent outside the caller's scope."""
+    """Raise Forbidden if the session's agent is outside the caller's scope."""
     if not await reached_sessions(client, keys, scope, [ref]):
         raise agent_refusal()
 

@@ -1,4 +1,4 @@
-"""Convert sessions and messages between the wire models and the form stored in Redis."""
+"""Convert sessions and messages between the wire models and their stored form."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WRITER = "w"
 
 
 class StoredMessage(NamedTuple):
-    """A stored message. `seq` is its number among all messages that the session has ever had, starting at 1."""
+    """A stored message. `seq` is its number in the session, including deleted messages, starting at 1."""
 
     seq: int
     tokens: int
@@ -47,7 +47,7 @@ def words_digest(message: MemoryMessage) -> str:
 
 
 def message_identity(message: MemoryMessage) -> str:
-    """Return a message's identity: its id, a digest of its words and, if any, a digest of its other content."""
+    """Return a message's identity: its id and digests of its content."""
     plain = f"{message.id}\n{words_digest(message)}"
     if not (beside := beside_of(message)):
         return plain
@@ -57,7 +57,7 @@ def message_identity(message: MemoryMessage) -> str:
 def beside_of(message: MemoryMessage) -> dict[str, Any]:
     """Return a message's content other than its text.
 
-    The keys are "p" (content parts), "n" (why content is missing) and "f" (the caller's own fields).
+    The keys are "p" (content parts), "n" (why content is missing) and "f" (own fields).
     """
     beside: dict[str, Any] = {}
     if message.content_parts is not None:
@@ -78,16 +78,13 @@ def _fields_beside(beside: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def encode_beside(message: MemoryMessage) -> str:
-    """Return the result of `beside_of` as JSON, or "" if it is empty.
-
-    A session's entries store it under "x"; journal entries do not contain it.
-    """
+    """Return the result of `beside_of` as JSON, or "" if it is empty."""
     beside = beside_of(message)
     return to_json(beside).decode() if beside else ""
 
 
 def encode_message(message: MemoryMessage, writer: str | None = None) -> str:
-    """Return a message's text and metadata as an entry's JSON. The writer comes last, so that scripts find it."""
+    """Return a message as an entry's JSON. Scripts expect the writer at the end."""
     body: dict[str, Any] = {"i": message.id, "r": message.role, "c": message.content, "t": iso(message.created_at)}
     if (metadata := message.own_fields.get("metadata")) is not None:
         body["d"] = iso(statement_time(metadata, message.created_at))
@@ -108,7 +105,10 @@ def encode_message(message: MemoryMessage, writer: str | None = None) -> str:
 
 
 def decode_entry(raw: bytes) -> StoredMessage:
-    """Return the message in an entry "<seq> <tokens> <json>". A leading "-" means that the message is not promoted."""
+    """Return the message in an entry "<seq> <tokens> <json>".
+
+    A leading "-" means that the message is not promoted.
+    """
     promote = not raw.startswith(b"-")
     seq, tokens, text = (raw if promote else raw[1:]).split(b" ", 2)
     body = from_json(text)
@@ -161,7 +161,7 @@ _NO_FIELDS: Mapping[str, Any] = MappingProxyType({})
 # Prompts show the same messages every turn; the cache saves 4 µs for each.
 @lru_cache(maxsize=4096)
 def decode_turn(raw: bytes) -> PromptTurn:
-    """Return the parts of an entry that a prompt shows. See `decode_entry` for the format."""
+    """Return the parts of an entry that a prompt shows."""
     _, tokens, text = raw.split(b" ", 2)
     body = from_json(text)
     return PromptTurn(int(tokens), body["i"], body["r"], body["c"], body.get("x"))
@@ -169,7 +169,7 @@ def decode_turn(raw: bytes) -> PromptTurn:
 
 @dataclass(frozen=True, slots=True)
 class SessionState:
-    """A session as read from Redis. `fence` changes when the oldest messages or the context change."""
+    """A session in Redis. `fence` changes when the oldest messages or the context change."""
 
     ref: SessionRef
     version: int
@@ -194,18 +194,15 @@ class SessionState:
     extracted_to: int = 0
     promoted_at: datetime | None = None
     pictures_seen_to: int | None = None
-    """The number of the last message whose pictures were seen. None if all messages are plain text."""
+    """The number of the last message whose pictures were seen, or None for plain text."""
     agent_id: str | None = None
     parted: bool = False
-    """True if the first messages answer a tool call that is older than the messages that were read."""
+    """True if the first messages answer an older tool call that was not read."""
 
 
 @dataclass(slots=True)
 class SessionTurns:
-    """A session's newest messages that fit into a prompt's window. `total` counts all its messages.
-
-    `parted` has the same meaning as in `SessionState`.
-    """
+    """A session's newest messages that fit into a prompt's window. `total` counts all its messages."""
 
     ref: SessionRef
     context: str | None
@@ -215,7 +212,7 @@ class SessionTurns:
 
 
 def decode_session(meta: Mapping[bytes, bytes], entries: list[bytes], cursors: list[bytes | None]) -> SessionState | None:
-    """Decode a session from its meta hash, entries and journal cursors (jp, je). Return None without a meta hash."""
+    """Decode a session from its meta hash, entries and journal cursors (jp, je)."""
     if not meta:
         return None
 
@@ -254,10 +251,9 @@ def decode_session(meta: Mapping[bytes, bytes], entries: list[bytes], cursors: l
 
 
 class OwnMemory(NamedTuple):
-    """A memory waiting in a session's journal, with only the fields that its writer set.
+    """A pending memory in a session's journal, with only the fields that its writer set.
 
-    `rights` are the writer's rights. `written` is the time (µs) of the PUT request that wrote it, so that repeating the
-    PUT creates the same memory.
+    `rights` are the writer's rights. `written` is the time of the PUT request in µs.
     """
 
     record: MemoryRecord
@@ -266,10 +262,7 @@ class OwnMemory(NamedTuple):
 
 
 def encode_own(record: MemoryRecord, scope: Scope) -> str:
-    """Return a waiting memory as JSON, with the writer's rights and the names of the given fields.
-
-    The Redis script adds the time of the write.
-    """
+    """Return a pending memory as JSON, with its writer's rights and its set fields."""
     limits = {"ns": scope.namespaces, "us": scope.users, "ag": scope.agents}
     rights = {name: sorted(limit) for name, limit in limits.items() if limit is not None}
     named_fields = sorted(record.model_fields_set | {"id"})
@@ -278,7 +271,7 @@ def encode_own(record: MemoryRecord, scope: Scope) -> str:
 
 
 def decode_own(raw: str) -> OwnMemory:
-    """Decode the JSON from `encode_own`, including the time that the Redis script added."""
+    """Decode the JSON from `encode_own` and the time that the Redis script added."""
     body = json.loads(raw)
     record = MemoryRecord.model_validate(body["record"], context=ANSWER)
     memory = MemoryRecord.model_construct(_fields_set=set(body["given"]), **dict(record))
@@ -303,7 +296,7 @@ _NOT_CONTENT = {
 
 
 def content_mark(record: MemoryRecord) -> str:
-    """Return a digest that shows whether a session's memory has changed. Default and empty values do not affect it."""
+    """Return a digest of a memory's content. Default and empty values do not affect it."""
     values = record.model_dump(mode="json", exclude=_NOT_CONTENT, exclude_defaults=True)
     values = {name: value for name, value in values.items() if value not in (None, [], {})}
     return blake2b(json.dumps(values, sort_keys=True).encode(), digest_size=12).hexdigest()

@@ -1,4 +1,4 @@
-"""Register working memory as a feature: the messages, summary and data of sessions."""
+"""Register working memory (the messages, summary and data of sessions) as a feature."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compare appended messages with the memories of messages with the same ids in a deleted session."""
+"""Compare appended messages with memories from a deleted session."""
 
 from __future__ import annotations
 
@@ -26,10 +26,9 @@ class FormerMessages:
         self._history = history
 
     async def compare(self, scope: Scope, ref: SessionRef, messages: Sequence[NewMessage]) -> None:
-        """If a message differs from the memory with its id, give it another id, so that the memory keeps its text.
+        """Give another id to each message that differs from the memory with its id.
 
-        Other messages do not change the memory. They get the memory's time if they have none, and are not remembered
-        again if a caller has edited the memory.
+        Other messages get the memory's time if they have none.
         """
         ids = [message_memory_id(ref, new.message.id) for new in messages]
         for new, memory_id, memory in zip(messages, ids, await self._memories.find(scope, ids), strict=True):

@@ -1,4 +1,4 @@
-"""Report how pictures in messages are remembered: through a model's description or only the surrounding words."""
+"""Report whether pictures are remembered by descriptions or by surrounding words only."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_PICTURES = 20
 
 
 def notice_pictures(messages: Sequence[MemoryMessage], described: bool) -> None:
-    """Add a notice for each message with pictures. `described` is True if a model will describe them later."""
+    """Add a notice for each message with pictures. `described` means that descriptions will follow."""
     later = "until a model has described them; read the session to see" if described else "because no model extracts facts"
     for position, message in enumerate(messages):
         if pictures_of(message.content_parts):
@@ -34,7 +34,7 @@ class PictureMemories:
         self._ids = ids
 
     def memory_id(self, ref: SessionRef, address: str) -> str:
-        """Return the id of a picture's description, derived from the address and the user (or else the session)."""
+        """Return the id of a picture's description, derived from its address and owner."""
         return self._ids.of("picture", ref.namespace, ref.user_id, None if ref.user_id else ref.session_id, address)
 
     async def described(self, scope: Scope, memory_ids: Sequence[str]) -> set[str]:
@@ -43,7 +43,7 @@ class PictureMemories:
         return {memory_id for memory_id, memory in zip(memory_ids, memories, strict=True) if memory is not None}
 
     async def descriptions(self, scope: Scope, ref: SessionRef, messages: Sequence[MemoryMessage]) -> dict[str, list[str]]:
-        """Return a model's descriptions of the messages' pictures, by message id. Omit quarantined descriptions."""
+        """Return descriptions of the messages' pictures, by message id. Omit quarantined descriptions."""
         ids = {
             message.id: [self.memory_id(ref, address) for address in addresses[:MOST_PICTURES]]
             for message in messages
@@ -77,7 +77,7 @@ async def mark_pictures(services: Services, scope: Scope, session: WorkingMemory
 
 
 async def described_pictures(services: Services, sid: str, message_ids: Collection[str]) -> dict[str, list[str]]:
-    """Return a model's descriptions of the pictures in these messages from a session, by message id."""
+    """Return descriptions of the pictures in a session's messages, by message id."""
     sid, store = sid.partition(".")[0], services[SessionStore]  # A set-aside batch is named after its session.
     read = await store.by_sid(sid, last=1)
     if read is None or read[1].pictures_seen_to is None or (read := await store.by_sid(sid)) is None:

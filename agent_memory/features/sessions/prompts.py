@@ -1,4 +1,4 @@
-"""Prompts that ask a model for a progressive summary or for a picture's description."""
+"""Prompts that ask a model for a summary or for a picture's description."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class SummaryAnswer(BaseModel):
 
 
 def summarize_messages(previous: str | None, leaving: Sequence[PromptMessage], *, max_words: int) -> list[ChatMessage]:
-    """Return the prompt for a new summary, made from the previous summary and the `leaving` messages."""
+    """Return the prompt for a new summary of the previous summary and `leaving` messages."""
     ordered = sorted(leaving, key=lambda item: (item.created_at, item.number))
     parts = [f"Leaving messages, one JSON object per line:\n{fence(message_lines(ordered), 'messages')}"]
     if previous and previous.strip():
@@ -55,7 +55,7 @@ class PictureDescription(BaseModel):
 
 
 def describe_messages(address: str | None, language: str | None) -> list[ChatMessage]:
-    """Return the prompt that asks for a picture description. If `address` is None, the prompt contains no picture."""
+    """Return the prompt for a picture description, without the picture if `address` is None."""
     system = _PICTURE_TASK.format(data_rule=DATA_RULE, language=language or "English")
     pictures = () if address is None else (address,)
     return [ChatMessage("system", system), ChatMessage("user", "Now describe the picture.", pictures)]

@@ -1,4 +1,4 @@
-"""Find a user's latest messages in other sessions before a worker promotes them (read your own writes)."""
+"""Find a user's latest messages in other sessions before a worker promotes them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,10 @@ class RecentMessages:
         self._context = context_blocks(settings.longterm.context_tags)
 
     def recent_query(self, scope: Scope, request: SearchRequest) -> RecentQuery | None:
-        """Return the query if the search names exactly one user and filters only by user and namespace, else None."""
+        """Return the query, or None if the search has unsupported filters.
+
+        The search must name exactly one user, and at most one namespace.
+        """
         longterm = self._longterm
         user, namespace = request.user_id, request.namespace
         if not (longterm.enabled and longterm.promote_messages and terms.query_terms(request.text or "")):
@@ -72,10 +75,7 @@ class RecentMessages:
         return RecentQuery(scope, user.eq, only, request)
 
     def queue_recent(self, pipe: Pipe, query: RecentQuery, but: SessionRef | None = None) -> int:
-        """Queue a read of recent messages. Return the number of replies.
-
-        Exclude the session `but`, because the prompt already shows it.
-        """
+        """Queue a read of recent messages outside the session `but`. Return the number of replies."""
         scope = query.scope
         key = self._keys.waiting(scope.tenant, query.user_id)
         without = "" if but is None else self._keys.sid(scope.tenant, but)
@@ -86,10 +86,7 @@ class RecentMessages:
         return 1
 
     def find_recent(self, query: RecentQuery, reply: Any, own_session: SessionRef | None) -> list[ShownMemory]:
-        """Return the messages that share enough words with the query, converted to memories, best first.
-
-        Leave out messages from the prompt's own session, `own_session`.
-        """
+        """Return matching messages outside `own_session`, best first."""
         if not reply:
             return []
         query_words = set(terms.query_terms(query.request.text or ""))
@@ -118,7 +115,7 @@ def _card(record: MemoryRecord, share: float) -> ShownMemory:
 
 
 def _parse_recent(query: RecentQuery, reply: Any) -> list[tuple[SessionRef, StoredMessage]]:
-    """Return accessible unpromoted messages, sorted by the number of query words they contain, then newest first."""
+    """Return accessible unpromoted messages, sorted by matching query words, then newest first."""
     scope = query.scope
     waiting: list[tuple[Sequence[Any], bytes]] = []
     for session in reply:
@@ -139,7 +136,7 @@ def _parse_recent(query: RecentQuery, reply: Any) -> list[tuple[SessionRef, Stor
 
 
 def _count_words(entries: Sequence[bytes], beginnings: Sequence[Sequence[bytes]]) -> list[int]:
-    """For each entry, count the query words that it may contain. Search all entries in one pass."""
+    """For each entry, count the query words that it may contain."""
     text = b"\n".join(entries)  # An entry's JSON has no line breaks.
     text = text.lower() if text.isascii() else text.decode().lower().encode()
     ends = list(accumulate(len(line) + 1 for line in text.split(b"\n")))

@@ -1,7 +1,4 @@
-"""Serve requests for working memory. Requests never call a model, and an append does not read the stored messages.
-
-`lua/session_write.lua` decides which messages are new and when a worker must process them.
-"""
+"""Serve requests for working memory without calling a model."""
 
 from __future__ import annotations
 
@@ -101,10 +98,10 @@ class SessionService:
         if_match: str | None = None,
         shown_as_semantic: bool = False,
     ) -> SessionAnswer:
-        """Replace a session. The namespace and user in the body take precedence over the arguments.
+        """Replace a session. The body's namespace and user take precedence over the arguments.
 
         If `shown_as_semantic` is true, procedural memories that the caller returns as semantic stay procedural. Raises
-        BadInput or VersionMismatch. Raises Forbidden or IdTaken if the caller could not create the session's memories.
+        BadInput, VersionMismatch, Forbidden or IdTaken.
         """
         ref = session_of(scope, session_id, body.namespace or namespace, body.user_id or user_id)
         permit_agent(scope, body.agent_id)
@@ -173,10 +170,10 @@ class SessionService:
     async def append_messages(
         self, scope: Scope, session_id: str, body: AppendMessagesRequest, *, if_match: str | None = None, replaces: bool = False
     ) -> tuple[AppendMessagesResponse, Sequence[MemoryMessage]]:
-        """Append messages, creating the session if it is missing. Skip messages that the session already has.
+        """Append messages, creating the session if it is missing. Skip stored messages.
 
-        Return the answer and the messages as stored: a new message that reuses an id gets a different id. If `replaces` is
-        true, the messages replace the session, but its long-term memories are kept.
+        Also return the messages as stored, with a new id in place of each reused id. If `replaces` is true, the
+        messages replace the session but not its long-term memories.
         """
         ref = session_of(scope, session_id, body.namespace, body.user_id)
         permit_agent(scope, body.agent_id)
@@ -225,7 +222,7 @@ class SessionService:
         model_name: str | None = None,
         context_window_max: int | None = None,
     ) -> SessionAnswer:
-        """Return the session with this identity, or else the only match (see `find_only`). Raises NotFound."""
+        """Return the session or, if it is missing, the only match. Raises NotFound."""
         last = recent_messages_limit if recent_messages_limit and recent_messages_limit > 0 else None
         named = self._window(model_name, context_window_max) if model_name or context_window_max else None
         # Read only the messages that the answer shows.
@@ -253,7 +250,7 @@ class SessionService:
         user_id: str | None = None,
         if_match: str | None = None,
     ) -> SessionAnswer:
-        """Merge keys into a session's data (RFC 7396: null removes a key). Raises NotFound or VersionMismatch."""
+        """Merge keys into a session's data as in RFC 7396. Raises NotFound or VersionMismatch."""
         ref = session_of(scope, session_id, namespace, user_id)
         if await self._store.merge_data(scope, ref, data, if_match) is None:
             # As in `get`, use the only session that matches.
@@ -280,7 +277,7 @@ class SessionService:
         offset: int = 0,
         identities: bool = False,
     ) -> SessionListResponse:
-        """Return a page of session ids, oldest first, and the total number of sessions.
+        """Return a page of session ids, oldest first, and the total.
 
         If `identities` is true, add each session's owner.
         """
@@ -295,12 +292,12 @@ class SessionService:
         return (await self._store.list(scope, *list_place_of(scope, namespace, user_id), offset, limit))[1]
 
     async def get_many(self, scope: Scope, refs: Sequence[SessionRef]) -> list[WorkingMemoryResponse]:
-        """Return the sessions in `refs` that exist, with all their messages, in one round trip."""
+        """Return the sessions in `refs` that exist, with all their messages."""
         states = await self._store.get_many(scope, refs)
         return [self._view(state, state.messages, None, None) for state in states if state is not None]
 
     async def _last(self, scope: Scope, state: SessionState, last: int) -> Sequence[StoredMessage]:
-        """Return the last messages, without tool answers whose calls are not among them."""
+        """Return the last messages, without tool answers whose calls are missing."""
         read, messages = last, state.messages
         while len(messages) == read and lacks_calls(messages):
             # A call is usually a few messages back. Some calls never existed, so this search has a limit.
@@ -329,17 +326,15 @@ class SessionService:
         ]
 
     async def _room(self, scope: Scope, messages: Sequence[MemoryMessage], memories: int = 0) -> None:
-        """Raise TooMany if these messages' memories and `memories` more would exceed the tenant's limit."""
+        """Raise TooMany if the new memories would exceed the tenant's limit."""
         if self.promotes:
             memories += sum(map(_is_promoted, messages))
         await self._memory_limit.room_for(scope.tenant, memories)
 
     def _with_stable_id(self, ref: SessionRef, record: MemoryRecord) -> MemoryRecord:
-        """Return the memory with an id.
+        """Return the memory with an id that is the same when a PUT is repeated.
 
-        A missing id is derived from the text, type and session, so that a repeated PUT adds nothing.
-
-        The id is a keyed digest, so a caller cannot use it to find out whether another session contains a given text.
+        The id is a keyed digest, so that a caller cannot test whether another session contains a text.
         """
         if "id" in record.model_fields_set:
             return record
@@ -448,7 +443,7 @@ Counted = TypeVar("Counted", bound=_HasTokens)
 
 
 def fitting(messages: Sequence[Counted], window: int, *, overhead: int = 0) -> list[Counted]:
-    """Return as many of the last messages as fit into the window, but at least the last message.
+    """Return the last messages that fit into the window, but at least one.
 
     A tool call and its answers stay together.
     """
@@ -457,7 +452,6 @@ def fitting(messages: Sequence[Counted], window: int, *, overhead: int = 0) -> l
 
 
 def _is_promoted(message: MemoryMessage) -> bool:
-    """True if background work must process a message. A tool call without text contains nothing to remember."""
     return message.discrete_memory_extracted == "f" and _has_words(message)
 
 
@@ -466,7 +460,7 @@ def _has_words(message: MemoryMessage) -> bool:
 
 
 def _empty(messages: Sequence[MemoryMessage]) -> list[int]:
-    """Return the positions of messages that have no text, no content parts and no fields of their own."""
+    """Return the positions of messages without text, content parts or own fields."""
     blank = [position for position, message in enumerate(messages) if not message.content]
     return [position for position in blank if not (messages[position].content_parts or messages[position].own_fields)]
 
@@ -481,14 +475,14 @@ def _with_progress(stored: StoredMessage, state: SessionState, extracts: bool) -
 
 
 def with_made_ids(messages: Sequence[MemoryMessage]) -> Sequence[MemoryMessage]:
-    """Return the messages to append. If the current request has an Idempotency-Key, derive missing ids from that key."""
+    """Return the messages to append. Derive missing ids from the Idempotency-Key, if any."""
     if not is_repeatable():
         return messages
     return [message if "id" in message.model_fields_set else message.model_copy(update={"id": made_id()}) for message in messages]
 
 
 def _with_stored_types(memories: Sequence[MemoryRecord], procedural: Collection[str]) -> list[MemoryRecord]:
-    """Return the memories, restoring the procedural type of memories that the session stores as procedural."""
+    """Restore the type of memories that the session stores as procedural."""
     return [
         record.model_copy(update={"memory_type": MemoryTypeEnum.PROCEDURAL})
         if record.id in procedural and record.memory_type is MemoryTypeEnum.SEMANTIC

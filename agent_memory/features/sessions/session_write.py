@@ -1,4 +1,4 @@
-"""Build the arguments of `session_write.lua` for a PUT or an append, and read its reply."""
+"""Build the arguments of `session_write.lua` and read its reply."""
 
 from __future__ import annotations
 
@@ -24,11 +24,9 @@ IMPORT_FIELD = "im"
 
 @dataclass(slots=True)
 class NewMessage:
-    """A message to write. `promote` is True if background work must process the message.
+    """A message to write. `promote` is true if background work must process it.
 
-    With `promote_correction`, background work also processes the message if a PUT changes the text stored under its id.
-    A PUT keeps the stored writer of a message that it does not change. `is_compared` is True after a comparison with the
-    memory of the same message in a deleted session.
+    With `promote_correction`, this also applies if a PUT changes the stored text.
     """
 
     message: MemoryMessage
@@ -45,7 +43,7 @@ class NewMessage:
 
 @dataclass(frozen=True, slots=True)
 class MovedSession:
-    """Data of an imported session: its times, the seconds until it expires, and other features' fields.
+    """An imported session's times and fields of other features.
 
     If `seconds_left` is None, the session's TTL applies.
     """
@@ -58,10 +56,9 @@ class MovedSession:
 
 @dataclass(slots=True)
 class SessionWrite:
-    """A PUT or an append. If a field is None, a PUT removes the stored value, and an append keeps it.
+    """A PUT or an append. If a field is None, only a PUT removes the stored value.
 
-    `waiting` lists the positions of memories to promote. `fed_back` is True if messages repeat text from a memory
-    prompt.
+    `waiting` lists the positions of memories to promote. `fed_back` is true if messages repeat a memory prompt.
     """
 
     mode: str
@@ -87,22 +84,21 @@ class SessionWrite:
     extract_tokens: int = 0
     fed_back: bool = False
     distinct_ids: bool = False
-    """If true, a message that reuses another message's id gets a different id, in place."""
+    """If true, a message that reuses another message's id gets a different id."""
     empty: Sequence[int] = ()
-    """Positions of empty messages. The write fails, unless the session stores them with content other than text."""
+    """Positions of empty messages, allowed only if the session has other content for them."""
     replaces: bool = False
     """If true, an append replaces the session and its pending work."""
     compare: Callable[[Sequence[NewMessage]], Awaitable[None]] | None = None
-    """Called with new messages whose ids have memories from a deleted session (`former_messages.py`)."""
+    """Called with new messages whose ids have memories from a deleted session."""
 
 
 @dataclass(slots=True)
 class SessionStamp:
-    """A session's state after a write. `epoch` identifies the session from creation to deletion. `created` is in µs.
+    """A session's state after a write. `created` is in µs.
 
-    `caller_created_at` is the creation time given by the caller (ISO 8601). If a message was sent without its stored
-    non-text content, the write keeps that content. `restored_content` contains the positions of such messages and the
-    content.
+    `epoch` identifies the session until its deletion. `caller_created_at` is in ISO 8601. `restored_content` contains
+    positions of messages and the non-text content that the write restored.
     """
 
     version: int
@@ -116,7 +112,7 @@ class SessionStamp:
 
 
 class MessageIdsReused(Exception):
-    """The messages at `positions` have the ids of other messages in the session."""
+    """Messages (at `positions`) have the ids of other messages in the session."""
 
     def __init__(self, positions: Sequence[int]) -> None:
         super().__init__("message ids are reused")
@@ -124,7 +120,7 @@ class MessageIdsReused(Exception):
 
 
 class MessagesRemembered(Exception):
-    """The messages at `positions` are new to the session, but their ids have memories."""
+    """Messages (at `positions`) are new to the session, but their ids have memories."""
 
     def __init__(self, positions: Sequence[int]) -> None:
         super().__init__("messages have memories")
@@ -189,7 +185,7 @@ def micros(moment: datetime) -> str:
 
 
 def read_stamp(reply: Any, promoted: Sequence[int]) -> SessionStamp:
-    """Return the result of `session_write.lua`. `promoted` contains the positions of the memories to promote.
+    """Return the result of `session_write.lua`. `promoted` contains positions of memories to promote.
 
     Raises MessageIdsReused, MessagesRemembered, VersionMismatch, IdTaken, BadInput or Forbidden.
     """

@@ -1,4 +1,7 @@
-"""Store sessions in Redis. Each write is one script. Fences keep late background work from overwriting changes."""
+"""Store sessions in Redis. Each write is one script.
+
+Fences keep late background work from overwriting changes.
+"""
 
 from __future__ import annotations
 
@@ -68,9 +71,9 @@ _ALL_BEFORE = 2**31
 
 @dataclass(slots=True)
 class TokenWindow:
-    """The maximum number of tokens in a session's newest messages. Each message costs `overhead` extra tokens.
+    """A token limit for a session's newest messages. Each message costs `overhead` extra tokens.
 
-    If `tokens` is None, the session's own window applies, or else the default window.
+    If `tokens` is None, the session's window applies, or else the default.
     """
 
     tokens: int | None
@@ -82,8 +85,7 @@ class TokenWindow:
 class Journal:
     """A session's pending work.
 
-    `waiting` contains the messages to process, and `before` a few earlier messages for context. `own` maps ids to the
-    JSON of caller-stored memories that are waiting for promotion.
+    `before` contains earlier messages for context. `own` maps ids to the JSON of memories to promote.
     """
 
     tenant: str
@@ -118,7 +120,7 @@ class SessionEpoch:
 
 class SessionStore:
     def __init__(self, client: Redis, keys: Keys, *, fsync: bool = False) -> None:
-        """Create the store. If `fsync` is true, callers' changes are on disk before the reply."""
+        """Create the store. If `fsync` is true, changes are on disk before the reply."""
         self._client = client
         self._keys = keys
         self._outboxes = [key for kind in (DueKind.SESSION, DueKind.EXTRACTION) for key in outbox_keys(keys, kind).values()]
@@ -140,9 +142,8 @@ class SessionStore:
     async def write(self, scope: Scope, ref: SessionRef, change: SessionWrite) -> SessionStamp:
         """Replace a session or append to it, and mark its follow-up work as due.
 
-        If the caller is not allowed to create a memory that is to be promoted, write nothing, and raise Forbidden or
-        IdTaken, naming the field. Raises VersionMismatch, BadInput or RedisUnavailable. Unchanged memories are not
-        promoted again.
+        If Forbidden or IdTaken is raised, nothing is written. Also raises VersionMismatch, BadInput or
+        RedisUnavailable. Unchanged memories are not promoted again.
         """
         k = self._keys.session(self._sid(scope, ref, write=True))
         await run_in_thread(lambda: permit_own(scope, ref, change), memories_work(change.memories))
@@ -194,7 +195,7 @@ class SessionStore:
         return k.meta if user_id is None else self._keys.waiting(tenant, user_id)
 
     def _own(self, scope: Scope, ref: SessionRef, change: SessionWrite, promoted: Mapping[str, int]) -> dict[str, Any]:
-        """Return the script's arguments for the memories to promote. `promoted` maps each memory's id to its position."""
+        """Return the script's arguments for memories to promote. `promoted` maps ids to positions."""
         own: list[str] = []
         for name, position in promoted.items():
             record = change.memories[position]
@@ -210,7 +211,7 @@ class SessionStore:
         return {"to_promote": own, "memories": memories}
 
     async def get(self, scope: Scope, ref: SessionRef, last: int | None = None, window: TokenWindow | None = None) -> SessionState | None:
-        """Return a session with its newest `last` messages (None: all, or as many as fit into `window`)."""
+        """Return a session with its `last` messages (None: as many as `window` allows)."""
         k, state = self._keys.session(self._sid(scope, ref)), None
         for before in (_BEFORE, _ALL_BEFORE):
             replies = await read(self._client, lambda pipe, n=before: _queue_read(pipe, k, last, window, n))
@@ -220,20 +221,20 @@ class SessionStore:
         return state
 
     async def get_many(self, scope: Scope, refs: Sequence[SessionRef]) -> list[SessionState | None]:
-        """Return sessions with all their messages in one round trip. The result is None for each missing session."""
+        """Return sessions with all their messages, or None for each missing session."""
         keys = [self._keys.session(self._sid(scope, ref)) for ref in refs]
         replies = await read(self._client, lambda pipe: [_queue_read(pipe, k, None) for k in keys])
         return [_session(scope, replies[start : start + 3], None) for start in range(0, len(replies), 3)]
 
     def queue_turns(self, pipe: Pipeline, scope: Scope, ref: SessionRef, window: TokenWindow, before: int = _BEFORE) -> None:
-        """Queue a read of the parts of a session that a prompt shows. Pass the two replies to `parse_turns`."""
+        """Queue a read for a prompt. Pass the two replies to `parse_turns`."""
         k = self._keys.session(self._sid(scope, ref))
         pipe.execute_command("HMGET", k.meta, *_SHOWN_FIELDS)
         _queue_window(pipe, k, window, before)
 
     @staticmethod
     def parse_turns(scope: Scope, replies: Sequence[Any]) -> SessionTurns | None:
-        """Return the part of a session that `queue_turns` read, or None if the session is missing or not accessible."""
+        """Parse the replies to `queue_turns`. Return None if the session is missing or not accessible."""
         (session, namespace, user, context, agent), (total, fit, *entries) = replies
         if session is None or not reaches_session_of(scope, None if agent is None else agent.decode()):
             return None
@@ -256,17 +257,17 @@ class SessionStore:
         return {memory["id"] for memory in json.loads(raw or "[]") if memory["memory_type"] == MemoryTypeEnum.PROCEDURAL}
 
     async def find(self, scope: Scope, session_id: str, namespace: str | None, user_id: str | None) -> list[SessionRef]:
-        """Return up to two sessions with this id. If `namespace` or `user_id` is None, it matches any value."""
+        """Return up to two sessions with this id. A namespace or user of None matches all."""
         clause = filters.session_where(scope, session_id=session_id, namespace=namespace, user_id=user_id)
         return (await self._search(clause, 0, 2))[1]
 
     async def find_only(self, scope: Scope, ref: SessionRef) -> SessionRef | None:
-        """Return the only session that `find` finds, or None if it finds none or several."""
+        """Return the only session that `find` returns, or None if there are several or none."""
         refs = await self.find(scope, ref.session_id, ref.namespace, ref.user_id)
         return refs[0] if len(refs) == 1 else None
 
     async def list(self, scope: Scope, namespace: str | None, user_id: str | None, offset: int, limit: int) -> tuple[int, list[SessionRef]]:
-        """Return the number of matching sessions and a page of the accessible ones, oldest first."""
+        """Return the number of matching sessions and a page of accessible sessions, oldest first."""
         total, refs = await self._search(filters.session_where(scope, namespace=namespace, user_id=user_id), offset, limit)
         return total, await reached_sessions(self._client, self._keys, scope, refs)
 
@@ -278,7 +279,7 @@ class SessionStore:
         return hits.total, refs
 
     async def merge_data(self, scope: Scope, ref: SessionRef, patch: dict[str, Any], if_match: str | None) -> int | None:
-        """Merge a patch (RFC 7396) into `data` in Redis, so that concurrent patches all apply.
+        """Merge a patch (RFC 7396) into `data` atomically.
 
         Return the new version, or None if the session is missing. Raises VersionMismatch.
         """
@@ -289,16 +290,16 @@ class SessionStore:
         return None if reply[0] == b"missing" else int(reply[1])
 
     async def delete(self, scope: Scope, ref: SessionRef, *, only_work: bool = False) -> bool:
-        """Delete a session and its pending work, or only the work if `only_work` is true. Promoted memories stay.
+        """Delete a session and its pending work or, with `only_work`, only the work.
 
-        Return True if the session existed.
+        Return True if the session existed. Promoted memories stay.
         """
         sid = self._sid(scope, ref, write=True)
         await permit_session_agents(self._client, self._keys, scope, ref)
         return await self._delete(scope, sid, ref.user_id, None, only_work=only_work)
 
     async def delete_life(self, scope: Scope, life: SessionEpoch) -> bool:
-        """Delete a session. If it has been deleted and created again, delete nothing and return False."""
+        """Delete a session. Return False if it has been deleted and created again."""
         return await self._delete(scope, life.sid, life.user_id, life.epoch)
 
     async def _delete(self, scope: Scope, sid: str, user_id: str | None, epoch: str | None, *, only_work: bool = False) -> bool:
@@ -311,7 +312,7 @@ class SessionStore:
         return self._keys.sid(scope.tenant, ref)
 
     async def waiting(self, scope: Scope, user_id: str) -> Sequence[str]:
-        """Return the key names of the user's sessions with pending work, including deleted sessions."""
+        """Return the key names of the user's sessions with pending work, even deleted sessions."""
         key = self._keys.waiting(scope.tenant, user_id)
         return [sid.decode() for sid in (await read(self._client, lambda pipe: pipe.zrange(key, 0, -1)))[0]]
 
@@ -338,7 +339,7 @@ class SessionStore:
         return epochs
 
     async def journal(self, sid: str, cursor: str, limit: int) -> Journal | None:
-        """Return the journal with up to `limit` messages after a cursor, or None if there is no journal.
+        """Return the journal with up to `limit` messages after a cursor, or None.
 
         The cursor is "jp" for promotion and "je" for extraction.
         """
@@ -362,12 +363,12 @@ class SessionStore:
         )
 
     async def owner(self, sid: str) -> tuple[str, str | None] | None:
-        """Return a journal's tenant and user, or None if there is no journal."""
+        """Return a journal's tenant and user, or None without a journal."""
         tenant, user = (await read(self._client, lambda pipe: pipe.hmget(self._keys.session(sid).journal, ["tn", "us"])))[0]
         return None if tenant is None else (tenant.decode(), None if user is None else user.decode())
 
     async def settle(self, sid: str, tenant: str, user_id: str | None, *, batch: str | None = None) -> None:
-        """Delete the set-aside `batch`, if any. Then delete the record of pending work if no work is left."""
+        """Delete the set-aside `batch`, and the record of pending work if no work is left."""
         cursor = None if batch is None else batch.partition(".")[2]
         k = self._keys.session(sid)
         user_waiting = self._user_waiting(k, tenant, user_id)
@@ -375,7 +376,7 @@ class SessionStore:
         await self._settle_script(k, dead_batches=k.dead_batches, user_waiting=user_waiting, **outbox, batch=cursor)
 
     async def move_to_dead_batch(self, sid: str, journal: Journal, count: int, reason: str = "") -> bool:
-        """Set the first `count` waiting messages aside as a dead batch. Return False if the session changed.
+        """Set the first `count` messages aside as a dead batch. Return False if the session changed.
 
         If `reason` is empty, the batch keeps the last attempt's reason.
         """
@@ -397,7 +398,7 @@ class SessionStore:
         return bool(reply)
 
     async def by_sid(self, sid: str, last: int | None = None) -> tuple[str, SessionState] | None:
-        """Return the tenant and the session with this key name, with its newest `last` messages (None: all)."""
+        """Return a session by key name, with its tenant and newest `last` messages (None: all)."""
         meta, entries, cursors = await read(self._client, lambda pipe: _queue_read(pipe, self._keys.session(sid), last))
         state = decode_session(meta, entries, cursors)
         return None if state is None else (meta[b"tn"].decode(), state)
@@ -409,7 +410,7 @@ class SessionStore:
         return bool(await self._summary_script(k, fence=fence, context=context, **sizes))
 
     async def note_pictures(self, sid: str, epoch: str, seen_to: int) -> bool:
-        """Record that all pictures in messages up to `seen_to` were seen. Return False if the session was replaced."""
+        """Record that pictures up to message `seen_to` were seen. Return False if the session was replaced."""
         return bool(await self._pictures_script(meta=self._keys.session(sid).meta, epoch=epoch, seen_to=seen_to))
 
     async def import_sources(self, scope: Scope, refs: Sequence[SessionRef]) -> list[str | None]:
@@ -422,7 +423,7 @@ class SessionStore:
         return [None if version is None else "" if mark is None else untag(mark.decode()) for version, mark in rows]
 
     async def strike(self, scope: Scope, ref: SessionRef, epoch: str, fence: str, seqs: Sequence[int], *, drop_context: bool) -> bool:
-        """Remove messages and also the summary if `drop_context` is true. Return False if the session changed."""
+        """Remove messages and, with `drop_context`, the summary. Return False if the session changed."""
         k = self._keys.session(self._sid(scope, ref, write=True))
         return bool(await self._strike_script(k, epoch=epoch, fence=fence, drop_summary=drop_context, numbers=seqs))
 
@@ -447,7 +448,7 @@ def _pairs(flat: Sequence[bytes]) -> dict[str, str]:
 
 
 def _session(scope: Scope, replies: Sequence[Any], window: TokenWindow | None) -> SessionState | None:
-    """Return the session in the replies to `_queue_read`, or None if it is missing or its agent is not accessible."""
+    """Return the session in these replies, or None if it is missing or not accessible."""
     entries = replies[1] if window is None else replies[1][:1:-1]
     state = decode_session(replies[0], entries, replies[2])
     if state is None or not reaches_session_of(scope, state.agent_id):
@@ -460,7 +461,7 @@ def _session(scope: Scope, replies: Sequence[Any], window: TokenWindow | None) -
 
 
 def permit_own(scope: Scope, ref: SessionRef, change: SessionWrite) -> None:
-    """Raise Forbidden or IdTaken, naming the field, unless the writer can create all memories to be promoted."""
+    """Raise Forbidden or IdTaken unless the writer can create all memories to promote."""
     placed = [(position, with_session_owner(ref, change.memories[position])) for position in change.waiting]
     for position, record in placed:
         permit_owner(scope, record, f"memories.{position}")
@@ -468,7 +469,7 @@ def permit_own(scope: Scope, ref: SessionRef, change: SessionWrite) -> None:
 
 
 def outside_blocks(messages: Sequence[StoredMessage], blocks: ContextBlocks) -> list[StoredMessage]:
-    """Return the messages without the text in `blocks`, because that text must not become memories."""
+    """Return the messages without the text in `blocks`, which must not become memories."""
     return [_outside(stored, blocks) for stored in messages]
 
 

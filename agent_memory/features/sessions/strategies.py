@@ -24,7 +24,7 @@ _CODE = re.compile(r"\{(" + "|".join(sorted(PLACEHOLDERS)) + r")\s*[.\[!:][^{}\n
 
 
 class StrategyOptions(ExtractionRules):
-    """The `config` of a session's strategy: its extraction rules and options for specific strategies."""
+    """A strategy's `config`: its extraction rules and other options."""
 
     custom_prompt: Annotated[str, Field(max_length=MAX_PROMPT_CHARS)] | None = None
     max_summary_length: Annotated[int, Field(ge=10, le=10_000)] = DEFAULT_SUMMARY_WORDS
@@ -47,7 +47,7 @@ def check_strategy(strategy: MemoryStrategyConfig) -> None:
 
 
 def options_of(config: dict[str, Any]) -> StrategyOptions:
-    """Return the options in `config` that the server supports. Raises BadInput, naming the field, if one is invalid."""
+    """Return the supported options in `config`. Raises BadInput if one is invalid."""
     options = {name: value for name, value in config.items() if name in StrategyOptions.model_fields}
     try:
         return StrategyOptions.model_validate(options)

@@ -1,4 +1,4 @@
-"""Export and restore changes. Exports refer to memories by id, because key names are valid in only one store."""
+"""Export and restore changes. Exports refer to memories by id."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ChangeTransfer:
         self._restorer = restorer
 
     async def pages(self, scope: Scope, erasure: Erasure, until: int) -> AsyncIterator[list[ChangeExport]]:
-        """Yield pages of the user's changes, oldest first. `until` is the time (µs) of the last change to include."""
+        """Yield pages of the user's changes up to the time `until` (µs), oldest first."""
         owner = (("ns", erasure.namespace), ("u", erasure.user_id or ""))
         clause = all_of(filters.where(scope), *(filters.is_value(name, value) for name, value in owner if value is not None))
         index = change_index_name(self._keys)
@@ -78,9 +78,9 @@ class ChangeTransfer:
         return exports
 
     async def restore(self, scope: Scope, user_id: str, export: ChangeExport) -> Literal["new", "same", "other"]:
-        """Restore a change. Raises BadInput unless all memories that the change refers to exist and belong to the user.
+        """Restore a change.
 
-        This check is necessary because undoing a change edits these memories.
+        Raises BadInput unless all memories in the change exist and belong to the user, because an undo edits them.
         """
         ids = dict.fromkeys([*export.memories, *(line[at] for line in export.lines for at in _NAMES[line[0]])])
         mids = {name: self._restorer.mid(scope, name) for name in ids}
@@ -97,7 +97,7 @@ class ChangeTransfer:
         )
 
     async def _check(self, scope: Scope, user_id: str, mids: Sequence[str]) -> dict[str, MemoryExport]:
-        """Return the user's memories by key name. Raises BadInput if any of `mids` is not one of them or an alias."""
+        """Return the user's memories by mid. Raises BadInput if any other memory is among `mids`."""
         erasure = Erasure(scope.tenant, None, user_id, None)
         own = await self._reader.read(scope, erasure, mids)
         left = [mid for mid in mids if mid not in own]
@@ -111,7 +111,6 @@ class ChangeTransfer:
 
 
 def _with_ids(line: Sequence[str], names: dict[str, str]) -> list[str] | None:
-    """Return a line with ids instead of key names, or None if a key name is unknown."""
     line = [word for word in line if word]
     positions = _NAMES.get(line[0], ())
     if any(at < len(line) and line[at] not in names for at in positions):
@@ -120,13 +119,13 @@ def _with_ids(line: Sequence[str], names: dict[str, str]) -> list[str] | None:
 
 
 def with_names(line: Sequence[str], named: Callable[[str], str]) -> list[str]:
-    """Return a line with each memory id replaced by the result of `named`."""
+    """Replace each memory id in a line with the result of `named`."""
     positions = _NAMES[line[0]]
     return [named(word) if at in positions else word for at, word in enumerate(line)]
 
 
 def checked_line(line: Any) -> list[str]:
-    """Return the words in a change's line after validating them for use in a script. Raises BadInput."""
+    """Validate a change's line and return its words. Raises BadInput."""
     words: list[Any] = line if isinstance(line, list) else []
     if not words or words[0] not in _NAMES or not all(isinstance(word, str) and word for word in words):
         raise BadInput("is not a line of a change", field="lines")

@@ -1,4 +1,4 @@
-"""Export all of a user's or an agent's data as JSON Lines, page by page, even while others write."""
+"""Export all of a user's or an agent's data as JSON Lines."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ class ExportService:
     async def begin(
         self, scope: Scope, namespace: str | None, user_id: str | None, agent_id: str | None = None
     ) -> tuple[str, AsyncGenerator[bytes]]:
-        """Return the operation id and the lines of an export of a user or, with `agent_id`, of an agent.
+        """Return the operation id and lines of a user's or an agent's export.
 
-        The export contains all data acknowledged before the call. The export is complete only if its last line contains
-        the number of the other lines. Raises Forbidden. Callers limited to certain users cannot export agents.
+        The export contains all data acknowledged before the call. It is complete only if its last line contains the
+        number of the other lines. Raises Forbidden.
         """
         if agent_id is None:
             namespace, _ = list_place_of(scope, namespace, user_id)
@@ -79,7 +79,6 @@ class ExportService:
                 await self._note_failure(scope, operation_id, counts)
 
     def _audit(self, scope: Scope, erasure: Erasure, operation_id: str, counts: Mapping[str, int]) -> None:
-        """Add the counts of exported lines to the audit log, in addition to the request's own event."""
         if self.audits:
             ids = {"user_id": erasure.user_id, "namespace": erasure.namespace, "operation_id": operation_id}
             ids["agent_id"] = erasure.agent_id
@@ -93,9 +92,9 @@ class ExportService:
             log.warning("cannot record the failure of an export", tenant=scope.tenant, operation_id=operation_id, error=error)
 
     async def _pages(self, scope: Scope, erasure: Erasure, operation_id: str) -> AsyncIterator[list[Line]]:
-        """Yield all lines. Memories come before sessions, because imports need this order.
+        """Yield all lines. Memories precede sessions, because imports need this order.
 
-        A memory that changes during the export appears again at the end.
+        Memories that change during the export appear again at the end.
         """
         user = erasure.user_id or ""
         began = await self.memories.now()
@@ -117,7 +116,6 @@ class ExportService:
             yield [memory_line(memory) for memory in memories]
 
     async def _agent_pages(self, scope: Scope, erasure: Erasure, agent_id: str, began: int) -> AsyncIterator[list[Line]]:
-        """Yield all lines for an agent and its sessions. Leave out changes, because they belong to users."""
         for exporter in self.others:
             if isinstance(exporter, AgentExporter):
                 yield [line async for line in exporter.export_agent(scope, AgentOwner(erasure.namespace, agent_id))]
@@ -248,7 +246,7 @@ class ExportStore:
             await self._client.set(self._keys.export(operation_id.removeprefix(_PREFIX)), json.dumps(body), ex=_LIFETIME_SECONDS)
 
     async def get(self, scope: Scope, operation_id: str) -> OperationRecord | None:
-        """Return an export's operation record, or None if the id does not belong to an export of the caller's tenant."""
+        """Return an export's operation record, or None if the tenant has no such export."""
         if not operation_id.startswith(_PREFIX):
             return None
         key = self._keys.export(operation_id.removeprefix(_PREFIX))

@@ -1,4 +1,4 @@
-"""Register the export and import of a user's or an agent's data as a feature."""
+"""Register exports and imports as a feature."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Validate the lines of an untrusted export, and assign them to the owner that the caller names. No I/O."""
+"""Validate the lines of an untrusted export, and assign them to an owner. No I/O."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ class MessageLine(BaseModel):
 
 
 class SessionLine(BaseModel):
-    """A session, or the pending work of an ended session. Data from other features is in extra fields."""
+    """A session, or the pending work of an ended session. Other features' data is in extra fields."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -171,7 +171,7 @@ def parse_line(raw: bytes) -> dict[str, Any]:
 
 
 def header_of(line: Mapping[str, Any]) -> HeaderLine:
-    """Return an export's header. Raises BadInput if its format or version is not supported."""
+    """Return an export's header. Raises BadInput if its format or version is unsupported."""
     header = validated(HeaderLine, line)
     if header.format != EXPORT_FORMAT:
         raise BadInput(f"is not a user's export: its format is not {EXPORT_FORMAT}", field="format")
@@ -181,9 +181,9 @@ def header_of(line: Mapping[str, Any]) -> HeaderLine:
 
 
 class ImportPlacement:
-    """Assigns imported lines to the user or agent and the namespace that the caller specifies.
+    """Assigns imported lines to the user or agent and the namespace of the caller's choice.
 
-    The owner in the lines is ignored. However, without a user, as for an agent's data, the lines keep their users.
+    Without a user, as for an agent's data, the lines keep their users.
     """
 
     def __init__(
@@ -264,7 +264,7 @@ class ImportPlacement:
         return not owned or self.moved(exported.namespace)
 
     def memory(self, line: Mapping[str, Any]) -> MemoryExport:
-        """Return the memory in a line, assigned to its new owner. Raises BadInput."""
+        """Return the memory in a line with its new owner. Raises BadInput."""
         entry = validated(MemoryLine, line)
         if (entry.now is None) != (entry.state == "gone") or (entry.state == "gone" and not entry.versions):
             raise BadInput(f"does not match the state {entry.state}", field="now")
@@ -305,7 +305,7 @@ class ImportPlacement:
         return Version(record, marks, _finite_number(entry.place), terms, vector)
 
     def change(self, line: Mapping[str, Any]) -> ChangeExport:
-        """Return the change in a line, assigned to its new owner. Raises BadInput."""
+        """Return the change in a line with its new owner. Raises BadInput."""
         entry = validated(ChangeLine, line)
         proposal: dict[str, Any] | None = None
         if entry.proposal is not None:
@@ -333,7 +333,7 @@ def _object(value: object) -> dict[str, Any]:
 
 
 def _plain(terms: str | None) -> bool:
-    """True if the string consists of index terms in the form that `foundation.text.terms` produces."""
+    """True if the string consists of index terms from `foundation.text.terms`."""
     return terms is not None and all(term.isascii() and term.replace("_", "a").isalnum() for term in terms.split(" "))
 
 

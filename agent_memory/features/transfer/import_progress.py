@@ -1,7 +1,4 @@
-"""Record which lines of another system's data have arrived.
-
-A repeated import skips these lines, so that it does not restore data that was deleted in the meantime.
-"""
+"""Record imported lines, so that a repeated import does not restore deleted data."""
 
 from __future__ import annotations
 
@@ -32,7 +29,7 @@ _FILE_TIMES = re.compile(rb'"(created_at|updated_at|last_accessed|n|h)": ?"[^"]*
 
 
 class ImportOwner(NamedTuple):
-    """The owner to which an import assigns its lines: a user or an agent. Without both, each line keeps its owner.
+    """The owner of imported lines. Without user and agent, lines keep their owners.
 
     If `namespace` is None, each line keeps its own namespace.
     """
@@ -43,9 +40,9 @@ class ImportOwner(NamedTuple):
 
 
 class ImportProgress:
-    """Stores the marks of imported lines, in one set for each user or agent. An erasure deletes the set.
+    """Stores the marks of imported lines, in one set for each owner.
 
-    A member is "<import>:<namespace>:<mark>". One member contains the owner's names as JSON instead of a mark.
+    A member is "<import>:<namespace>:<mark>". One mark is the owner's names as JSON.
     """
 
     def __init__(self, client: Redis, keys: Keys, ids: KeyedIds) -> None:
@@ -72,7 +69,7 @@ class ImportProgress:
         return {mark for mark, has_arrived in zip(marks, flags, strict=True) if has_arrived}
 
     async def note(self, scope: Scope, source: str, owner: ImportOwner, marks: Sequence[str]) -> None:
-        """Record lines that have arrived and their owner, in case an undo has deleted it. Raises ErasureUnderWay."""
+        """Record lines that have arrived, and their owner. Raises ErasureUnderWay."""
         name = self._owner_id(scope, owner)
         guard = guard_of(self._keys.root, scope.tenant, owner.namespace, owner.user_id, agent_id=owner.agent_id)
         keys = {"arrived": self._arrived(name), "arrivals": self._arrivals(scope, source)}
@@ -88,7 +85,7 @@ class ImportProgress:
         return [owner for owner in owners if scope.reaches(owner.namespace, owner.user_id)]
 
     async def forget(self, scope: Scope, source: str, owners: Sequence[ImportOwner]) -> None:
-        """Delete these owners' marks after an undo, so that the import can start over."""
+        """Delete the marks of these owners after an undo."""
         for owner in owners:
             name = self._owner_id(scope, owner)
             (prefix,) = self._members(scope, source, owner, [""])
@@ -99,7 +96,7 @@ class ImportProgress:
                     await self._client.srem(self._arrivals(scope, source), name)
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
-        """Delete a user's import records. Return no counts, because erasure receipts count the imported data."""
+        """Delete a user's import records. Return no counts."""
         await self._erase(scope, ImportOwner(owner.namespace, owner.user_id, None))
         return Counter()
 
@@ -146,6 +143,6 @@ class ImportProgress:
 
 
 def _named(member: bytes) -> ImportOwner | None:
-    """Return the owner in a set member, or None if the member is a line's mark."""
+    """Return the owner in a set member, or None if it contains a mark."""
     mark = member.split(b":", 2)[2]
     return ImportOwner(*json.loads(mark)) if mark.startswith(b"[") else None

@@ -28,7 +28,7 @@ def summary_lines(report: ImportReport) -> list[str]:
 def problem_lines(report: ImportReport, *, numbered: bool = True) -> list[str]:
     """Return a line of text for each of the first problems.
 
-    Use `numbered=False` to leave out line numbers, for example for data from another system.
+    If `numbered` is false, omit line numbers.
     """
     problems = [
         f"{f'line {each.line} ' if numbered else ''}({' '.join(filter(None, (each.kind or '?', each.id)))}): {each.reason}"
@@ -42,7 +42,10 @@ def problem_lines(report: ImportReport, *, numbered: bool = True) -> list[str]:
 
 
 def owner_of_export(header: bytes) -> tuple[str, bool]:
-    """Return the owner named in an export's first line and whether the owner is an agent. Raises StartupError."""
+    """Return the owner in an export's header, and whether the owner is an agent.
+
+    Raises StartupError.
+    """
     with suppress(ValueError, AttributeError):
         names = json.loads(header)
         for field in ("user_id", "agent_id"):

@@ -116,14 +116,14 @@ class ImportService:
         source: str = "import",
         agent_id: str | None = None,
     ) -> ImportReport:
-        """Import an export's lines, which start with its header. The report lists invalid lines by number.
+        """Import an export's lines, which start with its header. The report lists invalid lines.
 
-        All data is assigned to `user_id`, and also to `namespace` if given. With `agent_id`, the lines are an agent's
-        export: data that belongs to an agent is assigned to `agent_id`, and users do not change. For later parts of a
-        file, `first_line` is the number of the line after the header. Raises BadInput if the lines are not an export.
+        All data is assigned to `user_id`, and also to `namespace` if given. With `agent_id`, data of agents is assigned
+        to `agent_id`, and users do not change. For later parts of a file, `first_line` is the number of the line after
+        the header. Raises BadInput or Forbidden.
 
-        If `user_id` is None, the lines are another server's entire store, and keep their owners and texts. Memories
-        that exist or were deleted here stay as they are. A session replaces its copy here unless that copy has changed.
+        If `user_id` is None, the lines are another server's entire store and keep their owners. Memories that exist or
+        were deleted here stay as they are. A session replaces its copy here unless that copy has changed.
         """
         writing(scope)
         if user_id is None and scope.limited:
@@ -157,10 +157,7 @@ class ImportService:
         return run.report
 
     async def _skip_arrived(self, run: _Run, rows: Iterable[bytes], first: int) -> list[bytes]:
-        """Return the rows, with an empty row in place of each row that has already arrived.
-
-        The report counts the replaced rows as present.
-        """
+        """Replace rows that have already arrived with empty rows. Count them as present."""
         lines = list(islice(rows, MAX_LINES + 1))
         run.marks = {number: self.progress.mark_of(run.owner, raw) for number, raw in enumerate(lines, start=first)}
         arrived = await self.progress.arrived(run.scope, run.source, run.owner, list(run.marks.values()))
@@ -177,7 +174,7 @@ class ImportService:
         return lines
 
     async def _count_deleted(self, run: _Run, lines: Sequence[Mapping[str, Any]]) -> None:
-        """Report how many memories and sessions from an earlier import of the same store no longer exist here."""
+        """Count memories and sessions from an earlier import that no longer exist here."""
         names = [line["id"] for line in lines if line.get("kind") == "memory"]
         run.count_not_restored("memory", (await self.memories.get(run.scope, names)).count(None))
         for line in lines:
@@ -229,7 +226,6 @@ class ImportService:
             self._problem(run, number, line.get("kind"), line.get("id") or line.get("session_id"), reason)
 
     def _exporter(self, run: _Run, kind: str) -> Exporter | None:
-        """Return the feature that restores lines of this kind, or None. Imports for an agent accept only some kinds."""
         exporter = next((each for each in self.others if kind in each.kinds), None)
         return exporter if run.placing.agent_id is None or isinstance(exporter, AgentExporter) else None
 
@@ -274,9 +270,9 @@ class ImportService:
                 run.report.vectors_to_embed += memory.now.vector is None
 
     async def _twin(self, run: _Run, memory: MemoryExport, mid: str) -> str:
-        """Merge a memory into the memory `mid`, which has the same words, if both state the same thing.
+        """Merge a memory into the memory `mid` if both state the same thing.
 
-        Otherwise, store the memory separately, because it may be an event on another day or a contradiction.
+        Otherwise, store it separately.
         """
         scope = run.scope
         other = (await self.memories.load_by_names(scope, [mid]))[0]
@@ -354,14 +350,14 @@ class ImportService:
         return state
 
     async def _is_deleted(self, run: _Run, ref: SessionRef, mark: str) -> bool:
-        """True if an earlier run imported the session, and it has since expired or been deleted."""
+        """True if a session from an earlier run has expired or been deleted."""
         arrived = await self.progress.arrived(run.scope, run.source, run.owner, [mark])
         return bool(arrived) and await self.sessions.get(run.scope, ref, 1) is None
 
     async def _continue(self, run: _Run, ref: SessionRef, version: int, change: SessionWrite) -> bool:
-        """Append new messages from a later import to an imported session, unless the session has changed here.
+        """Append new messages to an imported session, unless the session has changed here.
 
-        In a whole-store import, the incoming session replaces the previously imported one.
+        In a whole-store import, replace the session instead.
         """
         (source,) = await self.sessions.import_sources(run.scope, [ref])
         if not source or change.moved is None:
@@ -387,10 +383,7 @@ class ImportService:
         return fields
 
     async def _waits(self, run: _Run, ref: SessionRef, line: SessionLine) -> list[bool]:
-        """Return, for each message, whether background work must process it.
-
-        Facts are extracted from a promoted message only if its memory still contains the message's text.
-        """
+        """Return, for each message, whether background work must process it."""
         longterm = self.settings.longterm
         if not (longterm.enabled and (longterm.promote_messages or self.extracts)):
             return [False] * len(line.messages)
@@ -403,5 +396,5 @@ class ImportService:
 
 
 def _writer(scope: Scope, written_by: str | None) -> str | None:
-    """Return the writer of imported text: `written_by` if the caller is an administrator, otherwise the caller."""
+    """Return the writer of imported text. Only administrators may specify `written_by`."""
     return written_by if scope.may_administer else scope.actor or None

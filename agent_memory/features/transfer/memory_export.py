@@ -38,7 +38,7 @@ said, `ts` times said.
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A version of a memory. `position` is the message's position in its session. `vector` is in the stored format."""
+    """A version of a memory. `position` is the position of a message in its session."""
 
     record: MemoryRecord
     marks: Mapping[str, str]
@@ -49,7 +49,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class MemoryExport:
-    """A memory with its history. `aliases` are pairs of an id and the digest of the content stored under it."""
+    """A memory with its history. `aliases` are pairs of an id and a content digest."""
 
     state: State
     now: Version | None
@@ -63,7 +63,7 @@ class MemoryExport:
 
     @property
     def any(self) -> MemoryRecord:
-        """The current record, or the latest one if the memory has only former versions."""
+        """The current record, or the latest former record."""
         return (self.now or self.versions[-1]).record
 
 
@@ -91,9 +91,9 @@ class MemoryExportReader:
         return seconds * 1_000_000 + micros
 
     async def pages(self, scope: Scope, erasure: Erasure, began: int) -> AsyncIterator[list[MemoryExport]]:
-        """Yield pages of the memories that existed at `began` (µs), in any state. A changed memory may appear twice.
+        """Yield pages of memories that existed at `began` (µs), in any state.
 
-        Read current memories before the history, because memories move from current to history.
+        A changed memory may appear twice.
         """
         clause = erased_where(scope, erasure)
         async for names in walk(self._client, self._words, clause, "c"):
@@ -108,13 +108,13 @@ class MemoryExportReader:
             yield list(leads.values())
 
     async def changed_since(self, scope: Scope, erasure: Erasure, since: int) -> AsyncIterator[list[MemoryExport]]:
-        """Yield pages of the current memories that were created or changed after `since` (µs)."""
+        """Yield pages of current memories that were created or changed after `since` (µs)."""
         until = await self.now()
         async for names in walk(self._client, self._words, erased_where(scope, erasure), "n", low=since, high=until):
             yield list((await self.read(scope, erasure, names)).values())
 
     async def read(self, scope: Scope, erasure: Erasure, mids: Sequence[str]) -> dict[str, MemoryExport]:
-        """Return the memories that `erasure` covers and that the caller may access, in a dict keyed by mid."""
+        """Return accessible memories that `erasure` covers, in a dict keyed by mid."""
         mids = list(dict.fromkeys(mids))
         if not mids:
             return {}
@@ -165,7 +165,7 @@ class MemoryExportReader:
     async def _named_in_ledgers(
         self, memories: Mapping[str, _StoredParts]
     ) -> tuple[list[tuple[str, dict[bytes, bytes]]], list[tuple[str, str, bytes | None]]]:
-        """Return (mid, row) for all former versions, and (mid, alias, raw value) for all aliases."""
+        """Return (mid, row) for former versions, and (mid, alias, raw value) for aliases."""
         versions = [(mid, member) for mid, memory in memories.items() for member in memory.ledger if member.isdigit()]
         others = [(mid, member[1:]) for mid, memory in memories.items() for member in memory.ledger if member.startswith("a")]
 
@@ -218,7 +218,7 @@ class MemoryExportReader:
         return Version(record, marks, position, terms, vector)
 
     async def ids(self, scope: Scope, mids: Sequence[str]) -> dict[str, str]:
-        """Return the ids of memories, keyed by mid. Omit memories whose records have all been deleted."""
+        """Return the ids of memories, keyed by mid. Omit memories without records."""
         mids = list(dict.fromkeys(mids))
         if not mids:
             return {}
@@ -249,7 +249,7 @@ class MemoryExportReader:
 
 
 def _id_of(scope: Scope, keys: Keys, about: MemoryRecord, evidence: Sequence[Evidence], mid: str) -> str | None:
-    """Return the id behind the alias `mid`, or None if no piece of evidence contains that id."""
+    """Return the id behind the alias `mid`, or None if no evidence contains it."""
     for piece in evidence:
         ref = SessionRef(piece.session_id or "", about.namespace, about.user_id)
         for memory_id in (piece.memory_id, *(message_memory_id(ref, message) for message in piece.message_ids)):
@@ -259,10 +259,7 @@ def _id_of(scope: Scope, keys: Keys, about: MemoryRecord, evidence: Sequence[Evi
 
 
 def _leads(memory: MemoryExport, version: str, began: int) -> bool:
-    """True if the export includes the memory when it reaches this history document.
-
-    Only one document counts, so that each memory appears once, unless it changes during the export.
-    """
+    """True if the export includes the memory when it reaches this history document."""
     if memory.state == "over":
         return version == "" or int(memory.now.marks["n"] if memory.now else 0) > began
     if memory.now is not None and int(memory.now.marks["n"]) <= began:

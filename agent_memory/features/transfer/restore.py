@@ -1,4 +1,4 @@
-"""Restore exported memories and changes without altering ids, dates, versions, evidence, aliases or vectors."""
+"""Restore exported memories and changes without altering their content."""
 
 from __future__ import annotations
 
@@ -41,12 +41,13 @@ class Restorer:
     async def restore(
         self, scope: Scope, memories: Sequence[MemoryExport], *, dedupe: bool = True, source: str = "import", buries: bool = False
     ) -> list[str]:
-        """Restore memories. Return "new", "same", "other" or "slot" (another fact already fills its slot) for each memory.
+        """Restore memories. Return "new", "same", "other" or "slot" for each memory.
 
-        If `dedupe` is true, the result can also be "twin <mid>". Existing memories do not change. Messages with the
-        same words as a restored fact become evidence for the fact. Vectors must come from this store's model. A worker
-        embeds memories without a vector. `source` is stored for purges. If `buries` is true, memories that were deleted
-        here stay deleted, with the result "buried". Raises Forbidden.
+        "slot" means that another fact fills the memory's slot. If `dedupe` is true, the result can also be "twin
+        <mid>". If `buries` is true, memories that were deleted here stay deleted, with the result "buried".
+
+        Existing memories do not change. Vectors must come from this store's model. `source` is stored for purges.
+        Raises Forbidden.
         """
         permit_writing(
             scope, [version.record for memory in memories for version in (*memory.versions, *([memory.now] if memory.now else []))]
@@ -87,10 +88,7 @@ class Restorer:
         return [state.decode() for state in reply]
 
     async def fold(self, scope: Scope, memory: MemoryExport, into: StoredMemory, source: str) -> None:
-        """Merge a memory into one that states the same thing, and keep its history. Idempotent.
-
-        The memory becomes evidence, and its ids become aliases.
-        """
+        """Merge a memory into one that states the same thing, and keep its history. Idempotent."""
         assert memory.now is not None
         record = memory.now.record
         retired = Version(
@@ -167,8 +165,8 @@ class Restorer:
     ) -> Literal["new", "same", "other"]:
         """Restore a change for an owner (namespace, user).
 
-        Return "new" if it was restored, "same" if it already exists, or "other" if its id belongs to another change.
-        All of the change's memories must exist, and `fields` must begin with the tenant.
+        Return "new", "same" if the change exists, or "other" if its id belongs to another change. All memories in the
+        change must exist, and `fields` must begin with the tenant.
         """
         change, root, micros = self._keys.change(change_id), self._keys.root, round(at * 1e6)
         guard = guard_of(root, scope.tenant, *owner)
@@ -177,7 +175,7 @@ class Restorer:
         return "new" if done > 0 else "other" if done else "same"
 
     def vector(self, raw: bytes, model: Mapping[str, Any]) -> bytes | None:
-        """Return an exported vector in this store's format, or None if it is invalid or comes from another model."""
+        """Return an exported vector in this store's format, or None if it is unusable."""
         if (model.get("model"), model.get("dimensions")) != (self._spec.model, self._spec.dimensions):
             return None
         kind = model.get("datatype")

@@ -1,7 +1,4 @@
-"""HTTP operations: export and import the data of users and agents.
-
-`privacy/routes.py` has the operations that erase this data.
-"""
+"""HTTP operations: export and import the data of users and agents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read entire sessions for exports and the pending work of sessions that have ended."""
+"""Read sessions and pending work of ended sessions for exports."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _JOURNAL = 100_000
 
 @dataclass(frozen=True, slots=True)
 class SessionExport:
-    """A session. `promoted` and `extracted` are the sequence numbers of the last promoted and extracted messages.
+    """A session. `promoted` and `extracted` are the numbers of the last processed messages.
 
     `seconds_left` is None if the session does not expire.
     """
@@ -56,7 +56,7 @@ class SessionExportReader:
         self._parts = parts
 
     async def pages(self, scope: Scope, namespace: str | None, user_id: str) -> AsyncIterator[list[SessionExport]]:
-        """Yield pages of a user's sessions, oldest first, followed by the pending work of sessions that have ended."""
+        """Yield pages of a user's sessions, oldest first, followed by pending work of ended sessions."""
         clause = filters.session_where(scope, namespace=namespace, user_id=user_id)
         async for sids in walk(self._client, session_index_name(self._keys), clause, "c", page=_SESSIONS):
             sessions = await self._read(scope, sids)
@@ -105,7 +105,7 @@ class SessionExportReader:
         return exports
 
     async def _waiting(self, scope: Scope, sid: str) -> SessionExport | None:
-        """Return the pending work of an ended session, or None if the session still exists or has no journal."""
+        """Return the pending work of an ended session, or None if it still exists."""
         if (await read(self._client, lambda pipe: pipe.exists(self._keys.session(sid).meta)))[0]:
             return None
         messages: dict[int, StoredMessage] = {}

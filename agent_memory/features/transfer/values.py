@@ -1,4 +1,4 @@
-"""Convert single values from other systems. Every change adds a note. Pure functions, no I/O."""
+"""Convert single values from other systems. Every change adds a note. No I/O."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def clean_text(value: Any, notes: list[str], name: str) -> str:
 
 
 def cleaned_json(value: Any, notes: list[str]) -> dict[str, Any] | None:
-    """Return a caller's JSON object. Replace values that are nested too deeply or not valid in JSON or UTF-8."""
+    """Return a caller's JSON object. Replace values that cannot be stored."""
     if value is None:
         return None
     if not isinstance(value, dict):
@@ -85,7 +85,7 @@ def json_object(value: str | None, name: str, notes: list[str]) -> dict[str, Any
 
 
 def split_tags(value: Any) -> list[str] | None:
-    """Return a list of tags from a list, or from a string separated by commas (or by `|`, as in old releases)."""
+    """Return a list of tags from a list, or a string with commas or `|`."""
     if value is None or value == "":
         return None
     if isinstance(value, list):
@@ -106,7 +106,7 @@ def tags_of(values: list[str] | None, name: str, notes: list[str]) -> list[str] 
 
 
 def count_of(value: Any, notes: list[str]) -> int:
-    """Return a count from 0 to 2**53 - 1. A value that is not a number becomes 0."""
+    """Return a count from 0 to 2**53 - 1, or 0 for other values."""
     try:
         return min(max(int(float(value or 0)), 0), 2**53 - 1)
     except (TypeError, ValueError, OverflowError):
@@ -123,7 +123,7 @@ def memory_type_of(value: Any, notes: list[str]) -> str:
 
 
 def number_or_text(value: Any) -> Any:
-    """Return the number in a field, or else its text, which may be an ISO date. Return None for an empty field."""
+    """Return the number or else the text in a field, or None if empty."""
     try:
         return None if value is None or value == "" else float(value)
     except ValueError:
@@ -131,7 +131,7 @@ def number_or_text(value: Any) -> Any:
 
 
 def instant(value: Any, name: str, notes: list[str]) -> datetime | None:
-    """Return a time from seconds since 1970 or ISO 8601 (UTC if it has no zone), or None if the value is invalid."""
+    """Parse epoch seconds or ISO 8601 (default zone UTC). Return None if invalid."""
     if value is None or value == "":
         return None
     try:
@@ -153,7 +153,7 @@ def ulid_time(name: str) -> datetime | None:
 
 
 def made_id(*parts: Any) -> str:
-    """Return an id derived from the parts. The same parts always produce the same id."""
+    """Return an id derived from the parts. The same parts produce the same id."""
     text = "\0".join(str(part) for part in parts)
     return str(ULID.from_bytes(b"\x01" + blake2b(text.encode("utf-8", "replace"), digest_size=15).digest()))
 

@@ -1,4 +1,4 @@
-"""Read an operation's arguments from a request. FastAPI reads the parameters, and `BodyReader` reads the body."""
+"""Read an operation's arguments from a request."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ class ArgumentReader:
         return any(provider.call is function for provider in self._endpoint.dependencies)
 
     async def read(self, request: Request) -> tuple[dict[str, Any], bytes, Sequence[Unknown]]:
-        """Return the arguments, the body, and any ignored unknown fields.
+        """Return the arguments, the body, and the ignored unknown fields.
 
-        Raises RequestValidationError, BadInput, and anything that `read_body` or a dependency raises.
+        Raises RequestValidationError or BadInput.
         """
         scope = request.scope
         ignored: list[Unknown] = []
@@ -122,10 +122,7 @@ class ArgumentReader:
             self._check_unknown(scope, unknown_names, ignored)
 
     def _check_unknown(self, scope: Scope, names: Sequence[str], ignored: list[Unknown]) -> None:
-        """Raise RequestValidationError if an unknown parameter resembles a field that narrows the request.
-
-        Ignore all other unknown parameters. With STRICT_FIELDS, raise the error for any unknown parameter.
-        """
+        """Raise RequestValidationError if an unknown parameter resembles a field that narrows the request."""
         accepted_fields = self._query_fields | self._scope_fields_of_body
         fields = [Unknown((name,), nearest(name, accepted_fields) if name not in self._elsewhere else None) for name in names]
         only_in_body = self._scope_fields_of_body - self._query_fields
@@ -141,7 +138,6 @@ class ArgumentReader:
     def _ignore(
         self, fields: Sequence[Unknown], part: str, ignored: list[Unknown], places: Callable[[str], str | None] = lambda name: None
     ) -> None:
-        """Add the fields to `ignored`. Raise RequestValidationError if a field seems intended to narrow the request."""
         try:
             refuse_narrowing(fields, places, deletes=self._deletes, harmless=self._harmless_fields)
         except UnknownFields as refused:
@@ -150,14 +146,14 @@ class ArgumentReader:
 
 
 def _defaults(fields: Sequence[Any], empty: QueryParams | Headers) -> dict[str, Any] | None:
-    """Return the defaults of all parameters, or None if a parameter is required or its default is mutable."""
+    """Return all defaults, or None if a parameter has no default or a mutable one."""
     values, refused = request_params_to_args(fields, empty)
     is_constant = all(value is None or isinstance(value, (str, int, float)) for value in values.values())
     return values if is_constant and not refused else None
 
 
 def _check_utf8(values: Mapping[str, str], raw: bytes, source: str) -> None:
-    """Raise BadInput if a value is not UTF-8. Decoding replaces invalid bytes, which could make two ids equal."""
+    # Decoding replaces invalid bytes, which could make two ids equal.
     field = next((name for name, value in values.items() if "\ufffd" in value), None)
     if field is None:
         return

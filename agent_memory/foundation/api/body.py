@@ -1,4 +1,4 @@
-"""Read request bodies up to a size limit, and validate them directly from their bytes."""
+"""Read request bodies up to a size limit, and validate them."""
 
 from __future__ import annotations
 
@@ -20,14 +20,11 @@ from agent_memory.foundation.core.input.unknown_fields import FieldCheck, Unknow
 from agent_memory.foundation.core.notices import add_notice
 
 AT_ONCE_BYTES = 32 * 1024
-"""Bodies up to this size are validated in the event loop, and larger bodies in a thread.
-
-Validating a body of this size blocks the event loop for 10 ms if the body contains only small memories.
-"""
+"""Larger bodies are validated in a thread. Validating this size takes up to 10 ms."""
 
 
 class RawBody(bytes):
-    """A body that the operation parses itself. The digest of a request with an Idempotency-Key includes it."""
+    """A body that the operation parses itself."""
 
 
 class BodyReader:
@@ -40,9 +37,9 @@ class BodyReader:
         return self._fields.scope_fields
 
     def parse(self, body: bytes, *, strict: bool) -> tuple[Any, Sequence[Unknown]]:
-        """Return the value and any ignored unknown fields. With `strict`, every unknown field is an error.
+        """Return the value and the ignored unknown fields.
 
-        Raises RequestValidationError, which never contains the input, or BadInput if a list is too long.
+        With `strict`, every unknown field is an error. Raises BadInput or RequestValidationError.
         """
         if len(body) > MAX_LIST_ITEMS and body.count(b",") >= MAX_LIST_ITEMS:
             _check_lists(body)
@@ -56,9 +53,9 @@ class BodyReader:
         return self.parse(repaired, strict=strict)
 
     def _repaired(self, body: bytes, error: ValidationError) -> bytes | None:
-        """Repair JSON that is invalid only because of lone surrogates. Return None if this is impossible.
+        """Repair lone surrogates in JSON. Return None if this is impossible.
 
-        Raises RequestValidationError if an id contains a lone surrogate.
+        Raises RequestValidationError for a lone surrogate in an id.
         """
         if "surrogate" not in (reason := _syntax_error(error) or "") and "hex escape" not in reason:
             return None
@@ -96,11 +93,8 @@ def _check_lists(body: bytes) -> None:
 async def read_body(scope: Scope, receive: Receive, media_type: str | None = "application/json") -> bytes:
     """Return the whole body.
 
-    Raises BodyTooLarge as soon as the body exceeds the limit. Raises BadInput if the JSON has too many values. Also
-    raises ClientDisconnect.
-
-    Raises UnsupportedMedia if the content type is not `media_type` (None allows any type). This blocks web pages from
-    other origins, because they cannot send JSON without a CORS preflight.
+    `media_type` is the required content type, or None for any. Raises BodyTooLarge, BadInput, UnsupportedMedia or
+    ClientDisconnect.
     """
     limit: int = scope["app"].state.max_body_bytes
     _check_headers(scope, media_type, limit)
@@ -130,6 +124,7 @@ def _check_headers(scope: Scope, media_type: str | None, limit: int) -> None:
             raise BodyTooLarge(limit)
         if name == b"content-type" and media_type is not None:
             declared = _is_media_type(value, media_type.encode())
+    # Web pages from other origins cannot send JSON without a CORS preflight.
     if not declared and media_type is not None:
         body_format = "JSON" if media_type == "application/json" else "lines of JSON"
         message = f"send the body as {body_format}, with the header Content-Type: {media_type}"
@@ -146,9 +141,9 @@ def _is_media_type(content_type: bytes, expected: bytes) -> bool:
 
 
 async def read_object(request: Request) -> dict[str, Any]:
-    """Return the body, which must be a JSON object. Its strings may contain lone surrogates.
+    """Return the body, a JSON object whose strings may contain lone surrogates.
 
-    Raises BadInput if the body is not a JSON object. Also raises anything that `read_body` raises.
+    Raises BadInput and the errors of `read_body`.
     """
     body = await read_body(request.scope, request.receive)
     try:

@@ -1,4 +1,4 @@
-"""Define dependencies that endpoints share: the runtime, the caller's scope, and common parameters."""
+"""Define FastAPI dependencies that several endpoints share."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from agent_memory.foundation.core.task_kinds import MAX_WAIT_SECONDS
 from agent_memory_client.models import Identifier, MessageStage, OptionalIdentifier, SessionIdentifier, WindowTokens
 
 STOPPING = "agent_memory.stopping"
-"""Key in the ASGI scope. Its value is True while the process is stopping."""
+"""Key in the ASGI scope. True while the process is stopping."""
 _WAIT_SECONDS = 10.0
 _SECONDS = {"true": _WAIT_SECONDS, "false": 0.0}
 _ETAG = re.compile(r'(?:W/)?"([^"]*)"\Z')
 
 
 class OpenedStore(Protocol):
-    """The part of the runtime that routes use: one bucket's services and access to the other buckets."""
+    """The part of the runtime that routes use."""
 
     @property
     def services(self) -> Services: ...
@@ -37,7 +37,7 @@ class OpenedStore(Protocol):
 
 
 def home_of(request: Request) -> OpenedStore:
-    """Return the runtime for requests that do not access tenant data. Raises Unavailable while the server starts."""
+    """Return the runtime for a request without tenant data. Raises Unavailable."""
     runtime: OpenedStore | None = request.scope["app"].state.runtime
     if runtime is None:
         raise Unavailable("the server is starting: try again")
@@ -45,39 +45,38 @@ def home_of(request: Request) -> OpenedStore:
 
 
 def services_of(request: Request) -> Services:
-    """Return the services for the bucket that holds the caller's tenant. Raises Unavailable while the server starts.
+    """Return the services for the caller's tenant.
 
-    With several buckets, also raises Unauthenticated if credentials are required but missing.
+    Raises Unavailable during startup. With several buckets, also raises Unauthenticated.
     """
     home = home_of(request)
     return (home.of(scope_of(request).tenant) if home.others else home).services
 
 
 def scope_of(request: Request) -> Scope:
-    """Return the caller's scope. Raises Unauthenticated if credentials are required but missing."""
+    """Return the caller's scope. Raises Unauthenticated."""
     return scope_of_request(request.scope["app"].state.settings, request.scope)
 
 
 def writing_scope_of(request: Request) -> Scope:
-    """Return the caller's scope for a write. Raises Unauthenticated, or Forbidden if the scope is read-only."""
+    """Return the caller's scope for a write. Raises Unauthenticated or Forbidden."""
     return writing(scope_of(request))
 
 
 def admin_scope_of(request: Request) -> Scope:
-    """Return the caller's scope. Raises Unauthenticated, or Forbidden if the caller is not an administrator."""
+    """Return an administrator's scope. Raises Unauthenticated or Forbidden."""
     return administering(scope_of(request))
 
 
 def caller_of(request: Request) -> Principal:
-    """Return the caller. Raises Unauthenticated if credentials are required but missing."""
+    """Return the caller. Raises Unauthenticated."""
     return principal_of_request(request.scope["app"].state.settings, request.scope)
 
 
 def version_of(if_match: str | None) -> str | None:
-    """Return the version in an `If-Match` header, or None without the header. `*` matches any existing session.
+    """Return the version in an `If-Match` header, or None without the header.
 
-    Raises UnsupportedRequest if the header is not exactly one entity tag, and VersionMismatch for a tag that this
-    server never issues.
+    `*` matches any existing session. Raises UnsupportedRequest or VersionMismatch.
     """
     if if_match is None:
         return None
@@ -95,10 +94,9 @@ def version_of(if_match: str | None) -> str | None:
 
 
 def required_version(if_match: str | None, if_none_match: str | None) -> str | None:
-    """Return "absent" for `If-None-Match: *`. Otherwise, return the version that `version_of` reads from `If-Match`.
+    """Return "absent" for `If-None-Match: *`, or else the version in `If-Match`.
 
-    Raises UnsupportedRequest if `If-None-Match` has any other value or if both headers are present. Also raises
-    anything that `version_of` raises.
+    Raises UnsupportedRequest or VersionMismatch.
     """
     if if_none_match is None:
         return version_of(if_match)
@@ -108,7 +106,7 @@ def required_version(if_match: str | None, if_none_match: str | None) -> str | N
 
 
 def is_authenticated(request: Request) -> bool:
-    """True if the caller sent valid credentials, or if the server requires none."""
+    """True if the credentials are valid or the server requires none."""
     try:
         caller_of(request)
     except Unauthenticated:
@@ -132,7 +130,7 @@ class AgentOwnerParameters(OwnerParameters):
 
 
 class MessageWait(NamedTuple):
-    """The stage that appended messages must reach before the response, and the maximum wait in seconds."""
+    """The processing stage to wait for, and the maximum wait in seconds."""
 
     stage: MessageStage
     seconds: float

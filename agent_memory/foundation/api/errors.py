@@ -1,4 +1,4 @@
-"""Turn exceptions into HTTP responses, which never contain the input. `core/errors.py` defines each error's status."""
+"""Turn exceptions into HTTP responses that never contain the input."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class BodyTooLarge(TooLarge):
 
 
 def install(app: FastAPI) -> None:
-    """Register the exception handlers. The outermost middleware handles all other exceptions."""
+    """Register the exception handlers."""
     app.add_exception_handler(AgentMemoryError, _on_our_error)
     app.add_exception_handler(RequestValidationError, _on_invalid_request)
     app.add_exception_handler(HTTPException, _on_http_error)
@@ -62,7 +62,7 @@ def install(app: FastAPI) -> None:
 def invalid(error: ValidationError, source: str | Callable[[str], tuple[str, str]]) -> RequestValidationError:
     """Return the 422 error for a pydantic error.
 
-    `source` is "body", or a function that maps a parameter to its location and name in the request.
+    `source` is "body", or maps a parameter to its location and name in the request.
     """
     if error.error_count() > MANY_ERRORS:
         # Listing a million errors blocks the event loop for seconds.
@@ -77,7 +77,7 @@ def invalid(error: ValidationError, source: str | Callable[[str], tuple[str, str
 
 
 def unknown(refused: UnknownFields, source: str) -> RequestValidationError:
-    """Return the 422 error for rejected unknown fields, including the request's other validation errors."""
+    """Return the 422 error for unknown fields and any other validation errors."""
     problems = [_problem("unknown_field", (source, *field.path), field.why) for field in refused.fields[:MAX_PROBLEMS]]
     if refused.error is not None and len(problems) < MAX_PROBLEMS:
         named = [problem["loc"] for problem in problems]
@@ -86,7 +86,7 @@ def unknown(refused: UnknownFields, source: str) -> RequestValidationError:
 
 
 def broken_json(reason: str) -> RequestValidationError:
-    """Return the 422 error for invalid JSON. `reason` is the parser's message."""
+    """Return the 422 error for invalid JSON."""
     hint = next((hint for sign, hint in _JSON_HINTS if sign in reason), "send one JSON object")
     return RequestValidationError([_problem("json_invalid", ("body",), f"the body is not valid JSON ({reason}): {hint}")])
 
@@ -114,7 +114,7 @@ def _cut(text: str, limit: int) -> str:
 
 
 def render(error: AgentMemoryError, *, challenge: str = "Bearer") -> JsonResponse:
-    """Return the response for an AgentMemoryError. `challenge` is the WWW-Authenticate header of a 401 response."""
+    """Return the response for an error. `challenge` is the WWW-Authenticate header for 401."""
     if isinstance(error, BadInput) and not isinstance(error, UnsupportedRequest) and error.status == 422:
         within = () if error.field == error.where else error.field.split(".")
         # A caller's metadata key can be a number, too, and int() raises for 5,000 digits.
@@ -134,7 +134,7 @@ def _bounded(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def internal_error() -> Response:
-    """Return the response for an unexpected error. Only the log contains the reason."""
+    """Return the response for an unexpected error, without its reason."""
     return JsonResponse({"detail": "Internal Server Error", "code": "internal_error"}, 500)
 
 
@@ -170,5 +170,5 @@ async def _on_disconnect(request: Request, error: Exception) -> Response:
 
 
 def template_of(scope: Mapping[str, Any]) -> str:
-    """Return the path template of the request's route. Metrics and logs can show it, because it contains no ids."""
+    """Return the path template of the request's route, which contains no ids."""
     return getattr(scope.get("route"), "path_format", UNMATCHED)

@@ -1,4 +1,4 @@
-"""Run a POST with an Idempotency-Key only once. A repeated request gets the first response and changes nothing."""
+"""Repeat the first response to a POST with an Idempotency-Key."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ log = get_logger(__name__)
 
 MAX_KEY_CHARS = 255
 LEASE_SECONDS = 6.0
-"""How long a key stays locked if the process that runs the request dies."""
+"""How long a key stays locked if its process dies."""
 _RENEWALS = 3
 _TTL_SECONDS = 24 * 3600
 _STORED_HEADERS = (b"content-type", b"etag", b"x-operation-id")
@@ -35,7 +35,7 @@ _STORED_HEADERS = (b"content-type", b"etag", b"x-operation-id")
 
 @dataclass(frozen=True, slots=True)
 class StoredAnswer:
-    """A stored response: its HTTP status, body, and headers as "name: value" lines."""
+    """A stored response. Its headers are "name: value" lines."""
 
     status: int
     body: bytes
@@ -57,13 +57,12 @@ class IdempotencyService:
     async def answer_once(
         self, scope: Scope, key: str, request: str, answer: Callable[[], Awaitable[Response]], *, keeps: bool
     ) -> Response | StoredAnswer:
-        """Return the stored response to this request. If there is none, run the request and store its response.
+        """Return the stored response, or run the request and store its response.
 
-        Store nothing if the request fails. If `keeps` is false, store only that the key was used. A repeated request
-        then runs again.
+        Store nothing if the request fails. If `keeps` is false, a repeated request runs again.
 
         Raises BadInput if the key is malformed or was used for another request. Raises RequestUnderWay while the first
-        request runs. Also raises anything that `answer` raises.
+        request runs.
         """
         if not 1 <= len(key) <= MAX_KEY_CHARS or not key.isascii() or not key.isprintable():
             raise BadInput(f"must be 1 to {MAX_KEY_CHARS} printable ASCII characters", field="Idempotency-Key", where="header")
@@ -86,7 +85,6 @@ class IdempotencyService:
         return response
 
     async def _run(self, name: str, holder: str, seed: str, answer: Callable[[], Awaitable[Response]]) -> Response:
-        """Run the request while renewing the key's lease. Release the key if the request raises an exception."""
         renewing = asyncio.create_task(self._renew_lease(name, holder))
         try:
             with ids.repeatable(seed):
@@ -109,10 +107,7 @@ class IdempotencyService:
                 log.warning("lease of an idempotency key not renewed", error=error)
 
     def _name(self, scope: Scope, key: str) -> str:
-        """Return the Redis key for an idempotency key.
-
-        Callers with different limits never share a response, because the same request may refer to different data.
-        """
+        """Return the Redis key. Callers with different limits never share a response."""
         limits = [None if limit is None else json.dumps(sorted(limit)) for limit in (scope.namespaces, scope.users, scope.agents)]
         return self._keys.idempotency(scope.tenant, key, *(limits if scope.limited else ()))
 

@@ -1,4 +1,4 @@
-"""Define routes that FastAPI analyzes and documents. `body.py` validates the body once, directly from its bytes."""
+"""Define routes that validate the body only once."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 
 
 class Operation(APIRoute):
-    """A route whose endpoint returns a Response. `response_model` serves only as documentation.
+    """A route whose endpoint returns a Response.
 
-    The route also matches its path with a trailing slash.
+    `response_model` serves only as documentation. The path also matches with a trailing slash.
     """
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
@@ -45,7 +45,6 @@ class Operation(APIRoute):
         self.app = self._serve
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Run the endpoint and send its response. Raises anything that `ArgumentReader.read` or the endpoint raises."""
         with collecting_notices() as notices:
             arguments, body, ignored = await self._arguments.read(Request(scope, receive))
             scope[ARGUMENTS] = arguments
@@ -77,7 +76,7 @@ def _replayed(stored: StoredAnswer) -> Response:
 
 
 class OperationRouter:
-    """Calls the matching operation without trying a hundred other routes. Passes all other requests to `router`."""
+    """Finds operations without trying every route. All other requests go to `router`."""
 
     def __init__(self, router: APIRouter) -> None:
         self._router = router
@@ -98,12 +97,11 @@ class OperationRouter:
 
 
 def _beginning(path: str) -> str:
-    """Return the first two segments of a path. Almost no operation has a parameter in these segments."""
     return "/".join(path.split("/", 3)[:3])
 
 
 class NamedRoute(Route):
-    """A route in an API that is compatible with another product. Logs show the route's path template."""
+    """A route in an API that is compatible with another product."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         match, child_scope = super().matches(scope)
@@ -111,16 +109,16 @@ class NamedRoute(Route):
 
 
 def deleting(endpoint: Endpoint) -> Endpoint:
-    """Mark an endpoint that deletes data but does not use the DELETE method.
+    """Mark an endpoint that deletes data without the DELETE method.
 
-    The endpoint rejects unknown fields that seem intended to narrow the deletion.
+    It rejects unknown fields that seem intended to narrow the deletion.
     """
     _DELETING.add(endpoint)
     return endpoint
 
 
 def computing(endpoint: Endpoint) -> Endpoint:
-    """Mark an endpoint that returns computed text. The server does not store its response under an Idempotency-Key."""
+    """Mark an endpoint whose response must not be stored under an Idempotency-Key."""
     _COMPUTING.add(endpoint)
     return endpoint
 
@@ -130,14 +128,11 @@ def operations(tag: str) -> APIRouter:
 
 
 def _path_with_either_slash(path: str) -> tuple[re.Pattern[str], str | None]:
-    """Return a pattern for `path` with an optional trailing slash, and the parameter at its end (or None).
-
-    `{name:path}` also matches line breaks and the empty string. An invalid id therefore causes a 422, which names the
-    parameter, instead of a 404.
-    """
+    """Return a pattern with an optional trailing slash, and the final parameter or None."""
     pattern, position, last_parameter = "", 0, None
     trimmed = path.rstrip("/")
     for parameter in re.finditer(r"{(\w+)(:path)?}", trimmed):
+        # `{name:path}` also matches line breaks and the empty string: an invalid id causes a 422 instead of a 404.
         text = r"[\s\S]*?" if parameter[2] else "[^/]+"
         pattern += re.escape(trimmed[position : parameter.start()]) + f"(?P<{parameter[1]}>{text})"
         position, last_parameter = parameter.end(), parameter[1]

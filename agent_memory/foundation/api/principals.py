@@ -1,4 +1,4 @@
-"""Create every `Scope`, either from a caller or from the stored record of background work."""
+"""Create every `Scope`, from a caller or from stored work."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EVERYBODY = Principal(DEFAULT_TENANT, "anonymous", Role.ADMIN, operator=True)
 
 
 def principal_of_request(settings: Settings, request: Mapping[str, Any] = MappingProxyType({})) -> Principal:
-    """Return an ASGI request's caller. Raises Unauthenticated if credentials are required but missing."""
+    """Return a request's caller. Raises Unauthenticated."""
     principal: Principal | None = request.get(PRINCIPAL)
     if principal is not None:
         return principal
@@ -32,7 +32,7 @@ def principal_of_request(settings: Settings, request: Mapping[str, Any] = Mappin
 
 
 def scope_of_request(settings: Settings, request: Mapping[str, Any] = MappingProxyType({})) -> Scope:
-    """Return the caller's scope for an ASGI request. Raises Unauthenticated if credentials are required but missing."""
+    """Return the caller's scope. Raises Unauthenticated."""
     return scope_of(principal_of_request(settings, request))
 
 
@@ -50,7 +50,7 @@ def scope_of(principal: Principal) -> Scope:
 
 
 def scope_of_work(tenant: str, namespaces: frozenset[str] | None = None, users: frozenset[str] | None = None) -> Scope:
-    """Return the scope for background work. All arguments must come from the work's stored record."""
+    """Return the scope for background work. Pass only values from its stored record."""
     return Scope(tenant=tenant, namespaces=namespaces, users=users)
 
 
@@ -73,17 +73,17 @@ def administering(scope: Scope) -> Scope:
 
 
 def within_namespace(scope: Scope, namespace: str) -> Scope:
-    """Return the scope narrowed to one namespace. Raises Forbidden if the scope does not cover this namespace."""
+    """Return the scope narrowed to one namespace. Raises Forbidden."""
     if scope.namespaces is not None and namespace not in scope.namespaces:
         raise access_denied("this namespace", "namespace")
     return replace(scope, namespaces=frozenset({namespace}))
 
 
 def place_of(scope: Scope, namespace: str | None, user_id: str | None) -> tuple[str | None, str | None]:
-    """Return the request's namespace and user. If the caller is limited to one value, it is the default.
+    """Return the request's namespace and user.
 
-    Raises Forbidden if the caller cannot access a requested value. Also raises Forbidden if a value is missing and the
-    caller is limited to several values.
+    A missing value defaults to the only one that the caller can access. Raises Forbidden if a value is not accessible or
+    is ambiguous.
     """
     namespace = resolve_name("namespace", scope.namespaces, namespace or None)
     user_id = resolve_name("user_id", scope.users, user_id or None)
@@ -91,10 +91,9 @@ def place_of(scope: Scope, namespace: str | None, user_id: str | None) -> tuple[
 
 
 def shared_place_of(scope: Scope, resources: str, namespace: str | None, user: str | None) -> tuple[str | None, str | None]:
-    """Return the request's namespace and user, like `place_of`, for data that all agents share.
+    """Apply `place_of` to data that all agents share.
 
-    Raises Forbidden like `place_of`, and also if the caller is limited to certain agents. `resources` is a plural noun
-    for the data.
+    `resources` is a plural noun for the data. Raises Forbidden, also if the caller is limited to certain agents.
     """
     if scope.agents is not None:
         raise Forbidden(f"{resources} are shared by all agents: use credentials that are not limited to certain agents")
@@ -102,9 +101,9 @@ def shared_place_of(scope: Scope, resources: str, namespace: str | None, user: s
 
 
 def list_place_of(scope: Scope, namespace: str | None, user_id: str | None) -> tuple[str | None, str | None]:
-    """Return a list request's namespace and user. A missing value remains None and does not narrow the list.
+    """Return a list request's namespace and user. None does not narrow the list.
 
-    Raises Forbidden if the caller cannot access the namespace or user.
+    Raises Forbidden if a value is not accessible.
     """
     for name, limit, requested in (("namespace", scope.namespaces, namespace), ("user_id", scope.users, user_id)):
         if requested and limit is not None and requested not in limit:
@@ -113,15 +112,15 @@ def list_place_of(scope: Scope, namespace: str | None, user_id: str | None) -> t
 
 
 def session_of(scope: Scope, session_id: str, namespace: str | None, user_id: str | None) -> SessionRef:
-    """Return the request's session, with the namespace and user from `place_of`. Raises Forbidden."""
+    """Return the request's session, with defaults from `place_of`. Raises Forbidden."""
     return SessionRef(session_id, *place_of(scope, namespace, user_id))
 
 
 def reader_of(scope: Scope, namespace: str | None, user_id: str | None, agent_id: str | None = None) -> Reader:
     """Return the reader for a prompt that does not continue a session.
 
-    If the caller is limited to one namespace, user, or agent, it is the default. If the caller cannot access a
-    requested value, return an empty reader.
+    A missing value defaults to the only one that the caller can access. If a value is not accessible, return an empty
+    reader.
     """
     names: list[str | None] = []
     for limit, requested in ((scope.namespaces, namespace), (scope.users, user_id), (scope.agents, agent_id)):
@@ -141,9 +140,9 @@ def permit_agent(scope: Scope, agent_id: str | None) -> None:
 
 
 def whole_agent(scope: Scope, namespace: str | None, agent_id: str) -> str | None:
-    """Return the namespace for a request that covers all of an agent's data. None means all namespaces.
+    """Return the namespace for a request about all of an agent's data.
 
-    Raises Forbidden if the caller cannot access the agent or the namespace, or is limited to certain users.
+    None means all namespaces. Raises Forbidden, also if the caller is limited to certain users.
     """
     permit_agent(scope, agent_id)
     if scope.users is not None:
@@ -152,7 +151,7 @@ def whole_agent(scope: Scope, namespace: str | None, agent_id: str) -> str | Non
 
 
 def resolve_name(name: str, limit: frozenset[str] | None, requested: str | None) -> str | None:
-    """Return the requested value, or by default the only value in `limit`. Raises Forbidden like `place_of`."""
+    """Return the requested value or the only one in `limit`. Raises Forbidden."""
     if limit is None or requested in limit:
         return requested
     if requested is None and len(limit) == 1:

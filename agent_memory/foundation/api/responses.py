@@ -19,15 +19,15 @@ from agent_memory_client.models import ErrorResponse, HTTPValidationError
 CONTENT_POLICY = "agent_memory.content_policy"
 """Key in the ASGI scope for a page's Content-Security-Policy."""
 DEADLINE = "agent_memory.deadline"
-"""Key in the ASGI scope for the request's `asyncio.Timeout`, which a streaming response extends."""
+"""Key in the ASGI scope for the request's `asyncio.Timeout`."""
 HAS_REQUEST_ID = "agent_memory.has_request_id"
-"""Key in the ASGI scope. Set it if the response has another server's `X-Request-Id`, so that we do not add ours."""
+"""Key in the ASGI scope. Set it if the response already has an `X-Request-Id`."""
 LEAVE = "agent_memory.leave"
-"""Key in the ASGI scope for a function that frees the request's slot. Requests that mostly wait call it."""
+"""Key in the ASGI scope for a function that frees the request's slot."""
 
 
 class ModelResponse(Response):
-    """A response with status 200 and a model as JSON. The model is not validated again."""
+    """A 200 response with a model as JSON, without validation."""
 
     def __init__(self, model: BaseModel, *headers: tuple[bytes, bytes]) -> None:
         super().__init__(model.model_dump_json(by_alias=True), media_type="application/json")
@@ -36,7 +36,7 @@ class ModelResponse(Response):
 
 
 class ValuesResponse(Response):
-    """A response with status 200 and plain values in the shape of a wire model."""
+    """A 200 response with values in the shape of a wire model."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         super().__init__(to_json(values, inf_nan_mode="null"), media_type="application/json")
@@ -44,14 +44,14 @@ class ValuesResponse(Response):
 
 
 class JsonResponse(Response):
-    """A response with plain data as JSON. Values that JSON cannot represent become strings."""
+    """A response with plain data as JSON. Unsupported values become strings."""
 
     def __init__(self, data: Any, status: int = 200, headers: dict[str, str] | None = None) -> None:
         super().__init__(to_json(data, fallback=str, inf_nan_mode="null"), status, headers, "application/json")
 
 
 class PagedResponse(StreamingResponse):
-    """A response that the server sends page by page. Each page gets the request's full time limit."""
+    """A response sent in pages. Each page gets the request's full time limit."""
 
     def __init__(self, pieces: AsyncGenerator[bytes], media_type: str, headers: Mapping[str, str]) -> None:
         super().__init__(self._paced(pieces), media_type=media_type, headers=headers)
@@ -76,7 +76,7 @@ class PagedResponse(StreamingResponse):
 
 
 def add_notices(response: Response, notices: list[str]) -> Response:
-    """Add the notices to the response's body if the body is a JSON object. Return the response."""
+    """Add the notices to the body if it is a JSON object."""
     if not notices or response.media_type != "application/json" or isinstance(response, StreamingResponse):
         return response
     body = from_json(bytes(response.body))
@@ -106,7 +106,7 @@ _RETRY_AFTER = {"Retry-After": {"description": "Seconds to wait.", "schema": {"t
 
 
 def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return the `responses` argument for a route with the given statuses in addition to 401, 403, 422, and 503."""
+    """Return a route's `responses` argument: the given statuses plus 401, 403, 422 and 503."""
     responses: dict[int | str, dict[str, Any]] = {
         status: {"model": ErrorResponse, "description": _TEXTS[status]} for status in (401, 403, *statuses)
     }
@@ -116,7 +116,7 @@ def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def versioned(*statuses: int, headers: Mapping[str, str] = MappingProxyType({})) -> dict[int | str, dict[str, Any]]:
-    """Return `errors(*statuses)` plus a 200 response with an ETag. `headers` maps its other headers to descriptions."""
+    """Return `errors(*statuses)` plus a 200 response with an ETag. `headers` maps names to descriptions."""
     described = {"ETag": "The session's version, for `If-Match`.", **headers}
     return {
         200: {"headers": {name: {"description": text, "schema": {"type": "string"}} for name, text in described.items()}},

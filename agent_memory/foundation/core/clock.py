@@ -35,7 +35,7 @@ def from_micros(micros: int) -> datetime:
 
 
 def zone_of(name: str | None) -> tzinfo:
-    """Return the time zone with this IANA name, or UTC for None. Raises ValueError if the name is unknown."""
+    """Return an IANA time zone, or UTC for None. Raises ValueError."""
     if name is None:
         return UTC
     try:
@@ -45,12 +45,12 @@ def zone_of(name: str | None) -> tzinfo:
 
 
 def calendar_day(moment: datetime, zone: tzinfo) -> date:
-    """Return a moment's date in a time zone. Midnight UTC represents a whole day, whose date is the same everywhere."""
+    """Return a moment's date in a time zone. Midnight UTC keeps its date."""
     return as_in_zone(moment, zone).date()
 
 
 def as_in_zone(moment: datetime, zone: tzinfo) -> datetime:
-    """Convert a moment to a time zone. Midnight UTC represents a whole day and becomes midnight in the zone."""
+    """Convert a moment to a time zone. Midnight UTC becomes midnight in the zone."""
     at = moment.astimezone(UTC)
     return at.replace(tzinfo=zone) if (at.hour, at.minute, at.second, at.microsecond) == (0, 0, 0, 0) else local_time(at, zone)
 
@@ -64,10 +64,9 @@ def local_time(moment: datetime, zone: tzinfo) -> datetime:
 
 
 def stated_date(metadata: Mapping[str, Any]) -> datetime | None:
-    """Return the `date` in metadata, or None if it is missing or cannot be parsed.
+    """Return the `date` in metadata, or None if it is missing or invalid.
 
-    A date without a time zone is assumed to be in UTC. Accepts ISO 8601, RFC 822 ("Tue, 14 Nov 2023 10:00 GMT"), and
-    seconds or milliseconds since 1970, as a number or a string of digits.
+    The default time zone is UTC. Accepts ISO 8601, RFC 822, and seconds or milliseconds since 1970.
     """
     value = metadata.get("date")
     try:
@@ -129,9 +128,9 @@ def _read_number(value: Any) -> datetime:
 
 
 def statement_time(metadata: Any, created_at: datetime) -> datetime:
-    """Return a message's time: the `date` in its metadata, or `created_at` if there is no valid `date`.
+    """Return a message's time: a valid `date` from its metadata, or `created_at`.
 
-    Also returns `created_at` if the `date` is in the future or on the same UTC day as `created_at`.
+    Ignore a date in the future or on the UTC day of `created_at`.
     """
     stated_at = stated_date(metadata) if isinstance(metadata, Mapping) else None
     if stated_at is None or stated_at > datetime.now(UTC) or stated_at.date() == created_at.astimezone(UTC).date():

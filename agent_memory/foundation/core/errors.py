@@ -1,4 +1,4 @@
-"""Define the server's errors. Each error has a code, an HTTP status, and data. The interfaces only render them."""
+"""Define the server's errors with their codes and HTTP statuses."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class RetryLater(AgentMemoryError):
 
 
 class BadInput(AgentMemoryError, code="invalid_input", status=422):
-    """The input is invalid. `field` is the path of the invalid value in the request; `message` says how to fix it."""
+    """The value at the path `field` is invalid. `message` says how to fix it."""
 
     def __init__(self, message: str, *, field: str, where: str = "body", **data: Any) -> None:
         super().__init__(message, field=field, **data)
@@ -46,7 +46,7 @@ class UnsupportedRequest(BadInput, code="refused", status=400):
 
 
 class NotSupported(AgentMemoryError, code="not_supported", status=501):
-    """The caller used an operation or option from another product's API that this server does not implement."""
+    """This server does not implement an operation or option of another product's API."""
 
 
 class Unauthenticated(AgentMemoryError, code="unauthenticated", status=401):
@@ -54,14 +54,13 @@ class Unauthenticated(AgentMemoryError, code="unauthenticated", status=401):
 
 
 class Forbidden(AgentMemoryError, code="forbidden", status=403):
-    """The credentials are valid but do not allow access to this data or operation."""
+    """The credentials do not allow access to this data or operation."""
 
 
 class NotFound(AgentMemoryError, code="not_found", status=404):
     """The requested object does not exist within the caller's scope.
 
-    `field` is the request field that contains the object's id. If it is given, `hint` says what to check. The message
-    does not include the hint, because archived clients expect the message as it is.
+    `field` is the request field that contains its id. `hint` says what to check.
     """
 
     def __init__(self, message: str, *, field: str = "", hint: str = "", **data: Any) -> None:
@@ -74,14 +73,14 @@ class Conflict(AgentMemoryError, code="conflict", status=409):
 
 
 class IdTaken(Conflict):
-    """Other owners' memories already use these `ids`, so nothing was written. The message does not name the owners."""
+    """Other owners' memories already use these `ids`. Nothing was written."""
 
     def __init__(self, ids: Sequence[str], *, field: str = "id") -> None:
         super().__init__("this id is already used: send another id, or omit it", field=field)
         self.ids = ids
 
     def of(self, ids: Sequence[str]) -> IdTaken:
-        """Return this error with the path of the first taken id. `ids` are the ids of the request's `memories`."""
+        """Return this error with the path of the first taken id in the request."""
         position = next(position for position, name in enumerate(ids) if name in self.ids)
         return IdTaken(self.ids, field=f"memories.{position}.id")
 
@@ -91,10 +90,10 @@ class RequestUnderWay(Conflict, RetryLater, code="request_under_way"):
 
 
 class ErasureUnderWay(Conflict, RetryLater, code="erasure_under_way"):
-    """An erasure of the user, session, or agent blocks this write, so nothing was written.
+    """An erasure blocks this write, so nothing was written.
 
-    `age` is the number of seconds since the erasure was requested. `is_over` means that the erasure ended after the
-    writer began to read. The write could therefore restore erased data.
+    `age` is the number of seconds since the erasure was requested. `is_over` means that it ended after the writer began
+    to read.
     """
 
     def __init__(self, age: float, *, is_over: bool = False) -> None:
@@ -109,7 +108,7 @@ class VersionMismatch(AgentMemoryError, code="version_mismatch", status=412):
 
 
 class RequestTimeout(AgentMemoryError, code="request_timeout", status=408):
-    """The request's headers or body did not arrive in time. The server closes the connection."""
+    """The request's headers or body did not arrive in time."""
 
 
 class WrongHost(AgentMemoryError, code="misdirected", status=421):
@@ -125,7 +124,7 @@ class TooMany(RetryLater, code="too_many", status=429):
 
 
 class Unavailable(RetryLater, code="unavailable", status=503):
-    """The server cannot answer now, often because Redis or a model server does not respond."""
+    """The server cannot answer now, for example because Redis does not respond."""
 
 
 class RedisUnavailable(Unavailable, code="redis_unavailable"):
@@ -133,11 +132,11 @@ class RedisUnavailable(Unavailable, code="redis_unavailable"):
 
 
 class StoreLost(RedisUnavailable, code="store_lost"):
-    """Redis is empty but previously contained a store. Reads and writes fail until an operator accepts the loss."""
+    """Redis is empty but previously contained a store. An operator must accept the loss."""
 
 
 class StoreChanged(RedisUnavailable, code="store_changed"):
-    """Redis contains a different store than before. Reads and writes fail until an operator accepts the change."""
+    """Redis contains a different store than before. An operator must accept the change."""
 
 
 class ModelUnavailable(Unavailable, code="model_unavailable"):
@@ -145,7 +144,7 @@ class ModelUnavailable(Unavailable, code="model_unavailable"):
 
 
 class BudgetSpent(ModelUnavailable, code="model_tokens_spent", status=429):
-    """The tenant has used all of its model tokens for the day. Background work waits until the next day."""
+    """The tenant has used all of its model tokens for the day."""
 
 
 class Overloaded(Unavailable, code="overloaded"):
@@ -153,20 +152,20 @@ class Overloaded(Unavailable, code="overloaded"):
 
 
 class UnknownWork(AgentMemoryError, code="unknown_work"):
-    """Only newer workers know this kind of work. It waits for such a worker, and this attempt does not count."""
+    """Only newer workers know this kind of work. This attempt does not count."""
 
 
 class ModelAnswerInvalid(AgentMemoryError, code="model_answer_invalid", status=502):
-    """The model's answer is unusable, even after one attempt to repair it. `data["reason"]` says why.
+    """The model's answer is unusable. `data["reason"]` says why.
 
-    If an answer reached its length limit, `cut_off` contains its text. Clients never see this text.
+    `cut_off` contains an answer that reached its length limit. Clients never see this text.
     """
 
     cut_off: str = ""
 
 
 class ContextExceeded(ModelAnswerInvalid, code="context_exceeded"):
-    """The request or its answer does not fit into the model's context window. Retry only with a shorter request."""
+    """The request or answer exceeds the model's context window. Retry only with less text."""
 
 
 class StartupError(AgentMemoryError, code="startup_error"):
@@ -174,5 +173,5 @@ class StartupError(AgentMemoryError, code="startup_error"):
 
 
 def how_to_install(extra: str) -> str:
-    """Return the commands that install an extra from a checkout or a wheel. The server is not on a package index."""
+    """Return the commands that install an extra."""
     return f"`pip install ./client '.[{extra}]'` in a checkout, or `pip install 'PATH.whl[{extra}]'` with the server's wheel"

@@ -1,4 +1,4 @@
-"""Create ids. Ids are random, but a repeated request with the same Idempotency-Key gets the same ids."""
+"""Create ids. They are random, but repeatable with an Idempotency-Key."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _seed: ContextVar[tuple[bytes, Iterator[int]] | None] = ContextVar("seed", defau
 
 @contextmanager
 def repeatable(seed: str) -> Generator[None]:
-    """Derive each new id in this `with` block from the ULID `seed` and a counter. Ids have the seed's timestamp."""
+    """Derive ids in this `with` block from the ULID `seed` and a counter."""
     token = _seed.set((ULID.from_str(seed).bytes, count()))
     try:
         yield

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 
 def counted(counts: Mapping[str, int]) -> str:
-    """Return counts as text, such as `1 memory, 2 sessions`. Leave out zeros. If all are zero, return `nothing`."""
+    """Return counts as text, such as `1 memory, 2 sessions`, or `nothing`. Omit zeros."""
     return ", ".join(f"{count} {_noun(name.replace('_', ' '), count)}" for name, count in counts.items() if count) or "nothing"
 
 
@@ -19,7 +19,7 @@ def _noun(name: str, count: int) -> str:
 
 
 def shorten(text: str, most: int = 100) -> str:
-    """Return a text as one line, truncated between words to about `most` characters."""
+    """Shorten a text to one line of about `most` characters."""
     text = " ".join(text.split())
     return text if len(text) <= most else (text[:most].rpartition(" ")[0] or text[:most]) + " …"
 
@@ -32,7 +32,7 @@ def table(rows: Sequence[Sequence[object]], indent: str = "") -> list[str]:
 
 
 def describe(data: Any, name: str = "") -> list[str]:
-    """Return a line for each non-empty value in JSON data, such as `messages.1.role: user`."""
+    """Return JSON data as lines, such as `messages.1.role: user`, without empty values."""
     if isinstance(data, list) and not any(isinstance(each, dict | list) for each in cast("list[Any]", data)):
         data = ", ".join(map(str, cast("list[Any]", data)))
     if not isinstance(data, dict | list):

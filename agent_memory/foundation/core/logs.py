@@ -1,7 +1,6 @@
-"""Configure logging: all log records go through structlog to stderr, without secrets.
+"""Configure logging: all records go through structlog to stderr, without secrets.
 
-Use a constant event name and pass values as fields: `log.warning("search not reranked", error=error)`. Access log lines
-bypass structlog. They contain no secrets, only words and numbers that the server chose.
+Use a constant event name and pass values as fields: `log.warning("search not reranked", error=error)`.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _OURS = ("agent_memory", "agent_memory_worker", "agent_memory_client")
 
 
 def get_logger(name: str) -> structlog.stdlib.BoundLogger:
-    """Return a logger whose fields always become attributes of the standard library's log records."""
+    """Return a logger whose fields become attributes of standard log records."""
     processors = (structlog.stdlib.filter_by_level, structlog.stdlib.render_to_log_kwargs)
     logger = structlog.wrap_logger(logging.getLogger(name), processors, structlog.stdlib.BoundLogger, cache_logger_on_first_use=True)
     return cast("structlog.stdlib.BoundLogger", logger)
@@ -48,14 +47,14 @@ class LogSettings(Protocol):
 
 
 def without_secrets(text: str) -> str:
-    """Hide passwords in URLs, authorization headers, API keys, and the input values that errors quote."""
+    """Hide passwords, authorization headers, API keys, and input values that errors quote."""
     if _INPUT in text:
         text = _without_inputs(text)
     return _SECRET_TEXT.sub(lambda m: f"{HIDDEN}@" if m["user"] else f"{m['scheme'] or ''}{HIDDEN}", text)
 
 
 def _without_inputs(text: str) -> str:
-    """Hide all text between `_INPUT` and `_INPUT_END`. Without `_INPUT_END`, hide all text up to the next `_INPUT`."""
+    """Hide text from `_INPUT` to `_INPUT_END`, or else to the next `_INPUT`."""
     first, *rest = text.split(_INPUT)
     parts = [first]
     for part in rest:
@@ -77,14 +76,14 @@ def _clean(value: object, depth: int = 0) -> object:
 
 
 def redact(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Hide the values of secret keys as well as secrets in strings and tracebacks. This is a structlog processor."""
+    """Hide secrets in an event. This is a structlog processor."""
     for key, value in event.items():
         event[key] = HIDDEN if _SECRET_KEY.search(key) else _clean(value)
     return event
 
 
 class _AccessLog:
-    """The access log's state. While `stream` is None, the server does not log requests."""
+    """The access log's state. `stream` is None if requests are not logged."""
 
     line: str = ""
     stream: TextIO | None = None
@@ -92,7 +91,7 @@ class _AccessLog:
 
 
 def log_request(method: str, path: str, status: int, seconds: float, request_id: str, *, quiet: bool) -> None:
-    """Write a request to the access log, without escaping the arguments or hiding secrets in them."""
+    """Write an access log line, without escaping arguments or hiding secrets."""
     stream = _AccessLog.stream
     if stream is None or (logging.DEBUG if quiet else logging.INFO) < _AccessLog.level:
         return
@@ -112,7 +111,7 @@ def log_request(method: str, path: str, status: int, seconds: float, request_id:
 
 
 def configure_logging(settings: LogSettings, *, access_log: bool = False) -> None:
-    """Set up logging for the process. Libraries do not log below WARNING, or below INFO if `log_level` is DEBUG."""
+    """Set up logging. Libraries log from WARNING, or from INFO if `log_level` is DEBUG."""
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,

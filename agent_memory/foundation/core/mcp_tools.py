@@ -1,7 +1,6 @@
-"""Define MCP tools. A feature collects its tools in a `ToolSet`, and `Feature.tools` contains the set's import string.
+"""Define MCP tools. `Feature.tools` contains the import strings of `ToolSet` objects.
 
-A tool is an async function that takes the services, its caller, and its arguments as a pydantic model. The function's
-docstring is the description that language models read.
+A tool takes the services, its caller, and a pydantic model of its arguments. Language models read its docstring.
 """
 
 from __future__ import annotations
@@ -29,10 +28,9 @@ class InvalidArguments(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """A tool's caller: its scope, and the namespace and user to use if the arguments omit them.
+    """A tool's caller: its scope, and its default namespace and user.
 
-    If `can_ask` is True, a tool may return a `Question`. The tool then runs again, and `chosen` contains the ids that
-    the user chose.
+    If `can_ask` is True, a tool may return a `Question`. `chosen` contains the ids from the answer.
     """
 
     scope: Scope
@@ -43,7 +41,7 @@ class Caller:
 
     @classmethod
     def of(cls, scope: Scope, namespace: str | None, user_id: str | None) -> Caller:
-        """Return a caller with these defaults. If the scope allows only one namespace or user, it is the default."""
+        """Return a caller. The only namespace or user of a scope becomes the default."""
         return cls(scope, namespace or _only(scope.namespaces), _only(scope.users) or user_id)
 
 
@@ -53,14 +51,14 @@ def _only(names: frozenset[str] | None) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question to the user. `choices` maps ids to texts; the user can choose several or none."""
+    """A question to the user, who can choose several or none. `choices` maps ids to texts."""
 
     text: str
     choices: Mapping[str, str]
 
 
 ToolChoice = Literal["core", "agent", "all"]
-"""The name of a set of tools. Each set includes the sets before it."""
+"""The name of a tool set, which includes the sets before it."""
 CHOICES: Sequence[ToolChoice] = get_args(ToolChoice)
 
 ToolRun = Callable[[Services, Caller, Any], Awaitable[BaseModel | Question]]
@@ -70,11 +68,11 @@ _Run = TypeVar("_Run", bound=ToolRun)
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """An MCP tool: its name, the models for its arguments (`takes`) and answer (`answers`), and its function (`run`).
+    """An MCP tool. `takes` and `answers` are its models.
 
-    With `deletes`, the tool rejects unknown arguments that seem intended to narrow the deletion. `offered` is the smallest
-    set of tools that includes this one. Clients with a set smaller than `all` see only the `common` arguments, or all
-    of them if `common` is empty.
+    With `deletes`, it rejects unknown arguments that seem intended to narrow the deletion. `offered` is the smallest
+    set that includes it. In smaller sets than `all`, clients see only the `common` arguments, or all if `common` is
+    empty.
     """
 
     name: str
@@ -107,9 +105,9 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """An MCP resource that every user has: `memory://{user_id}/<path>`, where the path can end with one `{parameter}`.
+    """An MCP resource that every user has: `memory://{user_id}/<path>`.
 
-    `read` gets the user and the parameter.
+    The path can end with one `{parameter}`. `read` gets the user and the parameter.
     """
 
     path: str
@@ -129,7 +127,7 @@ class ToolOptions(TypedDict, total=False):
 
 
 class ToolSet:
-    """One feature's tools and resources, in the order in which clients see them."""
+    """A feature's tools and resources, in the order that clients see."""
 
     def __init__(self) -> None:
         self._tools: list[Tool] = []
@@ -139,7 +137,7 @@ class ToolSet:
         return iter(self._tools)
 
     def tool(self, takes: type[BaseModel], answers: type[BaseModel], **options: Unpack[ToolOptions]) -> Callable[[_Run], _Run]:
-        """Register the decorated function as a tool under the function's name."""
+        """Register the decorated function as a tool."""
 
         def add(run: _Run) -> _Run:
             self._tools.append(Tool(run.__name__, takes, answers, run, FieldCheck(takes, lenient), **options))
@@ -148,7 +146,7 @@ class ToolSet:
         return add
 
     def resource(self, path: str) -> Callable[[ResourceRead], ResourceRead]:
-        """Register the decorated function as a resource that every user has."""
+        """Register the decorated function as a resource."""
 
         def add(read: ResourceRead) -> ResourceRead:
             self.resources.append(Resource(path, read))

@@ -1,4 +1,4 @@
-"""Define every metric. Label values, such as route templates and statuses, are never ids."""
+"""Define every metric. Label values must not be ids."""
 
 from __future__ import annotations
 
@@ -46,7 +46,6 @@ MODEL_TOKENS = Counter("agent_memory_model_tokens", "Tokens that the process use
 
 
 def observe_request(method: str, route: str, status: int, seconds: float) -> None:
-    """Count an answered request and record its duration."""
     REQUESTS.labels(method, route, str(status)).inc()
     REQUEST_SECONDS.labels(method, route).observe(seconds)
 

@@ -1,4 +1,4 @@
-"""Collect notices during a request. The response contains these notices in its `notices` field."""
+"""Collect notices for the response to a request."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _collected: ContextVar[list[str] | None] = ContextVar("notices", default=None)
 
 @contextmanager
 def collecting_notices() -> Generator[list[str]]:
-    """Collect the notices that the request's tasks add with `add_notice` inside this `with` block."""
+    """Collect the notices that tasks add inside this `with` block."""
     notices: list[str] = []
     token = _collected.set(notices)
     try:
@@ -24,7 +24,7 @@ def collecting_notices() -> Generator[list[str]]:
 
 
 def add_notice(notice: str) -> None:
-    """Add a notice to the current request's response. Ignore repeats and notices beyond `MAX_NOTICES`."""
+    """Add a notice to the response. Ignore repeats and notices beyond `MAX_NOTICES`."""
     notices = _collected.get()
     if notices is not None and notice not in notices and len(notices) < MAX_NOTICES:
         notices.append(notice)

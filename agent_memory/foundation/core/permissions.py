@@ -1,4 +1,4 @@
-"""Check whether a caller is allowed to read or write a memory or session."""
+"""Check access to memories and sessions."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ class Owned(Protocol):
 
 
 def within(scope: Scope, record: Owned) -> bool:
-    """True if the scope covers the memory's namespace, user, and agent. The memory must be in the scope's tenant."""
+    """True if the scope covers the memory. Both must have the same tenant."""
     if not scope.limited:
         return True
     return scope.reaches(record.namespace, record.user_id) and (scope.agents is None or record.agent_id in scope.agents)
 
 
 def permit_writing(scope: Scope, records: Iterable[MemoryRecord] = (), *, field: str | None = None) -> None:
-    """Raise Forbidden if the scope is read-only or does not cover one of the `records`.
+    """Raise Forbidden if the scope is read-only or does not cover all `records`.
 
-    `field` is the request field that contains `records`. The error names this field.
+    `field` is the request field that contains `records`.
     """
     if not scope.may_write:
         raise Forbidden("these credentials are read-only: use credentials with the role write")
@@ -38,31 +38,34 @@ def permit_writing(scope: Scope, records: Iterable[MemoryRecord] = (), *, field:
 
 
 def permit_owner(scope: Scope, record: MemoryRecord, field: str | None = None) -> None:
-    """Raise Forbidden if the scope does not cover the memory. `field` is the memory's path in the request."""
+    """Raise Forbidden if the scope does not cover the memory at the path `field`."""
     if not within(scope, record):
         name = denied_field(scope, record)
         raise access_denied(f"the {name} of a memory", name if field is None else f"{field}.{name}")
 
 
 def access_denied(resource: str, field: str) -> Forbidden:
-    """Return the error for data that the credentials do not cover. `field` is the field that selects the data."""
+    """Return the error for data that the credentials do not cover.
+
+    `field` is the field that selects the data.
+    """
     name = field.rpartition(".")[2]
     return Forbidden(f"these credentials do not give access to {resource}: use credentials that do, or another {name}", field=field)
 
 
 def denied_field(scope: Scope, owner: object) -> str:
-    """Return the field of the owner that the scope does not cover. Call this only if there is one."""
+    """Return the owner's field that the scope does not cover."""
     limits = (("namespace", scope.namespaces), ("user_id", scope.users), ("agent_id", scope.agents))
     return next(name for name, limit in limits if limit is not None and getattr(owner, name, None) not in limit)
 
 
 def reaches_session_of(scope: Scope, agent_id: str | None) -> bool:
-    """True if the scope covers this agent's sessions. Sessions without an agent belong to all agents."""
+    """True if the scope covers this agent's sessions. Always true for None."""
     return scope.agents is None or agent_id is None or agent_id in scope.agents
 
 
 def permit_session(scope: Scope, ref: SessionRef, *, write: bool) -> None:
-    """Raise Forbidden if the scope does not cover the session, or if `write` is true and the scope is read-only."""
+    """Raise Forbidden if the scope does not cover the session or allow the write."""
     if write:
         permit_writing(scope)
     if scope.limited and not scope.reaches(ref.namespace, ref.user_id):

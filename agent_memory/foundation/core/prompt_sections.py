@@ -1,12 +1,9 @@
 """Define the interface between `recall` and the sections of the memory prompt.
 
-For each request, `recall` opens a section (`PromptSection`). The section queues its reads on the prompt's pipeline and
-loads its content from the replies (`SectionReads`). Then `recall` fits the content into the section's share of the
-token budget (`SectionContent`) and renders it (`FittedSection`).
+For each request, `recall` opens a section (`PromptSection`), which queues its reads on the prompt's pipeline.
+`SectionReads` loads the content, `SectionContent` fits it into the token budget, and `FittedSection` renders it.
 
-One class can implement `SectionReads` and `SectionContent`. `examples/extension/nickname.py` shows a section with one
-line, and `agent_memory/extensions/pinned/section.py` shows a section with a list. If a method of a section raises an
-exception, the whole prompt request fails.
+If a method raises an exception, the whole request fails. Example: `examples/extension/nickname.py`.
 """
 
 from __future__ import annotations
@@ -29,22 +26,21 @@ PER_MESSAGE = 4
 class SectionKind(StrEnum):
     """A section's position in the prompt.
 
-    Sections of the same kind share a number of tokens. In a prompt with a session, they get a tenth of the token budget
-    plus the tokens that earlier parts did not use. Within a kind, sections from other packages come last and get the
-    remaining tokens.
+    In a session's prompt, the sections of a kind share a tenth of the budget plus the tokens that earlier parts left.
+    Within a kind, sections from other packages come last.
     """
 
     ALWAYS = "always"
     """Before the session's summary, after blocks, pinned memories and the profile.
 
-    Use this kind for text that rarely changes, because model providers cache the beginning of a prompt.
+    For text that rarely changes, because model providers cache the beginning of a prompt.
     """
     RECALLED = "recalled"
-    """After the memories, procedures and the timeline. Use this kind for all other text."""
+    """After the memories, procedures and the timeline. For all other text."""
 
 
 class Reader(NamedTuple):
-    """A prompt's namespace, user, and agent. Each one is None if the request and scope do not determine it."""
+    """A prompt's namespace, user, and agent. None means that the value is undetermined."""
 
     namespace: str | None = None
     user_id: str | None = None
@@ -56,10 +52,10 @@ NOBODY = Reader()
 
 @dataclass(slots=True)
 class PromptAsk:
-    """A request for a prompt. `session` is the session that the prompt continues. `body` is the request.
+    """A request for a prompt (`body`), which may continue a `session`.
 
-    `scope` covers `reader`. `zone` is the request's time zone, or else the reader's, or else UTC. It no longer changes
-    once sections load their content.
+    `scope` covers `reader`. `zone` is the time zone of the request or the reader, or UTC. It no longer changes once
+    sections load their content.
     """
 
     scope: Scope
@@ -69,15 +65,15 @@ class PromptAsk:
     explain: bool = False
     reader: Reader = NOBODY
     names_tokens: bool = False
-    """True if the request itself limits the number of tokens in the prompt."""
+    """True if the request limits the prompt's tokens."""
     zone: tzinfo = UTC
     shown_messages: SessionMessages | None = None
-    """Messages that the caller shows next to a prompt without a session. The prompt does not repeat them."""
+    """Messages that the caller shows separately. A prompt without a session omits them."""
 
 
 @dataclass(slots=True)
 class SessionMessages:
-    """The session's messages in the prompt: their `ids`, oldest first, and how many messages did not fit."""
+    """The session's messages in the prompt, oldest first, and the number left out."""
 
     ref: SessionRef
     ids: Sequence[str]
@@ -86,10 +82,10 @@ class SessionMessages:
 
 @dataclass(slots=True)
 class SectionText:
-    """The content that a section adds to the prompt: chat messages, the memories in them, and notices.
+    """The content that a section adds to the prompt.
 
-    `search` is the search request for the memories. `parts` contains the same text as `messages`, for requests that set
-    a format. A feature's section returns only `parts`, and `recall` turns each part into a system message.
+    `search` is the search request for its memories. `parts` contains the same text as `messages`, for requests that set
+    a format. A feature's section returns only `parts`.
     """
 
     messages: Sequence[dict[str, Any]] = ()
@@ -101,32 +97,31 @@ class SectionText:
 
 
 class FittedSection(Protocol):
-    """The part of a section that fits into the budget. Most sections use `FittedText`."""
+    """The part of a section that fits the budget. Usually a `FittedText`."""
 
     def count_tokens(self) -> int:
         """Return how much of the token budget the section uses."""
         ...
 
     def render_section(self, messages: SessionMessages | None) -> SectionText:
-        """Return the section's text, without memories that are already among the session's `messages`."""
+        """Return the section's text without memories that are already in `messages`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class FittedText:
-    """A fitted section that consists of a single string. An empty string omits the section from the prompt.
+    """A fitted section with one text. An empty string omits the section.
 
-    The text must begin with `part_heading` (`foundation/text/prompt_marks.py`). If a program appends the prompt to a
-    session, this heading keeps the section out of long-term memory.
+    The text must begin with `part_heading` (`foundation/text/prompt_marks.py`), which keeps it out of long-term memory.
     """
 
     text: str
     count: Callable[[str], int]
-    """A function that returns the number of tokens in a text, such as `TokenCounter.count`."""
+    """Returns the number of tokens in a text, like `TokenCounter.count`."""
     notices: Sequence[str] = ()
-    """Messages to the caller, for example about lines that did not fit. The response contains them in `notices`."""
+    """Messages to the caller, for example about omitted lines."""
     extra: int = 0
-    """Tokens that a non-empty section needs in addition to its text, such as `PER_MESSAGE`."""
+    """Tokens of a non-empty section beyond its text, such as `PER_MESSAGE`."""
 
     def count_tokens(self) -> int:
         return self.count(self.text) + self.extra if self.text else 0
@@ -136,12 +131,12 @@ class FittedText:
 
 
 class SectionContent(Protocol):
-    """Everything that a section could show, before `fit_section` limits it to the budget."""
+    """The whole content of a section, before `fit_section` limits it."""
 
     def fit_section(self, tokens: int | None) -> FittedSection:
-        """Return the part of the content that fits into `tokens` tokens. None means no limit.
+        """Return the part of the content that fits into `tokens` tokens (None: no limit).
 
-        For long prompts, this method runs in a thread, so it must not use the event loop. For a list, use `fit_lines`.
+        The method may run in a thread, so it must not use the event loop. For a list, use `fit_lines`.
         """
         ...
 
@@ -150,17 +145,16 @@ class SectionReads(Protocol):
     """A section's reads from Redis for one prompt."""
 
     def queue_section(self, pipe: Any) -> int:
-        """Queue the section's reads on the prompt's pipeline. Return the number of replies to expect.
+        """Queue the section's reads, and return the number of replies to expect.
 
-        All sections share one round trip to Redis. A retry calls this method again.
+        A retry calls this method again.
         """
         ...
 
     async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> SectionContent:
-        """Build the section's content from the replies.
+        """Build the section's content from the replies to the queued commands, in order.
 
-        `replies` contains the replies to the queued commands, in order. `session` contains the session's newest messages
-        that fit into the prompt for certain, or the messages that the caller shows, or is None.
+        `session` contains only messages that are certain to be visible.
         """
         ...
 
@@ -169,25 +163,25 @@ class PromptSection(Protocol):
     """A section that every memory prompt can contain."""
 
     async def open_section(self, ask: PromptAsk) -> SectionReads | None:
-        """Return the section's reads for a prompt, or None to omit the section.
+        """Return the section's reads, or None to omit the section.
 
-        Check that `ask.scope` reaches the data of `ask.reader`. If a request gives only a session's id, `recall` calls this
-        method again as soon as the session's user is known.
+        Check that `ask.scope` reaches the data of `ask.reader`. `recall` may call this method again once the session's
+        user is known.
         """
         ...
 
 
 class AnnouncedSection(PromptSection, Protocol):
-    """A section that a feature adds (`Feature.section`). `kind` can be a class attribute."""
+    """A section that a feature adds. `kind` can be a class attribute."""
 
     @property
     def kind(self) -> SectionKind: ...
 
 
 def fit_lines(lines: Sequence[T], tokens: int, count: Callable[[T], int]) -> tuple[list[T], int]:
-    """Return the complete lines that fit into `tokens`, in order, and the number of tokens left.
+    """Return the lines that fit into `tokens`, in order, and the tokens left.
 
-    Each line break counts as one token. Skip a line that does not fit, because shorter lines after it may still fit.
+    Skip lines that do not fit. Each line break counts as one token.
     """
     fitting: list[T] = []
     for line in lines:

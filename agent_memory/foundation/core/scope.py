@@ -1,4 +1,4 @@
-"""Define the caller (`Principal`), its access rights (`Scope`), and how its writes behave during erasures (`Work`)."""
+"""Define callers, their rights, and the work that writes belong to."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DEFAULT_TENANT = "default"
 
 
 class Role(StrEnum):
-    """A caller's role. Each role includes the rights of the roles before it."""
+    """A caller's role, which includes the rights of the roles before it."""
 
     READ = "read"
     WRITE = "write"
@@ -22,10 +22,10 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """A caller and its rights in one tenant. None in `namespaces`, `users`, or `agents` means all of them.
+    """A caller and its rights in one tenant.
 
-    `subject` identifies the caller in audit events: an API key's id, or a JWT's subject. An `operator` may also create
-    credentials for other tenants.
+    None in `namespaces`, `users`, or `agents` means all. `subject` identifies the caller in audit events. An `operator`
+    may also create credentials for other tenants.
     """
 
     tenant: str
@@ -39,9 +39,10 @@ class Principal:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The data that a caller may access in one tenant. None in `namespaces`, `users`, or `agents` means all of them.
+    """The data that a caller may access in one tenant.
 
-    Code may narrow a scope but never widen it. `actor` identifies the caller in audit events.
+    None in `namespaces`, `users`, or `agents` means all. Never widen a scope. `actor` identifies the caller in audit
+    events.
     """
 
     tenant: str
@@ -64,7 +65,7 @@ class Scope:
     def reaches(self, namespace: str | None, user_id: str | None) -> bool:
         """True if the scope covers this user's data in this namespace.
 
-        A scope that is limited to users never covers data without a user.
+        A scope limited to users never covers data without a user.
         """
         return (self.namespaces is None or namespace in self.namespaces) and (self.users is None or user_id in self.users)
 
@@ -79,7 +80,7 @@ class SessionRef:
 
 
 class Rights(NamedTuple):
-    """The namespaces, users, and agents whose data a writer may access. None means all of them, as in `Scope`."""
+    """The data that a writer may access. None means all, as in `Scope`."""
 
     namespaces: frozenset[str] | None = None
     users: frozenset[str] | None = None
@@ -88,11 +89,10 @@ class Rights(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The request or task that a write belongs to. It determines how the write behaves during an erasure.
+    """The work that a write belongs to, and its behavior during an erasure.
 
-    `since` is the time when the work began to read the data that it now writes, in ms of the Redis clock. It is None if
-    the work does not use older data. With `waits`, the write waits until the erasure ends. `erases` means that the work
-    is the erasure itself.
+    `since` is the time when the work began to read, in ms of the Redis clock, or None without older data. With `waits`,
+    the write waits until the erasure ends. `erases` marks the erasure itself.
     """
 
     since: int | None = None
@@ -105,7 +105,7 @@ _work: ContextVar[Work | None] = ContextVar("work", default=None)
 
 
 def current_work() -> Work:
-    """Return the `Work` of the enclosing `carrying_out` block, or else the work of an ordinary request."""
+    """Return the work of the enclosing `carrying_out` block or of an ordinary request."""
     return _work.get() or _REQUEST
 
 

@@ -1,9 +1,10 @@
 """Define the names of background tasks and the kinds of due work.
 
-Every write records the work that it causes as marks in the outbox (`storage/outbox.py`). A worker's relay passes the
-marks to docket. A task's arguments are ids, never objects, because two versions of the workers run side by side during
-a deployment. A task that processes marks takes a member, a lease, and an attempt, or lists of these. Its docket key
-begins with the mark's kind, so that an older worker can return marks of unknown kinds.
+Writes record due work as marks in the outbox. A worker's relay passes the marks to docket.
+
+Task arguments must be ids, because two versions of the workers run side by side during a deployment. A task for marks
+takes a member, a lease, and an attempt, or lists of these. Its docket key begins with the mark's kind, so that an older
+worker can return unknown marks.
 """
 
 from __future__ import annotations
@@ -26,19 +27,19 @@ class TaskName(StrEnum):
 
 
 class DueKind(StrEnum):
-    """The kinds of due work, recorded as marks in the outbox. The relay passes marks to docket in this order."""
+    """The kinds of due work, in the order in which the relay passes marks."""
 
     DELETION = "deletion"
-    """A requested deletion of a session, or of the data of a user or agent."""
+    """A requested deletion of a session, user or agent."""
     SESSION = "session"
-    """A session that has messages to promote, has memories to store, or exceeds its context window."""
+    """A session that needs promotion, has memories to store, or exceeds its context window."""
     EXTRACTION = "extraction"
-    """A session with messages for fact extraction. Due when no new message has arrived for a while (debounce)."""
+    """A session with messages for fact extraction. Due after a pause (debounce)."""
     MEMORY = "memory"
     """A memory that needs its vector and the terms of its neighbors."""
     FOLLOW = "follow"
-    """A changed or deleted memory. Data derived from the memory is out of date."""
+    """A memory whose derived data is out of date."""
     ITEM = "item"
-    """An item (a JSON value stored under a path and key) that needs its vector."""
+    """An item that needs its vector."""
     ORDER = "order"
-    """An order: long-running work that a caller requested, such as a compaction or a full run of a view."""
+    """An order, such as a compaction."""

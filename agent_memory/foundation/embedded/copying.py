@@ -1,4 +1,4 @@
-"""Copy the data of an embedded Redis, even while a server is using it."""
+"""Copy an embedded Redis, even while a server uses it."""
 
 from __future__ import annotations
 
@@ -21,14 +21,13 @@ _NOT_DATA = shutil.ignore_patterns("*.lock", "*.log", "*.sock", "*.pid", "temp-*
 _CHUNK_BYTES = 8 * 1024 * 1024
 
 OnCopied = Callable[[int, int], object]
-"""A function that takes the number of bytes copied and the approximate total."""
+"""Takes the number of bytes copied and the approximate total."""
 
 
 def copy_data_dir(data_dir: Path, target: Path, on_copied: OnCopied) -> None:
     """Copy a data directory to a new directory. Raises StartupError.
 
-    During the copy, a running Redis does not rewrite its append-only files. The copy may lack changes that Redis
-    appends in the meantime.
+    The copy may lack changes that a running Redis appends in the meantime.
     """
     folder = data_dir.expanduser().absolute()
     if not has_data(folder):

@@ -1,4 +1,4 @@
-"""Find a redis-server with the query engine, and start redis-server processes that end when this process ends."""
+"""Find and start redis-servers with the query engine."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _PASSED_ENVIRONMENT = ("PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRAR
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """A redis-server and the module that contains its query engine. `module` is None if the engine is built in."""
+    """A redis-server and its query engine. `module` is None if it is built in."""
 
     name: str
     server: str
@@ -55,7 +55,7 @@ class Engine:
 
 @dataclass(frozen=True, slots=True)
 class EngineReport:
-    """The result of testing one candidate engine. `problem` is None if the engine works."""
+    """The result of testing an engine. `problem` is None if it works."""
 
     name: str
     engine: Engine | None
@@ -68,9 +68,9 @@ def quote(value: str) -> bytes:
 
 
 def _parent_death_hook() -> Callable[[], None] | None:
-    """Return a function to call between fork and exec, or None on systems other than Linux.
+    """Return a function to call between fork and exec, or None outside Linux.
 
-    The function makes the kernel terminate the child process when the parent dies, even if SIGKILL kills the parent.
+    It makes the kernel terminate the child process when the parent dies.
     """
     if not sys.platform.startswith("linux"):
         return None
@@ -107,7 +107,7 @@ def spawn(server: str, conf: Path, *, cwd: Path, log: Path, pass_fds: Sequence[i
 
 
 async def stop(process: subprocess.Popen[bytes], *, seconds: float = 10.0) -> None:
-    """Stop a redis-server after it has written its append-only file. Kill it if it is still running after `seconds`."""
+    """Stop a redis-server, and kill it if it still runs after `seconds`."""
     if process.poll() is None:
         process.terminate()
     deadline = asyncio.get_running_loop().time() + seconds
@@ -119,7 +119,7 @@ async def stop(process: subprocess.Popen[bytes], *, seconds: float = 10.0) -> No
 
 
 def connect(*, port: int = 0, password: str | None = None, unix_socket: str | None = None) -> redis.Redis:
-    """Return a client for a port or a Unix socket. The client never retries."""
+    """Return a client for a port or a Unix socket. It never retries."""
     retry = Retry(NoBackoff(), 0)
     if unix_socket is not None:
         return redis.Redis(unix_socket_path=unix_socket, retry=retry, socket_timeout=2)
@@ -156,12 +156,10 @@ def _version(server: str) -> tuple[int, int] | None:
 
 
 def usable_file(path: Path, data_dir: Path) -> str:
-    """Make the file executable and return its path. Installing a package may remove this permission.
-
-    If the permission cannot be set, return the path of an executable copy in the data directory.
-    """
+    """Return the path of the file, made executable, or of an executable copy."""
     if os.access(path, os.X_OK):
         return str(path)
+    # Installing a package may remove this permission.
     try:
         path.chmod(path.stat().st_mode | 0o111)
     except OSError:
@@ -208,7 +206,7 @@ def _candidates(data_dir: Path) -> list[EngineReport]:
 
 
 async def _probe(engine: Engine) -> str | None:
-    """Start the engine without a port or data. Return its problem, or None if the engine answers `FT._LIST`."""
+    """Start the engine without data. Return its problem, or None if it works."""
     with tempfile.TemporaryDirectory(prefix="am-") as name:
         folder = Path(name)
         socket, log, conf = folder / "s", folder / "log", folder / "redis.conf"
@@ -249,7 +247,7 @@ async def _probe_running(process: subprocess.Popen[bytes], socket: str, log: Pat
 
 
 async def examine_engines(data_dir: Path, *, all_of_them: bool = False) -> list[EngineReport]:
-    """Test the candidate engines in order. Stop at the first engine that works, unless `all_of_them` is true."""
+    """Test candidates in order until one works, or test `all_of_them`."""
     reports: list[EngineReport] = []
     for candidate in _candidates(data_dir):
         problem = candidate.problem if candidate.engine is None else await _probe(candidate.engine)
@@ -278,7 +276,10 @@ def _remembered(file: Path) -> Engine | None:
 
 
 async def find_engine(data_dir: Path) -> Engine:
-    """Return the engine that worked last time, or else the first candidate that works. Raises StartupError."""
+    """Return the engine that worked last time, or the first that works.
+
+    Raises StartupError.
+    """
     file = data_dir / "engine.json"
     engine = _remembered(file)
     if engine is not None:
@@ -293,5 +294,5 @@ async def find_engine(data_dir: Path) -> Engine:
 
 
 def forget_engine(data_dir: Path) -> None:
-    """Forget the engine that worked last time, so that the next start examines the candidates again."""
+    """Forget the last working engine, so that the next start tests all candidates."""
     (data_dir / "engine.json").unlink(missing_ok=True)

@@ -1,7 +1,7 @@
-"""Run a redis-server with the query engine on a data directory: `async with embedded_redis(data_dir) as redis`.
+"""Run a redis-server with the query engine on a data directory.
 
-The server listens only on 127.0.0.1 and requires a password, which is stored in the data directory. The server writes
-an append-only file. If the server dies, this process restarts it. The server ends when this process ends.
+The server listens only on 127.0.0.1, requires a password from the data directory, and writes an append-only file. It
+restarts if it dies, and it ends when this process ends.
 """
 
 from __future__ import annotations
@@ -67,10 +67,10 @@ class EmbeddedRedis:
 
 @asynccontextmanager
 async def embedded_redis(data_dir: Path, *, port: int = 0, stop_seconds: float = 10.0) -> AsyncGenerator[EmbeddedRedis, None]:
-    """Start Redis on `data_dir` and yield the server once it has loaded its data. Raises StartupError.
+    """Start Redis on `data_dir` and yield the server once its data is loaded.
 
     Create `data_dir` if it is missing. A `port` of 0 means any free port. Call this from the main thread, because the
-    server ends when the thread that started it ends.
+    server ends with the calling thread. Raises StartupError.
     """
     folder = _make_data_dir(data_dir)
     with _Locks(folder) as locks:
@@ -95,7 +95,7 @@ async def embedded_redis(data_dir: Path, *, port: int = 0, stop_seconds: float =
 
 
 def running_redis(data_dir: Path) -> str | None:
-    """Return the URL of the Redis that another process runs on a data directory, or None if there is none."""
+    """Return the URL of another process's Redis on `data_dir`, or None."""
     folder = data_dir.expanduser().absolute()
     try:
         handle = os.open(folder / "owner.lock", os.O_RDWR | os.O_CLOEXEC)
@@ -115,12 +115,12 @@ def running_redis(data_dir: Path) -> str | None:
 
 
 def has_data(data_dir: Path) -> bool:
-    """True if the directory contains the data of an embedded Redis or a copy of it."""
+    """True if the directory contains the data of an embedded Redis, or a copy."""
     return (data_dir / "appendonlydir").is_dir()
 
 
 def check_data_dir(folder: Path) -> None:
-    """Raise StartupError if a data directory is not writable, or if it does not exist and cannot be created."""
+    """Raise StartupError if a data directory is not writable or cannot be created."""
     existing = folder
     while not existing.exists() and existing != existing.parent:
         existing = existing.parent
@@ -141,10 +141,9 @@ def _make_data_dir(data_dir: Path) -> Path:
 
 
 class _Locks:
-    """Two file locks. Only this process holds `owner.lock`. This process and the redis-server both hold `redis.lock`.
+    """Two file locks: `owner.lock` is for this process, and `redis.lock` also for the redis-server.
 
-    If `owner.lock` is free but `redis.lock` is not, a redis-server from an earlier run is still running. This test does
-    not depend on process ids.
+    If only `redis.lock` is taken, a redis-server from an earlier run is still running.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -170,7 +169,7 @@ class _Locks:
         self.redis = self._owner = -1
 
     def take_redis(self) -> bool:
-        """Try to take `redis.lock`. Return False if a redis-server from an earlier run holds this lock."""
+        """Try to lock `redis.lock`. Return False if an earlier redis-server holds it."""
         return self._take(self.redis)
 
     def _open(self, name: str) -> int:
@@ -186,7 +185,7 @@ class _Locks:
 
 
 async def _settle_predecessor(folder: Path, locks: _Locks) -> str:
-    """Ask a redis-server from an earlier run to stop, and wait until it exits. Return the password to use.
+    """Stop a redis-server from an earlier run. Return the password to use.
 
     Raises StartupError if the old server does not exit within 20 s.
     """
@@ -231,10 +230,7 @@ def _read_conf(conf: Path) -> tuple[str | None, int | None]:
 
 
 def _write_conf(folder: Path, engine: Engine, password: str, port: int) -> Path:
-    """Write redis.conf and return its path. Only the file's owner can read it, because it contains the password.
-
-    The password never appears on a command line.
-    """
+    """Write redis.conf, which only its owner can read, and return its path."""
     lines = [
         b"# Written at every start; changes are lost.",
         b"bind 127.0.0.1",
@@ -314,11 +310,7 @@ def _launch(folder: Path, engine: Engine, password: str, port: int, lock: int) -
 
 
 async def _start_first(folder: Path, locks: _Locks, password: str, port: int) -> _Server:
-    """Try up to three times to start Redis. Raises StartupError.
-
-    An attempt can fail because another process takes the port first, or because the engine from last time no longer
-    works.
-    """
+    """Try up to three times to start Redis. Raises StartupError."""
     if port and not _is_free(port):
         raise StartupError(f"port {port} on 127.0.0.1 is taken; choose another for the embedded Redis with EMBEDDED_REDIS_PORT")
     attempts = 3
@@ -342,7 +334,6 @@ async def _start_first(folder: Path, locks: _Locks, password: str, port: int) ->
 
 
 async def _wait_ready(server: _Server) -> None:
-    """Wait until Redis answers and has loaded its data. Raises StartupError if Redis ends or does not answer."""
     loop = asyncio.get_running_loop()
     deadline, next_notice = loop.time() + _FIRST_ANSWER_SECONDS, loop.time() + 5
     client = connect(port=server.port, password=server.password)
@@ -375,7 +366,7 @@ async def _wait_ready(server: _Server) -> None:
 
 
 async def _supervise(server: _Server, running: EmbeddedRedis) -> None:
-    """Restart Redis on the same port whenever it dies. Wait longer after each failed restart, up to 10 s."""
+    """Restart Redis on the same port whenever it dies, with increasing pauses."""
     pause, upkeep = 0.0, EngineUpkeep()
     while True:
         await asyncio.sleep(_POLL_SECONDS)

@@ -1,4 +1,4 @@
-"""Tune a running redis-server: the garbage collection in search indexes and the priority of its child processes."""
+"""Tune a running redis-server."""
 
 from __future__ import annotations
 
@@ -33,10 +33,7 @@ class EngineUpkeep:
         self._children: frozenset[int] = frozenset()
 
     async def look(self, pid: int, *, port: int, password: str) -> None:
-        """Lower the priority of new child processes.
-
-        Every 30 s, adjust the pause between garbage collections to the size of the largest index.
-        """
+        """Lower the priority of new child processes, and adjust garbage collection."""
         self._children = _lower_children(pid, self._children)
         if (now := time.monotonic()) < self._next:
             return
@@ -54,7 +51,7 @@ class EngineUpkeep:
 
 
 def collector_seconds(documents: int) -> int:
-    """Return the pause between two garbage collections, in seconds. `documents` is the size of the largest index."""
+    """Return the seconds between two garbage collections. `documents` is the largest index's size."""
     return max(int(COLLECTOR_SECONDS), min(documents // _DOCUMENTS_PER_SECOND, _LONGEST_SECONDS))
 
 
@@ -68,10 +65,7 @@ async def _largest(client: Any) -> int:
 
 
 def _lower_children(pid: int, lowered: frozenset[int]) -> frozenset[int]:
-    """Lower the priority of the server's child processes and return their ids. Works only on Linux.
-
-    The child processes rewrite the append-only file and collect garbage in the indexes.
-    """
+    """Lower the priority of the server's children and return their ids. Linux only."""
     children: set[int] = set()
     with suppress(OSError, ValueError):
         for thread in Path(f"/proc/{pid}/task").iterdir():

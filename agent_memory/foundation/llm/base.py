@@ -19,7 +19,7 @@ _DECLINED = frozenset({"", "none", "n/a", "null", "no summary", "nothing"})
 
 @dataclass(frozen=True, slots=True)
 class ChatMessage:
-    """One message in a model call. `role` is system, user or assistant. `pictures` are URLs, including `data:` URLs."""
+    """One message in a model call. `pictures` are URLs, including `data:` URLs."""
 
     role: str
     content: str
@@ -27,12 +27,12 @@ class ChatMessage:
 
 
 TextRole = Literal["query", "document"]
-"""The role of a text to embed. Search models embed queries and documents differently."""
+"""The role of a text. Search models embed queries and documents differently."""
 
 
 @runtime_checkable
 class EmbeddingModel(Protocol):
-    """An interface to a model that embeds texts as unit vectors."""
+    """Embeds texts as unit vectors."""
 
     @property
     def model(self) -> str: ...
@@ -41,7 +41,7 @@ class EmbeddingModel(Protocol):
     def dimensions(self) -> int: ...
 
     async def embed(self, texts: Sequence[str], *, timeout: float | None = None) -> Vectors:
-        """Return unit vectors as float32 of shape (len(texts), dimensions).
+        """Return float32 unit vectors of shape (len(texts), dimensions).
 
         Raises ModelUnavailable or ModelAnswerInvalid.
         """
@@ -51,7 +51,7 @@ class EmbeddingModel(Protocol):
 
 
 class Embedder(Protocol):
-    """An interface for embedding texts so that cosines are comparable across models (`llm/profiles.py`)."""
+    """Embeds texts so that cosines are comparable across models (`llm/profiles.py`)."""
 
     @property
     def model(self) -> str: ...
@@ -62,18 +62,18 @@ class Embedder(Protocol):
     async def embed(self, texts: Sequence[str], *, role: TextRole = "document", timeout: float | None = None) -> Vectors:
         """Embed texts like `EmbeddingModel.embed`.
 
-        Vectors are comparable only between a query and documents, or between texts with the same role.
+        Compare vectors only between a query and documents, or within the same role.
         """
         ...
 
     def missing(self, texts: Sequence[str], *, role: TextRole = "document") -> list[str]:
-        """Return the distinct texts that the model must embed because they are neither cached nor in flight."""
+        """Return the distinct texts that are neither cached nor in flight."""
         ...
 
     async def adopt(self, rows: Vectors) -> Vectors:
         """Convert vectors from another store to the form that `embed` returns.
 
-        The vectors must come from this model and from texts without a prefix. Raises the same errors as `embed`.
+        They must come from this model and from texts without a prefix. Raises the errors of `embed`.
         """
         ...
 
@@ -82,13 +82,16 @@ class Embedder(Protocol):
 
 @runtime_checkable
 class Reranker(Protocol):
-    """An interface for scoring how well texts answer a query."""
+    """Scores how well texts answer a query."""
 
     @property
     def description(self) -> str: ...
 
     async def rerank(self, query: str, texts: Sequence[str], *, timeout: float) -> list[float]:
-        """Return a score for each text. A higher score is better. Raises ModelUnavailable or ModelAnswerInvalid."""
+        """Return a score for each text; higher is better.
+
+        Raises ModelUnavailable or ModelAnswerInvalid.
+        """
         ...
 
     async def close(self) -> None: ...
@@ -96,7 +99,7 @@ class Reranker(Protocol):
 
 @runtime_checkable
 class ChatModel(Protocol):
-    """An interface for asking a language model for text or for a pydantic object."""
+    """Asks a language model for text or for a pydantic object."""
 
     @property
     def model(self) -> str: ...
@@ -105,18 +108,21 @@ class ChatModel(Protocol):
     def context(self) -> ModelContext: ...
 
     async def ask_context(self) -> None:
-        """Ask the server for its context size if it is time to ask. Never raises. Do not call this while users wait."""
+        """Ask the server for its context size if this is due. Never raises.
+
+        Do not call this while users wait.
+        """
         ...
 
     def room(self, prompt: Sequence[ChatMessage], answer: type[BaseModel] | None = None) -> int:
-        """Return the number of tokens that `prompt` and the schema of `answer` leave free in the context window.
+        """Return the tokens that `prompt` and the schema of `answer` leave free.
 
-        The number is negative if the prompt and the schema do not fit.
+        The number is negative if they do not fit.
         """
         ...
 
     def with_model(self, model: str) -> ChatModel:
-        """Return a client for another model on the same server. Close only the original client."""
+        """Return a client for another model. Close only the original client."""
         ...
 
     async def text(self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None, timeout: float | None = None) -> str:
@@ -126,10 +132,9 @@ class ChatModel(Protocol):
     async def structured(
         self, messages: Sequence[ChatMessage], answer: type[Answer], *, max_tokens: int | None = None, timeout: float | None = None
     ) -> Answer:
-        """Return a validated instance of `answer`. Raises the same errors as `text`.
+        """Return a validated instance of `answer`. Raises the errors of `text`.
 
-        Try the formats json_schema, json_object and plain text in this order, until the server accepts one. Ask the
-        model once to repair an invalid answer.
+        Try json_schema, json_object and plain text, in that order. Ask the model once to repair an invalid answer.
         """
         ...
 
@@ -137,5 +142,5 @@ class ChatModel(Protocol):
 
 
 def is_declined(summary: str) -> bool:
-    """True if a model answered "no summary" or similar instead of writing a summary."""
+    """True if a model answered "no summary" or similar."""
     return summary.strip(".! ").casefold() in _DECLINED

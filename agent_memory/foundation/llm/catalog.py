@@ -1,4 +1,4 @@
-"""Look up context windows and embedding dimensions by model name. Settings take precedence, and any name is allowed."""
+"""Look up context windows and embedding dimensions by model name."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ EMBEDDING_DIMENSIONS: dict[str, int] = _TABLES["embedding_dimensions"]
 
 
 def context_window(model: str | None, settings: ModelSettings) -> int:
-    """Return the size of a model's context window in tokens.
+    """Return a model's context window in tokens.
 
-    Look for the size in the settings, then in the table, then in the model's family. Otherwise, use the default, and
-    log this once per model.
+    The settings take precedence, followed by the table, the model's family, and the default.
     """
     if model is None:
         return settings.default_context_window
@@ -35,13 +34,13 @@ def context_window(model: str | None, settings: ModelSettings) -> int:
 
 
 def model_context(where: str, model: str, settings: ModelSettings) -> ModelContext:
-    """Return the context of `model` on the server `where`, with its configured or assumed size."""
+    """Return the context of `model` on the server `where`."""
     configured = settings.context_windows.get(model)
     return ModelContext(where, model, configured=configured, assumed=context_window(model, settings))
 
 
 def embedding_dimensions(model: str) -> int | None:
-    """Return the number of dimensions of the model's vectors, or None if it is unknown."""
+    """Return the dimensions of the model's vectors, or None if unknown."""
     name = _base(model)
     return EMBEDDING_DIMENSIONS.get(name) or EMBEDDING_DIMENSIONS.get(name.removesuffix(":latest"))
 
@@ -60,7 +59,7 @@ def _known_window(model: str) -> int | None:
 
 
 def _base(model: str) -> str:
-    """Return the model's lower-case name without a provider (`openai/`, `us.anthropic.`) or a fine-tuning prefix."""
+    """Return the lower-case name without a provider (`openai/`) or fine-tuning prefix."""
     name = model.strip().lower().removeprefix("ft:").rsplit("/", 1)[-1]
     start = name.find("claude-")
     if start > 0 and name[start - 1] == "." and name.removeprefix("us.").removeprefix("eu.") not in CONTEXT_WINDOWS:
@@ -70,5 +69,4 @@ def _base(model: str) -> str:
 
 @lru_cache(maxsize=256)
 def _log_unknown(model: str, default: int) -> None:
-    """Log an unknown model. Because of the cache, each model is logged only once."""
     log.info("context window of the model unknown; using the default", model=model, tokens=default, hint="set MODEL_CONTEXT_WINDOWS")

@@ -1,4 +1,4 @@
-"""Recognize errors for requests that exceed a model's context window, and extract their token counts."""
+"""Recognize errors about context windows, and extract their token counts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _READ = 4000  # characters to read from a refusal
 
 @dataclass(frozen=True, slots=True)
 class ContextOverflow:
-    """The server's limit and its token count for the request. Each is None if the error does not state it."""
+    """The server's limit and its token count. None means that it is not stated."""
 
     limit: int | None = None
     sent: int | None = None
@@ -27,7 +27,7 @@ _SENT = tuple(re.compile(pattern, re.IGNORECASE) for pattern in _SOURCE["sent"])
 
 
 def overflow(status: int, text: str) -> ContextOverflow | None:
-    """Return the token counts from an error about the context window, or None for any other error."""
+    """Return the token counts in a context window error, or None for other errors."""
     text = text[:_READ]
     wordings = _ALONE_TOO_LARGE if status == 429 else _SAYS
     if wordings.search(text) is None:

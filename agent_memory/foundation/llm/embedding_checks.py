@@ -10,19 +10,16 @@ from agent_memory.foundation.llm.base import Vectors
 from agent_memory.foundation.text.cleaning.control_characters import plain_text
 
 BLANK = "."
-"""The text to embed in place of a blank text. Models reject a blank text or return NaN for it."""
+"""Replaces a blank text, which models reject or embed as NaN."""
 
 
 def clean_text(text: str) -> str:
-    """Remove control characters from a text and replace lone surrogates. Blank text becomes `BLANK`."""
+    """Remove control characters, and replace lone surrogates and blank text."""
     return plain_text(text).encode("utf-8", "replace").decode("utf-8").strip() or BLANK
 
 
 def unit_rows(rows: ArrayLike, *, count: int, dimensions: int, model: str) -> Vectors:
-    """Return `rows` as float32 of shape (count, dimensions), each of length 1.
-
-    Raises ModelAnswerInvalid with the reason `ragged`, `count`, `dimension`, `not_finite` or `zero_vector`.
-    """
+    """Return float32 unit vectors of shape (count, dimensions). Raises ModelAnswerInvalid."""
     try:
         vectors = np.asarray(rows, dtype=np.float32)
     except (ValueError, TypeError, OverflowError) as error:

@@ -1,4 +1,4 @@
-"""Record each model's context: its size, the source of that size, and how the server counts tokens."""
+"""Record each model's context size and its source."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _MOST_RATE = 16.0
 
 @dataclass(frozen=True, slots=True)
 class ContextLimit:
-    """The maximum number of tokens for prompt and answer together, as the model server counts them.
+    """The maximum tokens of prompt and answer together, as the model server counts them.
 
-    `source` says where the limit comes from: `set` (by the operator), `told` (reported by the server), `learned` (from
-    a refusal), or `assumed` (from the model's name).
+    `source` is `set` (by the operator), `told` (by the server), `learned` (from a refusal), or `assumed` (from the
+    model's name).
     """
 
     tokens: int
@@ -50,7 +50,7 @@ class ModelContext:
     def __init__(
         self, where: str, model: str, *, assumed: int, configured: int | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """Set the server's address (`where`), the operator's limit (`configured`) and the fallback (`assumed`)."""
+        """Set the server (`where`), the operator's limit (`configured`), and the fallback (`assumed`)."""
         self.where = where
         self.model = model
         self._configured = configured
@@ -73,8 +73,7 @@ class ModelContext:
     def limit(self) -> ContextLimit:
         """The current limit.
 
-        A smaller limit learned from a refusal overrides the operator's limit, which overrides the limit that the server
-        reported.
+        A smaller limit from a refusal overrides the operator's limit, which overrides the reported limit.
         """
         reported = self._reported if self._configured is None else self._configured
         if self._learned is not None and self._clock() < self._learned_until and (reported is None or self._learned < reported):
@@ -87,43 +86,36 @@ class ModelContext:
 
     @property
     def window(self) -> int:
-        """The limit in tokens as this server counts them. It is lower than `limit` if the model server counts more."""
+        """The limit as this server counts tokens. Lower if the model server counts more."""
         return int(self.limit.tokens / self._rate)
 
     @property
     def wants_asking(self) -> bool:
-        """True if it is time to ask the server for its context size."""
+        """True if it is time to ask for the context size."""
         return self._clock() >= self._ask_at
 
     def note_limit(self, tokens: int | None, *, guess: bool = False) -> None:
-        """Store the limit that the server reported, or None. With `guess`, the number is only an estimate."""
+        """Store the reported limit, or None. With `guess`, it is only an estimate."""
         usable = tokens if tokens is not None and tokens >= LEAST_TOKENS else None
         self._reported, self._guessed = (None, usable) if guess else (usable, None)
         self._ask_at = self._clock() + (LEARNED_SECONDS if self._reported is not None else RETRY_SECONDS)
 
     def postpone_asking(self) -> None:
-        """Wait `LEARNED_SECONDS` before asking again. Call this for a server that never reports its context size."""
+        """Wait `LEARNED_SECONDS` before asking again. For servers that never report a size."""
         self._ask_at = self._clock() + LEARNED_SECONDS
 
     @property
     def request_limit(self) -> int | None:
-        """The maximum number of new-message tokens in a request after a timeout, or None if there is no limit."""
+        """The maximum new-message tokens in a request after a timeout. None means no limit."""
         return self._request_limit if self._clock() < self._request_limit_until else None
 
     def learn_timeout(self, message_tokens: int) -> None:
-        """Halve the size of requests after a timeout.
-
-        The request contained `message_tokens` tokens of messages, and the model did not begin to answer in time.
-        """
+        """Halve the request size after a request with `message_tokens` timed out."""
         self._answered, self._answers_before_more = 0, min(2 * self._answers_before_more, _MOST_ANSWERS_BEFORE_MORE)
         self.take_over_request_limit(max(message_tokens // 2, LEAST_REQUEST_LIMIT), LEARNED_SECONDS)
 
     def learn_answer(self, message_tokens: int) -> bool:
-        """Note that the model gave a timely answer to a request with `message_tokens` tokens of messages.
-
-        Return True if requests may now be larger. Requests grow again if a model was only loading or busy. A model that
-        stays slow gets larger requests less and less often.
-        """
+        """Note a timely answer. Return True if requests may now be larger."""
         request_limit = self.request_limit
         if request_limit is None or message_tokens < request_limit * 3 // 4:
             return False
@@ -134,21 +126,20 @@ class ModelContext:
         return True
 
     def take_over_request_limit(self, tokens: int, seconds: float) -> None:
-        """For `seconds`, use the request size that another process learned, unless a smaller size already applies."""
+        """For `seconds`, use another process's request size unless a smaller one applies."""
         request_limit = self.request_limit
         if request_limit is None or tokens < request_limit:
             self._request_limit, self._request_limit_until = tokens, self._clock() + seconds
 
     def take_over(self, tokens: int, seconds: float) -> None:
-        """For `seconds`, use the limit that another process learned, unless a smaller learned limit already applies."""
+        """For `seconds`, use another process's limit unless a smaller learned one applies."""
         if self._learned is None or self._clock() >= self._learned_until or tokens < self._learned:
             self._learned, self._learned_until = tokens, self._clock() + seconds
 
     def learn_refusal(self, overflow: ContextOverflow, ours: int, *, answer: int = 0) -> None:
-        """Learn from a refused request. `ours` is this server's token count of the prompt.
+        """Learn from a refused request.
 
-        `answer` is the number of tokens reserved for the answer. If the refusal does not state a limit, assume half the
-        prompt's size, but never less than the largest accepted prompt.
+        `ours` is this server's token count of the prompt. `answer` is the number of tokens reserved for the answer.
         """
         if overflow.sent is not None and ours > 0:
             self._rate = min(max(self._rate, overflow.sent / ours), _MOST_RATE)
@@ -161,9 +152,9 @@ class ModelContext:
         self._learned, self._learned_until = limit, self._clock() + LEARNED_SECONDS
 
     def learn_acceptance(self, model_count: int, own_count: int) -> None:
-        """Note the size of an accepted prompt in tokens, as the model server and this server count them.
+        """Note the size of an accepted prompt by both token counts.
 
-        `model_count` is 0 if the model server did not report its count.
+        `model_count` is 0 if the model server did not report it.
         """
         self._most_accepted = max(self._most_accepted, model_count or own_count)
         if model_count > 0 and own_count > 0:
@@ -173,7 +164,7 @@ class ModelContext:
             self._rate = min(max(ratio, 0.8 * self._rate + 0.2 * ratio, 1.0), _MOST_RATE)
 
     def no_room(self) -> ContextExceeded:
-        """Return the error for a request that cannot fit into the context window."""
+        """Return the error for a request that cannot fit."""
         limit = self.limit
         return ContextExceeded(
             f"{self.model} at {self.where} accepts {limit.tokens} tokens ({limit.source}), which leaves no space after the instructions",
@@ -186,7 +177,7 @@ class ModelContext:
         self._refused[prompt] = self._clock() + LEARNED_SECONDS
 
     def refuses(self, prompt: bytes) -> bool:
-        """True if the server recently refused exactly this request. The caller must then not send it again."""
+        """True if the server recently refused this request. Do not send it again."""
         return self._refused.get(prompt, 0.0) > self._clock()
 
 

@@ -1,8 +1,6 @@
 """Define a profile for each embedding model, so that different models' cosines are comparable.
 
-Many models' vectors share a large component, so even unrelated texts have a cosine of 0.8. Subtracting the mean vector
-brings all models to about the same scale (Mu, Viswanath, "All-but-the-Top", ICLR 2018). The package contains the mean
-vectors of known models. For other models, the server estimates the mean vector from probe sentences and stores it.
+Many models' vectors share a large component, which the server subtracts (Mu, Viswanath, "All-but-the-Top", ICLR 2018).
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ _MEANS = "means.npz"
 
 @dataclass(frozen=True, slots=True)
 class ScoreScale:
-    """Maps similarities to the score scale that hosted products use.
+    """Maps similarities to the score scale of hosted products.
 
     `noise` becomes 0.5 and `match` becomes 0.6. 0 and 1 do not change.
     """
@@ -42,18 +40,18 @@ class ScoreScale:
 
 @dataclass(frozen=True, slots=True)
 class ModelProfile:
-    """The prefixes that a model expects before texts and the component that its vectors share."""
+    """A model's text prefixes and the component that its vectors share."""
 
     prefixes: tuple[str, str] = ("", "")
     """The prefix of a query and the prefix of a document."""
     mean: str = ""
-    """The name of a mean in `means.npz`, or `probes` to estimate it. Empty if the vectors share almost no component."""
+    """A mean's name in `means.npz`, `probes` to estimate it, or empty for none."""
     far: Literal["zero", "median"] = "median"
-    """The cosine that rank fusion treats as unrelated: 0, or the median of the list. Measured in docs/recall.md."""
+    """The cosine that rank fusion treats as unrelated (docs/recall.md)."""
     least: float = 0.2
-    """A question and a memory with a lower cosine are unrelated, unless they share a word."""
+    """A question and a memory with a lower cosine are unrelated, unless they share words."""
     unit: float = 0.35
-    """Divide a similarity by this number to estimate relevance on the same scale for all models."""
+    """Divides a similarity to estimate relevance on the same scale for all models."""
     scale: ScoreScale = ScoreScale(noise=0.3, match=0.35)
 
     def prepared(self, text: str, role: TextRole) -> str:
@@ -61,9 +59,9 @@ class ModelProfile:
 
     @property
     def digest(self) -> str:
-        """A string that identifies the prefixes and the mean of this profile. Empty if the profile has neither.
+        """A string that identifies the prefixes and the mean, or "" without either.
 
-        The names of search indexes depend on this string, because vectors with different digests are not comparable.
+        Vectors with different digests are not comparable.
         """
         mean = blake2b("\n".join(probe_sentences()).encode(), digest_size=4).hexdigest() if self.mean else ""
         return "|".join((*self.prefixes, self.mean, mean)).strip("|")
@@ -99,15 +97,15 @@ def shipped_mean(name: str) -> Vectors:
 
 
 def centered(rows: Vectors, mean: Vectors) -> Vectors:
-    """Subtract a mean from unit vectors and normalize the results. A vector equal to the mean stays unchanged."""
+    """Subtract a mean from unit vectors and normalize. Keep vectors equal to it."""
     rest = rows - mean
     lengths = np.linalg.norm(rest, axis=1, keepdims=True)
     return np.where(lengths > 1e-6, rest / np.maximum(lengths, 1e-6), rows).astype(np.float32)
 
 
 def raised(similarity: float, share: float) -> float:
-    """Move a similarity toward 1, by `share` / 2 of its distance from 1.
+    """Move a similarity toward 1 by `share` / 2 of the distance.
 
-    `share` (0 to 1) is the fraction of the query's words that the text contains.
+    `share` (0 to 1) is the fraction of query words in the text.
     """
     return min(1.0, similarity + (1.0 - similarity) * share / 2)

@@ -1,4 +1,4 @@
-"""Open the models that the settings specify, without using Redis."""
+"""Open the models that the settings specify."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agent_memory.foundation.llm.tokens import TokenCounter
 
 @dataclass(frozen=True)
 class Models:
-    """The models of a process. `chat` is None without a model server. `description` is one line without secrets."""
+    """The models of a process. `chat` is None without a model server."""
 
     embedder: EmbeddingModel
     chat: ChatModel | None
@@ -30,10 +30,7 @@ class Models:
 
 
 async def open_models(settings: Settings) -> Models:
-    """Open the embedder, chat model, reranker and token counter. Raises StartupError.
-
-    Model servers need not be available yet.
-    """
+    """Open the configured models. Model servers need not be available. Raises StartupError."""
     opened = await _open_models(settings)
     if settings.models.rerank_base_url is None:
         return opened

@@ -1,4 +1,4 @@
-"""Rerank through the API of Cohere and Jina (`POST <base>/rerank`). vLLM, LiteLLM and Infinity also offer it."""
+"""Rerank through the API of Cohere and Jina (`POST <base>/rerank`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Count tokens with the encoding cl100k_base. This package contains the token ranks, so no download is needed."""
+"""Count tokens with the encoding cl100k_base, which needs no download."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _GAP_TOKENS = 2  # tokens of the " … " in a shortened text
 
 
 def first_fitting(items: Iterable[T], tokens: int, count: Callable[[T], int]) -> list[T]:
-    """Return the first items that fit into `tokens` together, but at least one."""
+    """Return the first items that fit into `tokens`, but at least one."""
     fitting: list[T] = []
     for item in items:
         tokens -= count(item)
@@ -51,10 +51,7 @@ def first_fitting(items: Iterable[T], tokens: int, count: Callable[[T], int]) ->
 
 
 class _PieceTokens(dict[str, int]):
-    """A cache of the number of tokens in each piece that `_PATTERN` matches.
-
-    Each piece is encoded independently, so its number of tokens is the same in all texts.
-    """
+    """A cache of the token counts of pieces that `_PATTERN` matches."""
 
     def __init__(self, encoding: tiktoken.Encoding) -> None:
         super().__init__()
@@ -70,7 +67,7 @@ class _PieceTokens(dict[str, int]):
 
 
 class TokenCounter:
-    """Counts tokens and truncates texts. Without an encoding, it assumes four characters per token."""
+    """Counts tokens and truncates texts. Without an encoding, assumes four characters per token."""
 
     def __init__(self, encoding: tiktoken.Encoding | None = None) -> None:
         self._encoding = encoding
@@ -79,11 +76,11 @@ class TokenCounter:
 
     @classmethod
     async def open(cls) -> TokenCounter:
-        """Open a counter. Load the encoding in a thread, because loading takes 0.4 s."""
+        """Open a counter. Load the encoding in a thread (0.4 s)."""
         return cls(await asyncio.to_thread(load_encoding))
 
     def count(self, text: str, enough: int | None = None) -> int:
-        """Return the number of tokens in a text. Stop counting above `enough`. Special tokens count as plain text."""
+        """Return the number of tokens. Stop counting above `enough`. Special tokens count as text."""
         if self._encoding is None or self._tokens_of is None:
             return math.ceil(len(text) / 4)
         if len(text) <= _RUN:
@@ -96,7 +93,7 @@ class TokenCounter:
         return tokens
 
     async def count_in_thread(self, text: str) -> int:
-        """Return the same number as `count`, but compute it in a thread if the text is long."""
+        """Return `count(text)`, computed in a thread for a long text."""
         if len(text) <= _AT_ONCE:
             return self.count(text)
         return await asyncio.get_running_loop().run_in_executor(self._executor, self.count, text)
@@ -106,12 +103,12 @@ class TokenCounter:
         return max(1, self.count(f"{role}: {content}"))
 
     def count_chat(self, message: MemoryMessage) -> int:
-        """Return the number of tokens in a message, including all of its fields."""
+        """Return the number of tokens in a message, including all fields."""
         text, more = counted(message)
         return self.count_message(message.role, text) + more
 
     async def count_messages(self, messages: Sequence[tuple[str, str]]) -> list[int]:
-        """Apply `count_message` to (role, content) pairs. Count long messages in a thread."""
+        """Apply `count_message` to (role, content) pairs."""
         runs: list[list[tuple[str, str]]] = []
         room = 0
         for message in messages:
@@ -131,7 +128,7 @@ class TokenCounter:
         return [tokens for run in runs for tokens in await loop.run_in_executor(self._executor, counted, run)]
 
     def truncate(self, text: str, tokens: int) -> str:
-        """Return the longest prefix of `text` that fits into `tokens` tokens, give or take a token or two."""
+        """Return the longest prefix of `text` with about `tokens` tokens."""
         if tokens <= 0:
             return ""
         if self._encoding is None:
@@ -151,9 +148,9 @@ class TokenCounter:
         return text
 
     def shorten(self, text: str, tokens: int) -> str:
-        """Return `text` if it has at most `tokens` tokens. Otherwise, leave out its middle.
+        """Leave out the middle of `text` if it has more than `tokens` tokens.
 
-        The result then consists of the beginning of the text (two thirds), " … " and the end of the text (one third).
+        The result keeps two thirds at the beginning, " … " and one third at the end.
         """
         total = self.count(text)
         if total <= tokens:
@@ -168,7 +165,7 @@ class TokenCounter:
 
 
 def load_encoding() -> tiktoken.Encoding:
-    """Return the encoding cl100k_base, built from the token ranks in this package."""
+    """Return the encoding cl100k_base."""
     packed = resources.files("agent_memory.foundation.llm").joinpath("data", "cl100k_base.tiktoken.xz").read_bytes()
     words = lzma.decompress(packed).split()
     ranks = dict(zip(map(a2b_base64, words[::2]), map(int, words[1::2]), strict=True))
@@ -178,8 +175,7 @@ def load_encoding() -> tiktoken.Encoding:
 def _chunks(text: str) -> Iterator[str]:
     """Yield the text in chunks of at most `_CHUNK` characters, cut before a space.
 
-    Cutting before a space does not change the number of tokens. A chunk with more than `_RUN` consecutive characters
-    without a space is cut every `_RUN` characters. The token count of such a chunk is approximate.
+    Only a long run without a space gets an approximate token count.
     """
     start = 0
     while start < len(text):

@@ -1,8 +1,6 @@
-"""Find the Redis node of each bucket, and follow buckets that move to another node of a Redis Cluster.
+"""Find the Redis node of each bucket, and follow buckets to new nodes.
 
-All of a bucket's keys share a slot, so a plain connection to the slot's node can run all commands. A node rejects
-commands and searches for slots that it no longer owns (MOVED) and for keys in transit (ASK). A caller may have to
-repeat a request, but never gets incomplete data.
+During a move, requests may fail but never get incomplete data.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ _LOOK_SECONDS = 2.0
 
 
 class BucketRedis:
-    """The Redis server that stores one bucket: its current URL and the clients connected to it."""
+    """The Redis server that stores a bucket, and the clients connected to it."""
 
     def __init__(self, url: str, *, clustered: bool) -> None:
         self.url = url
@@ -41,7 +39,7 @@ class BucketRedis:
         self._clients: list[aioredis.Redis] = []
 
     def remark(self, buckets: int) -> str:
-        """Return a phrase that says whether this is a cluster and how many buckets there are."""
+        """Return a short phrase about the cluster and the number of buckets."""
         return (" of a Redis Cluster" if self.clustered else "") + (f", {buckets} buckets" if buckets > 1 else "")
 
     def connect(self, *, pool_size: int, command_timeout: float, protocol: int = 3, gate: StoreGate | None = None) -> aioredis.Redis:
@@ -51,12 +49,12 @@ class BucketRedis:
         return client
 
     def renew(self) -> None:
-        """Wake all tasks that wait for `moved`, because a different store is now in use."""
+        """Wake all tasks that wait for `moved`."""
         moved, self.moved = self.moved, asyncio.Event()
         moved.set()
 
     async def move(self, url: str) -> None:
-        """Send all new commands to the node at `url`. The old node still answers the commands that it has received."""
+        """Send all new commands to the node at `url`. Pending commands finish on the old node."""
         self.url = url
         parts = urlsplit(url)
         for client in self._clients:
@@ -66,12 +64,12 @@ class BucketRedis:
 
 @dataclass(frozen=True, slots=True)
 class ClusterNodes:
-    """A cluster's nodes. `slots` lists ranges of slots as (first slot, last slot, URL of the node)."""
+    """The nodes of a cluster, as tuples of first slot, last slot, and URL."""
 
     slots: tuple[tuple[int, int, str], ...]
 
     def url_of(self, keys: Keys) -> str | None:
-        """Return the URL of the bucket's node, or None while no node owns the bucket's slot."""
+        """Return the URL of the bucket's node, or None if there is none."""
         slot = key_slot(keys.root.encode())
         return next((url for first, last, url in self.slots if first <= slot <= last), None)
 
@@ -82,7 +80,7 @@ async def _nodes(client: aioredis.Redis, url: str) -> ClusterNodes:
 
 
 def _at(url: str, host: Any, port: Any) -> str:
-    """Return the URL with a new host and port. If the node did not report a host, keep the URL's host."""
+    """Return the URL with a new host and port. Without a host, keep the old one."""
     parts = urlsplit(url)
     name = (host.decode() if isinstance(host, bytes) else host) or parts.hostname or ""
     name = f"[{name}]" if ":" in name else name
@@ -91,7 +89,7 @@ def _at(url: str, host: Any, port: Any) -> str:
 
 
 async def locate_buckets(url: str, buckets: Sequence[Keys], *, display_url: str, command_timeout: float) -> list[BucketRedis]:
-    """Return the Redis server of each bucket. `url` points to a single server or to any node of a Redis Cluster.
+    """Return the Redis server of each bucket. `url` may be any node of a cluster.
 
     Raises StartupError if Redis does not answer, or if no node owns a bucket's slot.
     """
@@ -121,7 +119,7 @@ async def locate_buckets(url: str, buckets: Sequence[Keys], *, display_url: str,
 
 @asynccontextmanager
 async def bucket_clients(url: str, buckets: Sequence[Keys], *, command_timeout: float) -> AsyncGenerator[list[tuple[Keys, aioredis.Redis]]]:
-    """Yield the keys of each bucket with a client for the bucket. Raises StartupError like `locate_buckets`."""
+    """Yield the keys of each bucket with a client. Raises StartupError."""
     servers = await locate_buckets(url, buckets, display_url=shown_url(url), command_timeout=command_timeout)
     async with AsyncExitStack() as stack:
         clients = [server.connect(pool_size=1, command_timeout=command_timeout) for server in servers]
@@ -138,10 +136,9 @@ async def is_begun(url: str, home: Keys, *, command_timeout: float) -> bool:
 
 
 async def ensure_buckets(client: aioredis.Redis, home: Keys, bucket_count: int) -> None:
-    """Record the number of buckets in a new store. Raise StartupError if an existing store has a different number.
+    """Record the number of buckets in a new store. Call this before creating indexes.
 
-    The number never changes, because it determines each tenant's bucket. Call this before creating indexes. If several
-    processes start a new store with different numbers, one process sets the number and the others fail.
+    Several processes may call this at the same time. Raises StartupError if the store has a different number.
     """
     with redis_errors():
         await client.hsetnx(home.config, _BUCKETS, str(bucket_count))
@@ -155,7 +152,7 @@ async def ensure_buckets(client: aioredis.Redis, home: Keys, bucket_count: int) 
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """A bucket that may move. `prepare` sets options and creates indexes on the bucket's new node."""
+    """A bucket that may move. `prepare` sets up the bucket's new node."""
 
     keys: Keys
     bucket_redis: BucketRedis
@@ -172,7 +169,7 @@ async def end_task(task: asyncio.Task[None]) -> None:
 
 @asynccontextmanager
 async def following(buckets: Sequence[Bucket], *, command_timeout: float) -> AsyncGenerator[None]:
-    """Follow moving buckets while the `async with` block runs. Clients switch once the new node has the indexes."""
+    """Follow moving buckets while the `async with` block runs."""
     task = asyncio.create_task(_follow(buckets, command_timeout), name="following-buckets")
     try:
         yield

@@ -46,10 +46,9 @@ _NO_INDEX = re.compile(r"(?<![^\s'\"(])([^\s'\"(]+): no such index", re.IGNORECA
 
 
 def connect(url: str, *, pool_size: int, command_timeout: float, protocol: int = 3, gate: StoreGate | None = None) -> aioredis.Redis:
-    """Return a client with a bounded connection pool. A command waits for a free connection. Uses RESP3 by default.
+    """Return a client with a bounded connection pool. Commands wait for a free connection.
 
-    The client never retries a command: if the first reply were lost, a script could run twice. The client checks `gate`
-    whenever it opens or uses a connection.
+    The client never retries a command. It checks `gate` whenever it opens or uses a connection.
     """
     pool = BoundedPool.from_url(
         url,
@@ -58,6 +57,7 @@ def connect(url: str, *, pool_size: int, command_timeout: float, protocol: int =
         socket_timeout=command_timeout,
         socket_connect_timeout=command_timeout,
         health_check_interval=15,
+        # If the first reply were lost, a retried script could run twice.
         retry=Retry(NoBackoff(), 0),
         protocol=protocol,
         gate=gate,
@@ -67,7 +67,7 @@ def connect(url: str, *, pool_size: int, command_timeout: float, protocol: int =
 
 
 def translate_error(error: Exception) -> AgentMemoryError | None:
-    """Translate an error from redis-py. Return None if Redis is available but the command is wrong."""
+    """Translate an error from redis-py. Return None if the command itself is wrong."""
     if isinstance(error, AuthenticationError):
         return RedisUnavailable("Redis refuses our credentials: check REDIS_URL", retry_after=5)
     if isinstance(error, MaxConnectionsError):
@@ -96,7 +96,7 @@ def translate_error(error: Exception) -> AgentMemoryError | None:
 
 @contextmanager
 def redis_errors() -> Generator[None]:
-    """Translate errors raised in this `with` block. Errors about wrong commands remain redis-py errors."""
+    """Translate errors raised in this `with` block, except errors about wrong commands."""
     try:
         yield
     except (RedisError, OSError) as error:
@@ -121,7 +121,7 @@ async def _set_search_options(client: aioredis.Redis, display_url: str) -> None:
 
 
 async def fsync_always(client: aioredis.Redis, display_url: str) -> None:
-    """Make Redis write each change to disk immediately. Otherwise, `WAITAOF` could take up to a second."""
+    """Make Redis write each change to disk immediately."""
     try:
         await client.config_set("appendfsync", "always")
     except RedisError as error:
@@ -129,7 +129,7 @@ async def fsync_always(client: aioredis.Redis, display_url: str) -> None:
 
 
 async def server_info(client: aioredis.Redis, display_url: str) -> dict[str, Any]:
-    """Return the server information from Redis, or an empty dict if the Redis user lacks permission.
+    """Return the server information, or an empty dict if the Redis user lacks permission.
 
     Raises StartupError if Redis does not answer.
     """
@@ -142,7 +142,7 @@ async def server_info(client: aioredis.Redis, display_url: str) -> dict[str, Any
 
 
 async def check_engine(client: aioredis.Redis, display_url: str) -> str:
-    """Check that Redis has a query engine, set the engine's options, and return the Redis version.
+    """Configure the query engine, and return the Redis version.
 
     Raises StartupError if Redis has no query engine.
     """
@@ -173,9 +173,9 @@ class PipelineReader:
 
 
 async def read(client: aioredis.Redis, build: Callable[[Pipe], object]) -> list[Any]:
-    """Run read-only commands in one round trip and return the replies. If the connection fails, try once more.
+    """Run read-only commands in one round trip.
 
-    Raises the first error reply.
+    Tries once more if the connection fails. Raises the first error reply.
     """
     # Only redis-py's pipeline knows the syntax of the commands.
     pipe = client.pipeline(transaction=False)
@@ -184,7 +184,7 @@ async def read(client: aioredis.Redis, build: Callable[[Pipe], object]) -> list[
 
 
 async def write(client: aioredis.Redis, build: Callable[[Pipe], object], *, atomic: bool = False) -> list[Any]:
-    """Run commands in one round trip and return the replies. Never repeats a command.
+    """Run commands in one round trip. Never repeats a command.
 
     With `atomic`, the commands are a transaction. Raises the first error reply.
     """

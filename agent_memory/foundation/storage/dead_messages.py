@@ -1,4 +1,4 @@
-"""Move unreadable messages out of docket's stream, because they crash every worker that reads them."""
+"""Move messages that crash every worker out of docket's stream."""
 
 from __future__ import annotations
 
@@ -30,11 +30,9 @@ class CarrierGuard:
         self._keep = Script(client, "storage/dead_message_keep")
 
     async def move_unread(self, carrier: Carrier, deliveries: int, free_key: Callable[[str], Awaitable[None]]) -> int:
-        """Move messages delivered at least `deliveries` times to the list of dead messages. Return their number.
+        """Move messages delivered at least `deliveries` times to the dead messages. Return their number.
 
-        No work is lost: the tasks refer to marks in the outbox, and the relay passes these marks to docket again.
-        First, `free_key` frees the message's docket key. If the worker dies after that, another worker can still move
-        the message.
+        No work is lost, because the outbox keeps their marks. `free_key` must free a docket key.
         """
         moved = 0
         with redis_errors():
@@ -46,6 +44,7 @@ class CarrierGuard:
                 messages: Any = await self._client.xrange(carrier.stream, name, name)
                 fields = {k: v for _, message in messages for k, v in message.items()}
                 body = {k.hex(): v.hex() for k, v in fields.items()}
+                # First free the key. If this worker dies after that, another worker can still move the message.
                 await free_key(fields.get(b"key", b"").decode("utf-8", "replace"))
                 moved += await self._keep(
                     stream=carrier.stream,

@@ -1,4 +1,4 @@
-"""Store each embedding model's mean vector. A mean never changes and never expires."""
+"""Store the mean vector of each embedding model. A stored mean never changes."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Reject writes to the data of a user, session or agent while an erasure of it is pending or running.
+"""Reject writes to an owner's data while an erasure is pending or running.
 
-The script that writes the data also checks for erasures (`lua/parts/erasures.lua`). A rejected request waits until the
-erasure ends (`storage/scripts.py`). Work that uses older data specifies its start time (`Work.since`), so that the
-script can also reject a write if an erasure ended after that time.
+The script that writes the data includes the check (`lua/parts/erasures.lua`). Work with a start time (`Work.since`) is
+also rejected if an erasure ended after that time.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ def guard_of(
 ) -> Guard:
     """Return the `guard` argument for a script that writes an owner's data.
 
-    If the arguments do not specify an owner, the script reads the owner from the stored document.
+    If no owner is given, the script reads the owner from the stored document.
     """
     work = current_work()
     if work.erases:
@@ -42,12 +41,13 @@ def guard_of(
 
 
 def whole_tenant_guard(root: str, tenant: str) -> Guard:
-    """Return the `guard` for a write that may contain the data of any owner in the tenant."""
+    """Return the `guard` for writing data of any owner in the tenant."""
     return guard_of(root, tenant) | {"whole": True}
 
 
 def erasure_place(tenant: str, namespace: str | None, user_id: str | None, session_id: str | None, agent_id: str | None) -> str:
-    """Return the name that identifies an owner in sets of erasures. `lua/parts/erasures.lua` builds the same name."""
+    """Return the name that identifies an owner in sets of erasures."""
+    # `lua/parts/erasures.lua` builds the same name.
     space, anywhere = tag(namespace or ""), tag(namespace) if namespace is not None else "*"
     if agent_id is not None:
         parts = ("agent", anywhere, tag(agent_id))
@@ -59,7 +59,7 @@ def erasure_place(tenant: str, namespace: str | None, user_id: str | None, sessi
 
 
 class ErasureGuard:
-    """Checks for erasures before writes that do not use a script, and reads the time from Redis."""
+    """Checks for erasures before writes that do not use a script."""
 
     def __init__(self, client: Redis, keys: Keys) -> None:
         self._client = client
@@ -67,13 +67,11 @@ class ErasureGuard:
         self._check = Script(client, "storage/erasure_check")
 
     async def require_none(self, tenant: str, namespace: str | None, user_id: str | None, agent_id: str | None = None) -> None:
-        """Wait until no erasure of the owner's data is running. Call this method before each write of personal data.
+        """Wait until no erasure of the owner's data is running.
 
-        In a request, raises ErasureUnderWay (409) if the erasure is still running 3 seconds after it was requested.
-
-        In a job or recurring job, raises ErasureUnderWay immediately. Also raises ErasureUnderWay if an erasure has ended
-        since this attempt began, because the attempt may have read data that is now erased. The worker repeats the attempt
-        later, and this failure does not count as an attempt.
+        Call this before each write of personal data. In a request, raises ErasureUnderWay (409) if the erasure is more
+        than 3 seconds old. In a job, raises it immediately, and also if an erasure ended since the attempt began. The
+        failure does not count as an attempt.
         """
         guard = guard_of(self._keys.root, tenant, namespace, user_id, agent_id=agent_id)
         await self._check(any=self._keys.wake, guard=guard)

@@ -1,4 +1,4 @@
-"""Store the progress of periodic jobs, and count their starts. Docket only schedules the jobs."""
+"""Store the progress of periodic jobs, and count their starts."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ class JobTimes:
         self._job_times = keys.job_times
 
     async def count_begin(self, name: str) -> int:
-        """Record that the job has started. Return how many times the job has started since it last ended."""
+        """Record that a job has started. Return the number of starts since it last ended."""
         return (await write(self._client, lambda pipe: pipe.hincrby(self._job_times, f"begun:{name}", 1)))[0]
 
     async def forget_begins(self, name: str) -> None:
-        """Reset the count of starts to zero. Call this when a job ends, even if it fails."""
+        """Reset the count of starts. Call this when a job ends, even if it fails."""
         await write(self._client, lambda pipe: pipe.hdel(self._job_times, f"begun:{name}"))
 
     async def looked_until(self, name: str) -> int:

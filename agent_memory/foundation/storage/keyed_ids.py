@@ -1,4 +1,4 @@
-"""Derive ids from content. Nobody can guess such an id without the store's key."""
+"""Derive ids from content with a secret key, so that nobody can guess them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _FIELD = "id-key"
 
 class KeyedIds:
     def __init__(self) -> None:
-        """Start without a key. Call `load` before you store anything under ids from this object."""
+        """Start without a key. Call `load` before storing anything under these ids."""
         self._key = b""
 
     async def load(self, client: Redis, keys: Keys) -> None:
-        """Load the secret key of a bucket's store. Create the key if it is missing. Raises RedisUnavailable."""
+        """Load the secret key of a store, or create it. Raises RedisUnavailable."""
         with redis_errors():
             stored = await client.hget(keys.config, _FIELD)
             if stored is None:
@@ -34,5 +34,5 @@ class KeyedIds:
         return str(ULID.from_bytes(b"\x01" + blake2b(joined(*parts), digest_size=15, key=self._key).digest()))
 
     def instead_of(self, memory_id: str) -> str:
-        """Return a substitute id for a memory whose `memory_id` already belongs to another owner."""
+        """Return a substitute for an id that already belongs to another owner."""
         return self.of("instead", memory_id)

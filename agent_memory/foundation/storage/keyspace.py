@@ -1,9 +1,8 @@
 """Define the Redis keys that several features share. Features define their own keys in `Feature.keys`.
 
-The table lists each key with its type, content, and lifetime. `{0}` is the hash tag of a bucket: all of a bucket's keys
-share a slot in a Redis Cluster. A store has REDIS_BUCKETS buckets: `{0}`, `{1}`, and so on. Each bucket contains all
-of its tenants' keys. Only `{0}` contains the API keys (tok, toks, tok-secret) and the browser logins (browser). It also
-contains the tenants' request limits (rate), the load over time (load), and the number of buckets (in cfg).
+`{0}` is the hash tag of a bucket, which contains all keys of its tenants. Only `{0}` contains the API keys (tok, toks,
+tok-secret), browser logins (browser) and request limits (rate). It also contains the load (load) and the number of
+buckets (cfg).
 
 am:{0}:w:<sid>      hash    a session: version, fence, identity, context, data …   the session's TTL, or until deleted
 am:{0}:w:<sid>:m    list    the session's messages, oldest first: "<seq> <tokens> <json>"   as the session
@@ -65,20 +64,18 @@ from agent_memory.foundation.core.task_kinds import DueKind
 
 
 def joined(*parts: str | None) -> bytes:
-    """Join strings, each with its length as a prefix, so that different sequences never produce the same bytes."""
+    """Join strings so that different sequences never produce the same bytes."""
     return b"".join([b"-" if part is None else b"%d:%b" % (len(raw := part.encode()), raw) for part in parts])
 
 
 def digest(*parts: str | None) -> str:
-    """Return a digest of a sequence of strings as 32 hex digits.
-
-    ("a", "bc") and ("ab", "c") have different digests, and so do None and "".
-    """
+    """Return a digest of strings as 32 hex digits. None differs from an empty string."""
     return blake2b(joined(*parts), digest_size=16).hexdigest()
 
 
 def bucket_of(tenant: str, buckets: int) -> int:
-    """Return the number of a tenant's bucket. Never change this function, because stored data depends on it."""
+    """Return the number of a tenant's bucket."""
+    # Never change this function, because stored data depends on it.
     return 0 if buckets == 1 else int.from_bytes(blake2b(tenant.encode(), digest_size=8).digest()) % buckets
 
 
@@ -97,7 +94,7 @@ def _sid(tenant: str, namespace: str | None, user_id: str | None, session_id: st
 
 
 def tag(value: str) -> str:
-    """Return a string's index tag: its UTF-8 bytes in hexadecimal, which cannot contain query syntax."""
+    """Encode a string as an index tag, which cannot contain query syntax."""
     return value.encode("utf-8").hex()
 
 
@@ -206,29 +203,29 @@ class Keys:
         object.__setattr__(self, "root", f"{self.prefix}:{{{self.bucket}}}:")
 
     def sid(self, tenant: str, ref: SessionRef) -> str:
-        """Return the name that identifies a session in keys: a digest of its tenant, namespace, user, and id."""
+        """Return the name that identifies a session in keys."""
         return _sid(tenant, ref.namespace, ref.user_id, ref.session_id)
 
     def session(self, sid: str) -> SessionKeys:
         return _session(self.root, sid)
 
     def waiting(self, tenant: str, user_id: str) -> str:
-        """Return the key of the set that lists a user's sessions with pending background work."""
+        """Return the key that lists a user's sessions with pending work."""
         return f"{self.root}wt:{digest('waiting', tenant, user_id)}"
 
     def mid(self, tenant: str, memory_id: str) -> str:
-        """Return the name that identifies a memory in keys: a digest of its tenant and id."""
+        """Return the name that identifies a memory in keys."""
         return _mid(tenant, memory_id)
 
     def order(self, sid: str) -> str:
         return _order(self.root, sid)
 
     def history(self, name: str) -> str:
-        """Return the key of a former version (`name` is "<mid>.<version>") or of an ended memory ("<mid>")."""
+        """Return the key of a former version ("<mid>.<version>") or an ended memory ("<mid>")."""
         return f"{self.root}h:{name}"
 
     def forgettings(self, user: str) -> str:
-        """Return the key of the set that lists the receipts of requests to forget. `user` is the owner's digest."""
+        """Return the key that lists receipts of requests to forget. `user` is a digest."""
         return f"{self.root}fgu:{user}"
 
     def idempotency(self, tenant: str, key: str, *limits: str | None) -> str:
@@ -238,7 +235,7 @@ class Keys:
         return f"{self.root}rate:{digest('rate', tenant)}"
 
     def uncompared(self, tenant: str) -> str:
-        """Return the key of the set that lists imported facts not yet compared for contradictions."""
+        """Return the key that lists imported facts not yet compared for contradictions."""
         return f"{self.root}uncompared:{digest('uncompared', tenant)}"
 
     def unmerged(self, tenant: str) -> str:
@@ -249,7 +246,7 @@ class Keys:
         return f"{self.root}spent:{digest('spent', tenant)}"
 
     def load(self, step: int, begin: int) -> str:
-        """Return the key that stores the load during `step` seconds from `begin` (in seconds since 1970)."""
+        """Return the key for the load from `begin` (in seconds since 1970)."""
         return f"{self.root}load:{step}:{begin}"
 
     def context_limit(self, where: str, model: str, *, is_request_limit: bool = False) -> str:
@@ -265,6 +262,7 @@ class Keys:
         return f"{self.root}tk:{digest('task', tenant, task_id)}"
 
     def running(self, kind: DueKind, tenant: str) -> str:
-        """Return the key of the set that lists a tenant's claims. `tenant_share.lua` builds the same key."""
+        """Return the key that lists a tenant's claims."""
+        # `tenant_share.lua` builds the same key.
         owner = tag(tenant) if kind in (DueKind.MEMORY, DueKind.FOLLOW, DueKind.ITEM) else tenant
         return f"{self.root}run:{kind}:{sha1(owner.encode(), usedforsecurity=False).hexdigest()}"

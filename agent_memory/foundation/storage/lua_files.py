@@ -1,15 +1,14 @@
 """Load Lua scripts with named arguments and shared parts.
 
-The script "<folder>/<name>" is the file `agent_memory/<level>/<folder>/lua/<name>.lua`, or a file in a subfolder of
-`lua`. A script starts with `#!lua` and declares its arguments, which become local variables:
+The script "<folder>/<name>" is the file `agent_memory/<level>/<folder>/lua/<name>.lua`. The file may also be in a
+subfolder of `lua`. It starts with `#!lua` and declares its arguments, which become local variables:
 
     -- KEYS: due, tries, documents...
     -- ARGV: root, limit: number, exclusive: flag, header: json, member, batch?, messages...
 
-An argument with `?` may be nil. Optional keys must come last. An argument with `...` takes any number of values. In the
-example, `ARGV[messages_at]` is the first message.
-`local outbox = require("storage/outbox")` inserts a part, which is a file without `#!lua` that returns a table. A part
-declares the script arguments that it uses: `-- NEEDS: root, due`.
+`?` marks arguments that may be nil; optional keys must come last. `...` marks an argument with any number of values; in
+the example, the first is `ARGV[messages_at]`. `local outbox = require("storage/outbox")` inserts a part: a file without
+`#!lua` that returns a table. A part declares the arguments that it uses: `-- NEEDS: root, due`.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ _DECODED = {"": "{0}", "number": "tonumber({0})", "flag": "{0} == '1'", "json": 
 class Argument:
     """A declared argument.
 
-    `kind` is "", "number", "flag" or "json". `mark` is "?" (optional), "..." (any number of values) or "".
+    `kind` is "", "number", "flag" or "json". `mark` is "", "?" or "...".
     """
 
     name: str
@@ -74,9 +73,10 @@ class LuaScript:
     """The positions in `args` of the values that may be None."""
 
     def command(self, verb: str, script: str, holder: object, named: Mapping[str, Any]) -> list[Any]:
-        """Return the command that runs the script. `named` arguments take precedence over attributes of `holder`.
+        """Return the command that runs the script.
 
-        Raises TypeError for a missing or unknown argument.
+        Arguments come from `named`, or otherwise from attributes of `holder`. Raises TypeError for a missing or unknown
+        argument.
         """
         try:
             values = [named[name] if name in named else getattr(holder, name) for name in self.names]
@@ -98,11 +98,8 @@ class LuaScript:
         return [verb, script, len(keys), *keys, *args]
 
     def read_only(self, holder: object = None, /, **named: Any) -> list[Any]:
-        """Return the command that runs this read-only script in a pipeline.
-
-        The command contains the source, not just its digest, because a pipeline cannot retry the command if Redis lacks
-        the script.
-        """
+        """Return the command that runs this read-only script in a pipeline."""
+        # A pipeline cannot retry the command if Redis lacks the script, so the command contains the source.
         return self.command("EVAL_RO", self.source, holder, named)
 
 
@@ -155,7 +152,7 @@ def _declared(lines: list[str], kind: str) -> tuple[Argument, ...]:
 
 
 def _expand(name: str, lines: list[str], parts: dict[str, list[str]], arguments: set[str]) -> list[str]:
-    """Return a file's lines without comments and `require` lines. Add the required parts to `parts`."""
+    """Return the code lines of a file, and add required parts to `parts`."""
     body: list[str] = []
     for line in lines:
         if match := _REQUIRE.fullmatch(line):

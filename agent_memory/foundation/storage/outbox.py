@@ -1,7 +1,6 @@
-"""Implement the outbox: each write adds marks for the work that it causes, and workers claim these marks.
+"""Implement the outbox: writes add marks for background work, and workers claim them.
 
-The script that writes the data adds the marks. After too many attempts, `lua/retry_limit.lua` turns a mark into a dead
-letter. `lua/tenant_share.lua` limits a tenant's claims.
+The script that writes the data also adds the marks.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from agent_memory.foundation.storage.scripts import NEVER_ENDED, Script, outbox_
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A mark that a worker has claimed until `lease` (ms since 1970). `attempt` counts from 1.
+    """A mark that a worker has claimed until `lease` (ms since 1970).
 
-    `overdue` is True if an earlier claim on the mark never ended, so that docket may still have a task for the mark.
+    `attempt` counts from 1. `overdue` is True if an earlier claim on the mark never ended.
     """
 
     member: str
@@ -34,7 +33,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """New claims, the number of marks given up, and the ms until the next mark is due (-1 if there are none)."""
+    """New claims. `wait_ms` is the time until the next mark is due, or -1."""
 
     claims: list[Claim]
     given_up: int
@@ -43,10 +42,7 @@ class Claims:
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """The number of pending marks and dead letters of one kind.
-
-    `oldest_seconds` is the age of the oldest due mark, or 0.0 if no mark is due.
-    """
+    """Pending marks and dead letters. `oldest_seconds` is the age of the oldest due mark."""
 
     pending: int
     dead: int
@@ -54,7 +50,7 @@ class Backlog:
 
 
 def sum_backlogs(buckets: Sequence[dict[DueKind, Backlog]]) -> dict[DueKind, Backlog]:
-    """Combine the backlogs of several buckets: add the counts, and take the greatest age."""
+    """Add the counts of several buckets, and take the greatest age."""
     return {
         kind: Backlog(
             sum(backlogs[kind].pending for backlogs in buckets),
@@ -82,12 +78,10 @@ class Outbox:
     async def claim_each(
         self, limits: Mapping[DueKind, int], *, lease_seconds: float, max_attempts: int, share: float = 1.0
     ) -> dict[DueKind, Claims | Exception]:
-        """Claim up to `limits` due marks of each kind for `lease_seconds`, in one round trip.
+        """Claim up to `limits` due marks of each kind in one round trip.
 
-        If claiming one kind fails, return the error for this kind. The other claims stay valid. A mark with
-        `max_attempts` attempts becomes a dead letter. If `share` is below 1, a tenant's claims cannot exceed this
-        fraction of the limit, except for deletions. Extraction gets one more attempt, which sets the batch aside, so
-        that it does not block later messages in the session.
+        An error affects only its kind. A mark with `max_attempts` attempts becomes a dead letter; extraction gets one
+        more attempt. Except for deletions, each tenant gets at most the fraction `share` of the limit.
         """
         replies = await self._claim.each(
             [
@@ -109,11 +103,11 @@ class Outbox:
         return dict(zip(limits, claims, strict=True))
 
     async def end_claim(self, kind: DueKind, claim: Claim) -> bool:
-        """End a claim after its work has succeeded. Return False if the mark stays due because of a newer write."""
+        """End a claim whose work succeeded. Return False if a newer write keeps the mark due."""
         return bool(await self._done(**self._script_keys(kind), member=claim.member, token=claim.lease))
 
     async def end_claims(self, kind: DueKind, claims: Sequence[Claim]) -> None:
-        """End several claims as `end_claim` does, in one round trip. Raises the first error."""
+        """End several claims in one round trip. Raises the first error."""
         if not claims:
             return
         shared = self._script_keys(kind)
@@ -122,10 +116,9 @@ class Outbox:
                 raise reply
 
     async def begin_claims(self, kind: DueKind, members: Sequence[str], *, lease_seconds: float, max_attempts: int) -> list[Claim]:
-        """Return claims for the members that still have a mark. Call this before starting work on the members.
+        """Return claims for the members that still have a mark.
 
-        The outbox gives up a member after `max_attempts` failed attempts, including attempts that began but never
-        ended. Extraction gets one more attempt, as in `claim_each`.
+        Call this before starting work on the members. Attempts that never ended count toward `max_attempts`.
         """
         if not members:
             return []
@@ -141,13 +134,13 @@ class Outbox:
         ]
 
     async def put_back(self, kind: DueKind, claim: Claim, *, delay_seconds: float) -> None:
-        """Give back a claim whose work did not begin. The mark is due after a delay. The attempt does not count."""
+        """Give back a claim whose work did not begin. The attempt does not count."""
         await self.fail_claim(kind, claim, "", delay_seconds=delay_seconds, forgive=True)
 
     async def fail_claim(self, kind: DueKind, claim: Claim, reason: str, *, delay_seconds: float, forgive: bool = False) -> None:
-        """End a claim after its work has failed. The mark becomes due again after a delay.
+        """End a claim whose work failed. The mark becomes due again after a delay.
 
-        With `forgive`, the attempt does not count, because the work did not cause the failure.
+        With `forgive`, the attempt does not count.
         """
         named = self._script_keys(kind)
         del named["dead"]
@@ -187,7 +180,7 @@ class Outbox:
         return backlogs
 
     async def reasons(self, kind: DueKind, limit: int = 100) -> dict[str, str]:
-        """Return the reason for each mark's last failure, keyed by member. The dict has about `limit` entries."""
+        """Return why marks last failed, keyed by member, for about `limit` marks."""
         ((_, reasons),) = await read(self._client, lambda pipe: pipe.hscan(self._keys.why(kind), 0, count=limit))
         return {member.decode(): reason.decode("utf-8", "replace") for member, reason in reasons.items()}
 
@@ -199,4 +192,5 @@ def _claims(reply: Any) -> Claims:
 
 
 def _most(kind: DueKind, max_attempts: int) -> int:
+    # The last attempt of an extraction sets the batch aside, so that it does not block later messages in the session.
     return max_attempts + (kind is DueKind.EXTRACTION)

@@ -32,23 +32,21 @@ NEVER_ENDED = "no attempt ended, not even with an error: it may have crashed the
 
 
 class Script:
-    """A Lua script. Calls send only its digest, or its source if Redis does not have the script yet."""
+    """A Lua script. Calls send only its digest if Redis already has the script."""
 
     def __init__(self, client: Redis, name: str, *, fsync: bool = False) -> None:
-        """Load the script `name` ("<feature>/<file>").
-
-        With `fsync`, each call waits until Redis has written the change to disk (`WAITAOF 1 0`).
-        """
+        """Load a script. With `fsync`, each call waits until its change is on disk."""
         self._client = client
         self._lua = load(name)
         self._sha: str = client.register_script(self._lua.source).sha
         self._fsync = fsync
 
     async def __call__(self, holder: object = None, /, **named: Any) -> Any:
-        """Run the script and return its reply. The arguments come from `named` or from attributes of `holder`.
+        """Run the script and return its reply.
 
-        While a recent erasure of the owner's data is running, the call waits. For an older erasure, the call raises
-        ErasureUnderWay. Raises TypeError for wrong arguments, and the errors of `redis_errors`.
+        Arguments come from `named` or from attributes of `holder`. Waits while a recent erasure of the owner's data is
+        running. Raises ErasureUnderWay for an older erasure, TypeError for wrong arguments, and the errors of
+        `redis_errors`.
         """
         call = self._lua.command("EVALSHA", self._sha, holder, named)
         pause = _ERASURE_LOOK_SECONDS
@@ -71,9 +69,9 @@ class Script:
                 return await command(self._client, *self._with_text(call))
 
     async def each(self, calls: Sequence[Mapping[str, Any]]) -> list[Any]:
-        """Run several calls in one round trip and return their replies. If a call fails, its error replaces the reply.
+        """Run several calls in one round trip. The reply of a failed call is its error.
 
-        Raises errors that affect the whole exchange, such as a lost connection.
+        Raises errors that affect all calls.
         """
         commands = [self._lua.command("EVALSHA", self._sha, None, named) for named in calls]
         with redis_errors():
@@ -96,10 +94,8 @@ class Script:
         return ["EVAL", self._lua.source, *call[2:]]
 
     async def _on_disk(self, call: Sequence[Any]) -> Any:
-        """Run the script and wait until the change is on disk. Raises RedisUnavailable if this takes too long.
-
-        The script and WAITAOF use one connection, because WAITAOF covers only its own connection's writes.
-        """
+        """Run the script and wait until its change is on disk. Raises RedisUnavailable."""
+        # Both commands use one connection, because WAITAOF covers only its own connection's writes.
         for attempt in (call, self._with_text(call)):
             reply, waited = await exchange(self._client, [attempt, ("WAITAOF", 1, 0, _FSYNC_MS)])
             if isinstance(reply, NoScriptError):
@@ -119,5 +115,5 @@ def compact(value: Any) -> str:
 
 
 def outbox_keys(keys: Keys, kind: DueKind) -> dict[str, str]:
-    """Return the script arguments that contain the outbox keys for one kind of work."""
+    """Return the outbox keys for one kind of work as script arguments."""
     return {"due": keys.due(kind), "tries": keys.tries(kind), "reasons": keys.why(kind), "dead": keys.dead(kind)}

@@ -1,6 +1,6 @@
-"""Identify a store by a marker in each bucket's configuration, and in a file in the embedded Redis's data directory.
+"""Identify a store by a marker in each bucket and in the data directory.
 
-A Redis without the marker has lost its volume, has run FLUSHALL, or is not the expected Redis.
+A Redis server without the marker has lost its data or is not the expected one.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ _PROBE = load("storage/marker_probe")
 
 @dataclass(frozen=True, slots=True)
 class StoreState:
-    """The state of a store at one moment. Times are in ms, from the Redis clock."""
+    """The state of a store. Times are in ms, from the Redis clock."""
 
     id: str | None
     made_ms: int
     lost: str | None
-    """The id of the store that Redis contained before its loss. None once an operator has accepted the loss."""
+    """The id of the lost store. None once an operator has accepted the loss."""
     accepted: int
-    """The time when an operator last accepted the content of Redis as the store."""
+    """The time when an operator last accepted the content of Redis."""
     now: int
     indexes: frozenset[str]
     refusal: Exception | None
 
 
 class StoreFile:
-    """A file in a data directory that maps the root of each store's keys to the store's id."""
+    """A file in a data directory that maps key roots to store ids."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / FILE_NAME
 
     def id_of(self, keys: Keys) -> str | None:
-        """Return the id of the directory's store, or None. Raises StartupError if the file is unreadable."""
+        """Return the store's id, or None. Raises StartupError if the file is unreadable."""
         return self._read().get(keys.root)
 
     def note(self, keys: Keys, store_id: str) -> None:
@@ -79,8 +79,7 @@ class StoreFile:
 async def see(client: Redis, keys: Keys, *, touch: str = "") -> StoreState:
     """Return the state of the store. Raises RedisUnavailable.
 
-    If `touch` is the id of the store in Redis, also write a few bytes to check that Redis can write to its append-only
-    file.
+    If `touch` is the store's id, also check that Redis can write to its append-only file.
     """
     with redis_errors():
         row, time, listed, probe = await exchange(

@@ -1,8 +1,6 @@
-"""Watch the Redis server of one bucket.
+"""Watch the Redis server of one bucket, and rebuild missing indexes.
 
-The watch checks that Redis answers and accepts writes, that Redis contains the known store, and that all indexes exist.
-The watch also rebuilds missing indexes. If the store is lost, the watch blocks all of the process's Redis commands.
-Otherwise, requests would silently read from and write to an empty Redis.
+If the store is lost, the watch blocks all of the process's Redis commands.
 """
 
 from __future__ import annotations
@@ -40,19 +38,19 @@ _REMIND_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A reason the server cannot serve requests: a stable `code` for programs and a `message` for people."""
+    """A reason the server cannot serve requests. Programs can rely on `code`."""
 
     code: str
     message: str
 
 
 class StoreWatch:
-    """Watches one bucket, and serves as the `StoreGate` of the bucket's clients. Its own client has no gate."""
+    """Watches one bucket, and is the `StoreGate` of its clients. `client` must have no gate."""
 
     def __init__(
         self, client: Redis, keys: Keys, file: StoreFile | None, *, schemas: Sequence[IndexSchema] = (), makes: bool = True
     ) -> None:
-        """Watch the store under `keys`. With `makes`, mark an empty Redis as a new store."""
+        """Watch the store under `keys`. With `makes`, mark an empty Redis as a store."""
         self._client = client
         self._keys = keys
         self._file = file
@@ -77,7 +75,7 @@ class StoreWatch:
             raise type(self._refusal)(self._refusal.message, retry_after=self._refusal.retry_after)
 
     async def check_connection(self, connection: AbstractConnection) -> None:
-        """Check that a new connection reaches the known store. A restarted Redis may contain a different store."""
+        """Check that a new connection reaches the known store."""
         await connection.on_connect()
         if self._expected is None:
             return
@@ -102,13 +100,13 @@ class StoreWatch:
         self._schemas = schemas
 
     def on_renewal(self, call: Callable[[], Awaitable[None] | None]) -> None:
-        """Register a function to call before clients are unblocked. By then, Redis may contain a different store."""
+        """Register a function to call before clients are unblocked."""
         self._on_renewal.append(call)
 
     async def open(self) -> None:
-        """Determine which store Redis contains, and mark an empty Redis as a new store. Raises RedisUnavailable.
+        """Determine which store Redis contains. Raises RedisUnavailable.
 
-        If the known store is lost, do not mark an empty Redis.
+        Mark an empty Redis as a new store, unless the known store is lost.
         """
         sight = await self._learn(await see(self._client, self._keys))
         self._judge(sight)
@@ -128,7 +126,7 @@ class StoreWatch:
         return sight
 
     async def inspect(self) -> tuple[Problem, ...]:
-        """Return the problems with Redis and the store, without changing either. Raises RedisUnavailable."""
+        """Return the problems without changing Redis or the store. Raises RedisUnavailable."""
         sight = await see(self._client, self._keys)
         noted_id = None if self._file is None else self._file.id_of(self._keys)
         self._expected = noted_id or sight.id or sight.lost
@@ -136,7 +134,7 @@ class StoreWatch:
         return (*self._refusals(), *([] if sight.refusal is None else [_write_refusal(sight.refusal)]))
 
     async def look(self, *, fresh: bool = False) -> tuple[Problem, ...]:
-        """Return the current problems. They may be up to a second old unless `fresh` is true."""
+        """Return the problems. They may be up to a second old unless `fresh` is true."""
         started_at = monotonic()
         async with self._looking:
             if self._looked < (started_at if fresh else started_at - _LOOK_SECONDS):
@@ -173,7 +171,7 @@ class StoreWatch:
             raise
 
     async def _settle(self, sight: StoreState) -> None:
-        """Compare the store in Redis with the known store. Switch to a different store if an operator accepted it."""
+        """Compare Redis with the known store, and switch to a newly accepted one."""
         if self._expected is None:
             sight = await self._learn(sight)
         elif sight.id is not None and sight.id != self._expected and sight.accepted >= self._seen_at:
@@ -290,7 +288,7 @@ def _utc_text(milliseconds: int) -> str:
 
 @asynccontextmanager
 async def watching(url: str, buckets: Sequence[Keys], file: StoreFile, *, command_timeout: float) -> AsyncGenerator[list[StoreWatch]]:
-    """Watch the stores in a Redis server, for a process whose only job is to run this server.
+    """Watch the stores in a Redis server, for the process that runs the server.
 
     Never mark an empty Redis as a new store. Write the stores' ids to `file`.
     """
@@ -305,7 +303,7 @@ async def watching(url: str, buckets: Sequence[Keys], file: StoreFile, *, comman
 
 
 async def inspect_stores(url: str, buckets: Sequence[Keys], file: StoreFile | None, *, command_timeout: float) -> list[Problem]:
-    """Return the problems with the stores in a Redis server, without changing Redis. Raises StartupError."""
+    """Return the problems with the stores, without changing Redis. Raises StartupError."""
     async with bucket_clients(url, buckets, command_timeout=command_timeout) as clients:
         return [problem for keys, client in clients for problem in await StoreWatch(client, keys, file, makes=False).inspect()]
 
@@ -313,7 +311,10 @@ async def inspect_stores(url: str, buckets: Sequence[Keys], file: StoreFile | No
 async def accept_store(
     url: str, buckets: Sequence[Keys], file: StoreFile | None, *, command_timeout: float
 ) -> list[tuple[StoreState, StoreState]]:
-    """Accept the content of Redis as the store. Return each bucket's state before and after. Raises StartupError."""
+    """Accept the content of Redis as the store. Raises StartupError.
+
+    Return each bucket's state before and after.
+    """
     states: list[tuple[StoreState, StoreState]] = []
     async with bucket_clients(url, buckets, command_timeout=command_timeout) as clients:
         for keys, client in clients:

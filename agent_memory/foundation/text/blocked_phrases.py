@@ -8,10 +8,9 @@ from agent_memory.foundation.text.terms import fold, stems, words
 
 
 class Blocklist:
-    """A list of blocked phrases to match against texts.
+    """Blocked phrases to search for in texts.
 
-    A phrase matches if the text contains its words next to each other, in order, and in any inflection. Stop words do
-    not count.
+    The words of a phrase match next to each other, in any inflection. Stop words do not count.
     """
 
     def __init__(self, phrases: Iterable[str]) -> None:
@@ -30,10 +29,7 @@ class Blocklist:
         return bool(self._stems or self._plain)
 
     def holds(self, *texts: str) -> bool:
-        """True if any of the texts contains a blocked phrase.
-
-        Takes time proportional to the number of texts times the number of phrases.
-        """
+        """True if any of the texts contains a blocked phrase."""
         for text in texts if self else ():
             row = _row(stems(text))
             plain = f"{_row(words(text))}{fold(text)}"

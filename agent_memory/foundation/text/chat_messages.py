@@ -1,4 +1,4 @@
-"""Read chat messages: match tool calls with their answers, count media, and find places to split a session."""
+"""Match tool calls with answers, count media, and find places to split sessions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SHORTEST_DATA = 512
 
 
 class ToolCallLinks(NamedTuple):
-    """The ids of the tool calls that a message makes (`calls`) and answers (`answers`)."""
+    """The ids of the tool calls that a message makes and answers."""
 
     calls: Sequence[str]
     answers: Sequence[str]
@@ -28,15 +28,12 @@ class ToolCallLinks(NamedTuple):
 class OrderedMessage(Protocol):
     @property
     def links(self) -> ToolCallLinks | None:
-        """The tool calls and answers in the message, or None if it is plain text."""
+        """The tool calls and answers in the message, or None for plain text."""
         ...
 
 
 def links_of(role: str, parts: Sequence[Any] | None, fields: Mapping[str, Any]) -> ToolCallLinks:
-    """Return the ids of the tool calls that a message makes and answers.
-
-    The ids come from `tool_calls`, `tool_call_id`, `function_call`, and parts such as `tool_use`.
-    """
+    """Return the ids of the tool calls that a message makes and answers."""
     calls = [str(call["id"]) for call in _objects(fields.get("tool_calls")) if call.get("id")]
     answers = [str(fields["tool_call_id"])] if fields.get("tool_call_id") else []
     function = fields.get("function_call")
@@ -63,7 +60,7 @@ def _objects(values: Any) -> Iterator[dict[str, Any]]:
 
 
 def lacks_calls(messages: Sequence[OrderedMessage]) -> bool:
-    """True if a message answers a tool call that neither it nor an earlier message makes."""
+    """True if a message answers a tool call that no message so far makes."""
     call_ids: set[str] = set()
     for message in messages:
         if (links := message.links) is not None:
@@ -74,9 +71,9 @@ def lacks_calls(messages: Sequence[OrderedMessage]) -> bool:
 
 
 def whole_from(messages: Sequence[OrderedMessage], start: int) -> int:
-    """Return a position where a cut does not separate a tool call from its answers.
+    """Return a position where a cut does not separate tool calls from their answers.
 
-    Return the first such position at or after `start`. If there is none, return the last one before `start`.
+    This is the first such position from `start` on, or otherwise the last one before `start`.
     """
     if start <= 0 or not any(message.links for message in messages):
         return max(start, 0)
@@ -91,10 +88,10 @@ Message = TypeVar("Message", bound=OrderedMessage)
 
 
 def whole_window(messages: Sequence[Message], fit: int, total: int) -> tuple[list[Message], bool]:
-    """Return about the last `fit` messages, without separating a tool call from its answers.
+    """Return about the last `fit` messages, keeping tool calls with their answers.
 
-    `whole_from` chooses the cut. The second value is True if a message still answers a missing call, because the call
-    is in an earlier message in the session. `total` is the number of messages in the session.
+    The second value is True if a message still answers a call from earlier in the session. `total` is the number of
+    messages in the session.
     """
     start = len(messages) - fit
     if start <= 0:
@@ -104,7 +101,7 @@ def whole_window(messages: Sequence[Message], fit: int, total: int) -> tuple[lis
 
 
 def _parted(messages: Sequence[OrderedMessage]) -> list[bool]:
-    """Return a flag for each message: True if a cut before it would separate a tool call from its answer."""
+    """Flag each message before which a cut would separate a call from its answer."""
     called: dict[str, int] = {}
     steps = [0] * (len(messages) + 1)
     for place, message in enumerate(messages):
@@ -123,7 +120,7 @@ def _parted(messages: Sequence[OrderedMessage]) -> list[bool]:
 
 
 def counted(message: MemoryMessage) -> tuple[str, int]:
-    """Return the text of a message for a model, and the estimated number of tokens for its media."""
+    """Return the text of a message for a model, and the estimated tokens for media."""
     parts, fields = message.content_parts, message.own_fields
     if not (parts or fields):
         return message.content, 0
@@ -142,7 +139,7 @@ def _is_text(part: Any) -> bool:
 
 
 def _without_media(value: Any, media_count: list[int]) -> Any:
-    """Return a value without encoded media. Add its number of media items, encoded or not, to `media_count`."""
+    """Return a value without encoded media. Add the number of media to `media_count`."""
     if isinstance(value, str):
         if _is_data(value):
             media_count[0] += 1

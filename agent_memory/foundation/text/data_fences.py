@@ -1,4 +1,4 @@
-"""Mark stored text in a prompt as data: enclose it in tags that do not occur in the text."""
+"""Enclose the stored text in a prompt with tags that mark it as data."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DATA_RULE = (
 
 @dataclass(frozen=True, slots=True)
 class PromptMessage:
-    """A stored message in a prompt. The model's answer cites it by `number`."""
+    """A stored message in a prompt. The model cites it by `number`."""
 
     number: int
     role: str
@@ -30,7 +30,7 @@ class PromptMessage:
 
 
 def fence(text: str, label: str) -> str:
-    """Enclose `text` in `<label-xxxxxxxx>` tags that do not occur in it. The same text always gets the same tags."""
+    """Enclose `text` in `<label-xxxxxxxx>` tags that do not occur in it. Deterministic."""
     attempt = 0
     while True:
         mark = f"{label}-{hashlib.sha256(f'{attempt}:{text}'.encode('utf-8', 'replace')).hexdigest()[:8]}"
@@ -40,10 +40,8 @@ def fence(text: str, label: str) -> str:
 
 
 def message_lines(messages: Sequence[PromptMessage], zone: tzinfo = UTC) -> str:
-    """Return one line of JSON for each message, with `n`, `at`, `role`, `text` and, if there are any, `pictures`.
-
-    Because of the JSON encoding, a message's content cannot imitate another message.
-    """
+    """Return one line of JSON for each message."""
+    # JSON keeps the content of a message from imitating another message.
     lines = (
         {"n": item.number, "at": shown_time(item.created_at, zone), "role": item.role, "text": plain_text(item.content)}
         | ({"pictures": [plain_text(picture) for picture in item.pictures]} if item.pictures else {})
@@ -53,17 +51,15 @@ def message_lines(messages: Sequence[PromptMessage], zone: tzinfo = UTC) -> str:
 
 
 def described_pictures(messages: Sequence[PromptMessage]) -> str:
-    """Return a sentence that explains `pictures`, or "" if these messages contain no pictures."""
+    """Return a sentence that explains `pictures`, or "" if there are no pictures."""
     if not any(item.pictures for item in messages):
         return ""
     return ' "pictures" is what a model saw in a message\'s pictures: it helps to understand the message, but nobody said it.'
 
 
 def shown_time(moment: datetime, zone: tzinfo = UTC) -> str:
-    """Return the local time with its weekday. A naive `moment` is in UTC.
-
-    A model needs the weekday to resolve relative dates.
-    """
+    """Return the local time with its weekday. A naive `moment` is in UTC."""
+    # A model needs the weekday to resolve relative dates.
     moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
     local = moment.astimezone(zone).replace(microsecond=0)
     weekday = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")[local.weekday()]

@@ -1,10 +1,7 @@
-"""Summarize without a language model: choose the most informative statements and list them by day and speaker.
+"""Summarize without a language model: select statements, and group them by day and speaker.
 
-The method is weighted maximum coverage under a budget, and chooses greedily by gain per token. Source: Lin and Bilmes,
-"A Class of Submodular Functions for Document Summarization", ACL 2011. A statement's gain is the total weight of its
-words that no statement chosen so far contains. Rarer words weigh less; names and numbers weigh more. A second pass
-checks whether the summary improves if any one of the chosen statements is dropped. The last line lists frequent words
-that no chosen statement contains.
+The method is greedy weighted maximum coverage under a token budget. Source: Lin and Bilmes, "A Class of Submodular
+Functions for Document Summarization", ACL 2011. Rarer words weigh less; names and numbers weigh more.
 """
 
 from __future__ import annotations
@@ -50,7 +47,7 @@ _ENDS = frozenset(".!?…。！？｡؟।:;,)]\"'”’»」")
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A sentence with its speaker and time. `speaker` is "" if it is unknown."""
+    """A sentence with its speaker and time. `speaker` is "" if unknown."""
 
     text: str
     speaker: str
@@ -68,8 +65,7 @@ class SpokenMessage(NamedTuple):
 def statements_of(messages: Sequence[SpokenMessage], split: Callable[[str], Sequence[str]]) -> list[Statement]:
     """Return the sentences in messages, with their speakers.
 
-    A name at the beginning of a message ("Ana: …") is the speaker if most messages with the same role begin with a
-    name. Otherwise, the role is the speaker.
+    The speaker is the role, or the name before a message ("Ana: …") if most messages with this role have one.
     """
     named = Counter(each.role for each in messages if _SPOKEN_BY.match(each.text) is not None)
     total = Counter(each.role for each in messages)
@@ -84,7 +80,7 @@ def statements_of(messages: Sequence[SpokenMessage], split: Callable[[str], Sequ
 def statements_of_summary(summary: str, split: Callable[[str], Sequence[str]], at: datetime) -> list[Statement]:
     """Return the statements in an earlier summary.
 
-    A line without a day, such as a line that a model wrote, gets the time `at`.
+    A line without a day gets the time `at`.
     """
     statements: list[Statement] = []
     current: datetime | None = None
@@ -111,10 +107,7 @@ def _day_of(m: re.Match[str], before: datetime | None, at: datetime) -> datetime
 
 
 def standing_alone(text: str, at: datetime, zone: tzinfo) -> str:
-    """Return a sentence without leading filler and with absolute dates.
-
-    Example: "Wow, yesterday I …" becomes "On 7 May 2023 I …".
-    """
+    """Return a sentence without leading filler and with absolute dates."""
     text = " ".join(text.split())
     for _ in range(_MOST_LEADS):
         m = _LEAD.match(text)
@@ -125,7 +118,7 @@ def standing_alone(text: str, at: datetime, zone: tzinfo) -> str:
 
 
 def summarize(statements: Sequence[Statement], budget: int, count: Callable[[str], int], zone: tzinfo) -> str:
-    """Return a summary of the most informative statements, or "" if no statement fits into `budget` tokens.
+    """Return a summary within `budget` tokens, or "" if no statement fits.
 
     `count` returns the number of tokens in a text.
     """
@@ -153,10 +146,7 @@ def most_telling(statements: Sequence[Statement], budget: int, count: Callable[[
 
 
 def _is_applause(statement: Statement) -> bool:
-    """True if the speaker is the assistant and the statement is an exclamation without a name or number.
-
-    Example: "Great choice, people will love it!"
-    """
+    """True for an assistant's exclamation without a name or number ("Great choice!")."""
     text = statement.text.rstrip()
     return statement.speaker == "assistant" and text.endswith(("!", "！")) and _NAME.search(text) is None
 
@@ -169,10 +159,7 @@ def _tells(text: str) -> bool:
 
 
 def layout(statements: Iterable[Statement]) -> str:
-    """Return statements as text, grouped by day and then by speaker.
-
-    A day's heading contains the year only if the year changes.
-    """
+    """Return statements as text, grouped by day and then by speaker."""
     by_day: dict[str, dict[str, list[str]]] = {}
     lines: list[str] = []
     year = None
@@ -238,7 +225,7 @@ class _Choice:
         return sum(self._weights[term] for term in self._terms[index]) * self._factors[index] / self._sizes[index]
 
     def _filled(self, fixed: Collection[int], without: int = -1) -> tuple[list[int], float]:
-        """Return `fixed` plus the indices of the best other statements except `without`, and the total gain."""
+        """Return `fixed` and the best other statements except `without`, with the total gain."""
         covered: set[str] = set()
         opened: set[str | tuple[str, str]] = set()
         chosen: list[int] = []

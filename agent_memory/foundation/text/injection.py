@@ -1,9 +1,7 @@
 """Detect text that reads like an instruction to a model.
 
-The rules are patterns for common attacks in a few languages. A match does not prove that a text is an attack, so
-matching texts await review and are never dropped. An attack that no rule detects still appears in prompts only as
-quoted data. Users may want lasting instructions ("from now on, always …") remembered, so weak rules skip text from
-users.
+The rules are patterns for common attacks. A match is not proof, so matching texts await review. Users may want lasting
+instructions ("from now on, always …") remembered, so weak rules skip text from users.
 """
 
 from __future__ import annotations
@@ -69,16 +67,16 @@ def _plain(text: str) -> str:
 
 
 def rules_for(texts: Iterable[str], *, of_user: bool) -> list[Rule]:
-    """Return the rules that any of the texts may trigger. `of_user` is True if users wrote all of the texts."""
+    """Return the rules that any of the texts may trigger.
+
+    `of_user` is True if users wrote all of the texts.
+    """
     plain = _plain("\n".join(texts))
     return [rule for rule in _ALL if not (of_user and rule.weak) and _has_one_of_each(plain, rule.needs)]
 
 
 def suspicion(text: str, *, of_user: bool, rules: Sequence[Rule] = _ALL) -> str | None:
-    """Return the name of the first rule that the text triggers ("override", "role", "leak", "hide", "order"), or None.
-
-    `of_user` is True if a user wrote the text.
-    """
+    """Return the name of the first rule that the text triggers, or None."""
     if not rules:
         return None
     plain = _plain(text)

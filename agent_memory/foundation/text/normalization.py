@@ -1,4 +1,4 @@
-"""Decide whether two memories say the same thing, based only on their words."""
+"""Decide from their words whether two memories say the same thing."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _TAKES_UP = frozenset(("it", "they", "he", "she"))
 _LEAST_WORDS, _MOST_WORDS = 2, 40
 
 QUESTION = "question"
-"""Metadata key. Its value is true if a message consists only of the user's questions."""
+"""Metadata key. Its value is true if a message consists only of questions."""
 ABOUT_USER = "about_user"
-"""Metadata key. Its value is true if a message is about its user, regardless of its words."""
+"""Metadata key. Its value is true if a message is about its user."""
 
 Kin = tuple[str, str | None, str | None, str | None, str, datetime | None]
 
 
 def normal_text(text: str) -> str:
-    """Case-fold a text. Remove extra spaces, and quotation marks, periods and exclamation marks around the text."""
+    """Case-fold a text. Remove extra spaces, and surrounding quotation marks, periods and exclamation marks."""
     words = " ".join(chunks(text) if text.isascii() else normalized("NFC", text).casefold().split())
     return words.strip(_EDGES) or words
 
@@ -37,8 +37,7 @@ def normal_text(text: str) -> str:
 def restatement(text: str) -> str:
     """Return the words that a text shares with its restatements, in order.
 
-    "I'm a vegan cook" and "I am vegan cook" have the same words. Return "" if the text is too short or too long. A
-    question never equals a statement.
+    Return "" if the text is too short or too long. A question never equals a statement.
     """
     pieces = chunks(text) if text.isascii() else normalized("NFC", text).casefold().replace("’", "'").split()
     if not _LEAST_WORDS <= len(pieces) <= _MOST_WORDS:
@@ -63,7 +62,7 @@ def _spelled_out(word: str) -> str:
 
 
 def kin(record: MemoryRecord, words: str | None = None) -> Kin:
-    """Return a key that is equal for memories that repeat each other: words, owner, type and event date.
+    """Return a key that is equal for memories that repeat each other.
 
     `words` is the normalized text, if the caller already has it.
     """
@@ -72,7 +71,7 @@ def kin(record: MemoryRecord, words: str | None = None) -> Kin:
 
 
 def kin_name(record: MemoryRecord, words: str) -> str:
-    """Return the same string as `repr(kin(record, words))`, but faster. `words` is the record's normalized text."""
+    """Return the same string as `repr(kin(record, words))`, but faster."""
     return (
         f"({words!r}, {_names_text(record.namespace, record.user_id, record.agent_id, record.memory_type._value_)}, {record.event_date!r})"
     )
@@ -89,17 +88,17 @@ def is_turn(record: MemoryRecord) -> bool:
 
 
 def is_plain(turn: MemoryRecord) -> bool:
-    """True if another memory can replace a message without losing a pin, tags, dates or metadata."""
+    """True if replacing a message would lose no pin, tags, dates or metadata."""
     more = (turn.pinned, turn.topics, turn.entities, turn.event_date, turn.valid_from, turn.valid_to, turn.expires_at, turn.slot)
     return not any(more) and turn.metadata.keys() <= {"role", "name", QUESTION, ABOUT_USER}
 
 
 def ends_at(record: MemoryRecord) -> datetime | None:
-    """Return the time when a memory ends: the earlier of `valid_to` and `expires_at`, or None if neither is set."""
+    """Return the earlier of `valid_to` and `expires_at`, or None."""
     valid, expires = record.valid_to, record.expires_at
     return valid if expires is None else expires if valid is None else min(valid, expires)
 
 
 def begins_at(record: MemoryRecord) -> datetime:
-    """Return the time when a memory became true: `valid_from`, or its creation time by default."""
+    """Return `valid_from`, or the creation time by default."""
     return record.valid_from or record.created_at

@@ -1,4 +1,4 @@
-"""Find pictures and named files in the parts of a message, in any chat API's format. Pure functions, no I/O."""
+"""Find pictures and named files in messages in the format of any chat API."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _MOST_WORDS = 500
 
 
 def pictures_of(parts: Sequence[Any] | None) -> list[str]:
-    """Return the address of each picture: a web address, or a `data:` URL that contains the picture itself."""
+    """Return the address of each picture: a web address or a `data:` URL."""
     return [address for part in _parts(parts) if "image" in _kind(part) and (address := _address(part)) is not None]
 
 
 def is_data_url(address: str) -> bool:
-    """True if the address is a `data:` URL with a picture in a format that browsers may show safely."""
+    """True if `address` is a `data:` URL of a picture that is safe to show."""
     return _DATA_URL.fullmatch(address) is not None
 
 
 def words_of_files(parts: Sequence[Any] | None) -> str:
-    """Return a line such as "[file: invoice.pdf]" for each picture or file that has a name or a caption."""
+    """Return lines such as "[file: invoice.pdf]" for named or captioned files and pictures."""
     lines = ((part, ", ".join(dict.fromkeys(_words(part)))) for part in _parts(parts) if any(map(_kind(part).count, _FILES)))
     return "\n".join(f"[{'picture' if 'image' in _kind(part) else 'file'}: {words[:_MOST_WORDS]}]" for part, words in lines if words)
 
@@ -57,6 +57,6 @@ def _address(value: Any) -> str | None:
 
 
 def _words(part: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the names and captions in a part and in its nested objects, as in {"file": {"filename": "…"}}."""
+    """Yield the names and captions in a part and its nested objects."""
     for fields in (part, *_parts(list(part.values()))):
         yield from (" ".join(value.split()) for name in _WORDS if isinstance(value := fields.get(name), str) and value.strip())

@@ -1,6 +1,6 @@
-"""Define how a prompt marks memories, and remove text that was copied from a prompt.
+"""Define how a prompt marks memories, and remove text copied from a prompt.
 
-Programs may store prompt messages in a session. The memories in these messages must not be stored again.
+Programs may store prompts in a session. The memories in them must not be stored again.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ def part_heading(title: str) -> str:
 
 
 def escape_headings(text: str) -> str:
-    r"""Remove control characters, then escape headings as `\## …`, including headings after invisible characters."""
+    r"""Remove control characters, and then escape headings as `\## …`."""
     return _HEADING.sub(lambda match: match[0] + "\\", plain_text(text))
 
 
 def own_words(text: str, role: str = "user") -> str:
-    """Return a message's text without memory lines and sections from a prompt, even quoted ones ("> ")."""
+    """Return a message's text without memory lines and sections copied from a prompt."""
     if role in TOOL_ROLES and '"memory_type"' in text and '"text"' in text:
         return ""  # The text is an answer from one of our search tools.
     if "##" not in text and "]" not in text and "(ID: " not in text and NO_MEMORIES not in text:
@@ -94,11 +94,6 @@ _SIGNS = ("## A summary", "## Long term mem", _PART_HEAD, "(ID: ", NO_MEMORIES, 
 
 
 def _belongs(part: str, bare: str, role: str) -> bool:
-    """True if a line still belongs to the section `part`.
-
-    A summary or a feature's section ends at the next heading. Unless a program wrote the message, such a section also
-    ends at a blank line. A section of memories ends at a blank line.
-    """
     if part == "summary":
         return not bare.startswith("## ") and (bool(bare) or role in PROGRAM_ROLES)
     return not bare

@@ -12,7 +12,7 @@ _QUOTATION = re.compile(
 
 
 def quotations(text: str) -> list[tuple[int, int]]:
-    """Return the start and end of each quotation, including its quotation marks. Ignore unclosed quotations."""
+    """Return the spans of closed quotations, including their quotation marks."""
     return [m.span() for m in _QUOTATION.finditer(text)]
 
 

@@ -1,7 +1,4 @@
-"""Redact secrets: keys, tokens, passwords and card numbers become "[redacted: …]".
-
-Every pattern takes linear time, because no pattern nests unbounded repetitions.
-"""
+"""Redact secrets: keys, tokens, passwords and card numbers become "[redacted: …]"."""
 
 from __future__ import annotations
 
@@ -11,6 +8,7 @@ from re import Match
 
 from agent_memory.foundation.core.tables import read_table
 
+# No pattern nests unbounded repetitions, so every pattern takes linear time.
 _KEY_LABEL = r"[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
 # Documented token formats, each with text that it always contains.
 _TOKENS = [line.split(" ") for line in read_table("text/data/redaction/tokens.toml")["tokens"].split("\n") if line]
@@ -46,10 +44,7 @@ _ANY_DIGIT, _BETWEEN_DIGITS = bytes.maketrans(b"123456789", b"000000000"), b" -"
 
 
 def redact_all(texts: Sequence[str]) -> Sequence[str]:
-    """Redact each text as `redact` does. Return the same sequence if no text contains a secret.
-
-    Check all texts together first. Check each text only if the first check finds signs of a secret.
-    """
+    """Redact each text. Return the same sequence if no text contains a secret."""
     text = "\n".join(texts)
     folded = text.casefold()
     if "PRIVATE KEY" in text or "://" in text or _may_name_secrets(folded) or _may_hold_tokens(text, folded):
@@ -63,7 +58,7 @@ def redact_all(texts: Sequence[str]) -> Sequence[str]:
 
 
 def redact(text: str) -> str:
-    """Return the text with each secret replaced by its kind, or the same text if it has no secrets. Idempotent."""
+    """Return the text with each secret replaced by its kind. Idempotent."""
     if "PRIVATE KEY" in text:
         text = _without_private_keys(text)
     if _may_hold_tokens(text, text.casefold()):
@@ -115,7 +110,7 @@ def _without_private_keys(text: str) -> str:
 def _secret_looking(value: str, *, assigned: bool, quoted: bool) -> bool:
     """True if a value may be a secret.
 
-    A plain word is not a secret ("my password is important"), unless "=" assigns it.
+    A plain word is not a secret, unless "=" assigns it.
     """
     if assigned:
         return True
@@ -126,7 +121,7 @@ def _secret_looking(value: str, *, assigned: bool, quoted: bool) -> bool:
 
 
 def _is_card(digits: str) -> bool:
-    """True if 13 to 19 digits have a valid prefix and check digit for a card number (Luhn, ISO/IEC 7812-1)."""
+    """True if the digits may be a card number (Luhn, ISO/IEC 7812-1)."""
     if len(set(digits)) < 2 or not (digits[0] in "3456" or "2221" <= digits[:4] <= "2720"):
         return False
     total = 0

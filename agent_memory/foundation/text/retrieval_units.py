@@ -1,6 +1,6 @@
-"""Build the searchable form of a memory from its own text and the messages around it.
+"""Build the searchable form of a memory from its text and the messages around it.
 
-The weights come from the measurements in docs/recall.md. Small changes to them have little effect.
+The weights come from measurements (docs/recall.md). Small changes have little effect.
 """
 
 from __future__ import annotations
@@ -41,10 +41,7 @@ def _day_in_words(year: int, month: int, day: int) -> str:
 
 
 def unit_terms(record: MemoryRecord, before: Sequence[MemoryRecord] = (), after: Sequence[MemoryRecord] = ()) -> str:
-    """Return the index terms for a memory: speaker, day, own words, neighbors' words, topics and entities.
-
-    Own words count twice, unless the text is long. Neighbors' words count once, and only if the text is short.
-    """
+    """Return the index terms for a memory. Include neighbors' words if the text is short."""
     index_terms = [*speaker_terms(record.text), _terms_of_day((record.event_date or record.created_at).date())]
     own_terms = terms(record.text)
     if len(set(own_terms)) <= MOST_TERMS_WITH_CONTEXT:
@@ -62,7 +59,7 @@ def unit_terms(record: MemoryRecord, before: Sequence[MemoryRecord] = (), after:
 
 
 def passage_terms(record: MemoryRecord, passage: str) -> str:
-    """Return the index terms for a passage: the memory's day once, and the passage's own words twice."""
+    """Return the index terms for a passage. Its own words count twice."""
     own = terms(passage)
     return " ".join([_terms_of_day((record.event_date or record.created_at).date()), *own, *own])
 
@@ -73,10 +70,7 @@ def _terms_of_day(when: date) -> str:
 
 
 def needs_context(text: str) -> float:
-    """Return a measure (0 to 1) of how much a text needs its context.
-
-    The value is 1 for up to nine distinct terms, and otherwise 9 divided by the number of terms.
-    """
+    """Return how much a text needs its context, from 0 to 1."""
     return min(1.0, _SAYS_ENOUGH / max(len(set(terms(text))), 1))
 
 
@@ -86,7 +80,7 @@ def unit_vector(
     after: Sequence[NDArray[np.float32]] = (),
     context: float = 1.0,
 ) -> NDArray[np.float32]:
-    """Return the vector of a memory plus weighted vectors of its neighbors, normalized to length 1.
+    """Return a memory's vector plus weighted neighbor vectors, normalized to length 1.
 
     `context` (0 to 1) scales the neighbors' weights. `before` and `after` are in time order.
     """

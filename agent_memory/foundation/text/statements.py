@@ -1,7 +1,4 @@
-"""Select the parts of a message that are worth remembering.
-
-Leave out secrets, blocked phrases, small talk, and text copied from this server's prompts.
-"""
+"""Select the parts of a message that are worth remembering."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ _SMALL_TALK = frozenset(read_table("text/data/words/common.toml")["assent"].spli
 
 @dataclass(frozen=True, slots=True)
 class StatementFilter:
-    """A filter that rejects messages with blocked phrases, and redacts secrets if `redacts` is True."""
+    """Rejects messages with blocked phrases, and redacts secrets if `redacts` is True."""
 
     blocklist: Blocklist
     redacts: bool
@@ -37,10 +34,8 @@ class StatementFilter:
         return None if own is None or self.blocklist.holds(own) else self.clean(own)
 
     def text_for_model(self, message: MemoryMessage) -> str | None:
-        """Return the part of a message's text that a model may see, or None.
-
-        Small talk is kept, because "yes" may answer a question.
-        """
+        """Return the part of a message's text that a model may see, or None."""
+        # Small talk stays, because "yes" may answer a question.
         own = own_words(message.content, message.role)
         if not own.strip() or message.role in PROGRAM_ROLES or self.blocklist.holds(own) or _asks_to_forget(own, message.role):
             return None
@@ -59,8 +54,7 @@ class StatementFilter:
 def memorable(content: str, role: str) -> str | None:
     """Return the text to remember from the content of a message, or None.
 
-    Return None for messages from programs and tools, for filler, and for requests to forget. Leave out text copied from
-    this server's prompts.
+    Return None for messages from programs and tools, filler, and requests to forget.
     """
     if role in PROGRAM_ROLES or role in TOOL_ROLES:
         return None
@@ -74,10 +68,7 @@ def memorable(content: str, role: str) -> str | None:
 
 
 def _asks_to_forget(text: str, role: str) -> bool:
-    """True if a text only asks to forget something.
-
-    "Forget the marathon, I want to swim instead" also states a fact.
-    """
+    # "Forget the marathon, I want to swim instead" also states a fact.
     request = memory_request(text) if role == "user" else None
     if request is None or request.kind != "forget":
         return False
@@ -85,5 +76,5 @@ def _asks_to_forget(text: str, role: str) -> bool:
 
 
 def worth_asking(text: str) -> bool:
-    """True if a message could contain a fact: it says more than agreement, thanks, a greeting or laughter."""
+    """True if a message says more than agreement, thanks, a greeting or laughter."""
     return not is_filler(text) and any(word not in _SMALL_TALK for word in content_of(text))

@@ -1,7 +1,6 @@
-"""Write the last line of an extractive summary: the most frequent words that the rest does not contain.
+"""Write a summary's last line: the most frequent words that the rest does not contain.
 
-In the evaluation, whole sentences within 300 tokens contain at most 59% of the words searched for. The words in the
-last line tell a model what else to search for.
+These words tell a model what else to search for.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ class Subjects:
     """Counts how many statements contain each content word."""
 
     def __init__(self, texts: Iterable[str], former: Sequence[str] = ()) -> None:
-        """Count the words of `texts`. `former` contains the words in the last line of an earlier summary."""
+        """Count the words of `texts`. `former` contains the words of an earlier line."""
         self._counts = Counter[str]()
         self._forms: dict[str, Counter[str]] = {}
         texts = list(texts)
@@ -50,12 +49,12 @@ class Subjects:
             self._forms.setdefault(term, Counter())[spelling] += number
 
     def room(self, budget: int, count: Callable[[str], int]) -> int:
-        """Return the number of tokens to reserve for the last line of the summary."""
+        """Return the number of tokens to reserve for the line."""
         most = int(_SHARE * budget)
         return min(most, count(self.line("", most, count)))
 
     def line(self, summary: str, budget: int, count: Callable[[str], int]) -> str:
-        """Return the last line within `budget` tokens, counted by `count`, or "" if fewer than two words fit."""
+        """Return the line within `budget` tokens, or "" if fewer than two words fit."""
         summary_terms = frozenset(terms(summary))
         left = budget - count(f"{HEAD}: ")
         often = [(term, number) for term, number in self._counts.most_common() if number >= _FEWEST and term not in summary_terms]
@@ -70,6 +69,6 @@ class Subjects:
 
 
 def small_words(texts: Iterable[str]) -> frozenset[str]:
-    """Return the function words in the language of the texts, plus Russian ones, which no other language shares."""
+    """Return the function words in the language of the texts, plus Russian ones."""
     spoken = language_of(" ".join(texts))
     return function_words("ru") | function_words(next((code for code, name in LANGUAGE_CODES.items() if name == spoken), ""))

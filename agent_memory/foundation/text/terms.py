@@ -1,8 +1,7 @@
 """Turn texts and queries into index terms for keyword search.
 
-RediSearch indexes only these terms, in a field without stemming. RediSearch's own tokenizer would split e-mail
-addresses, and its stemmer and stop words cannot be set per query. A term is lower-case ASCII: accents are removed, and
-other characters become hexadecimal digits.
+RediSearch indexes only these terms, without stemming. A term is lower-case ASCII: accents are removed, and other
+characters become hexadecimal digits.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ from agent_memory.foundation.text.stemming.foreign import MARKS, VOWEL_SIGNS, fo
 from agent_memory.foundation.text.stemming.unicode_forms import normalized
 
 # Underscores alone are not a word. The pattern visits a run of them only once.
+# RediSearch's own tokenizer would split e-mail addresses, and its stemmer and stop words cannot be set per query.
 _WORD = re.compile(rf"\b_*+[^\W_][\w{MARKS}]*+", re.UNICODE)
 # Chunks such as bob@example.com, v1.2.3, user_id=7 or C++ are also terms, for exact matches.
 _INNER = re.compile(rf"[^\w\s'’{MARKS}]")
@@ -62,7 +62,7 @@ def fold(text: str) -> str:
 
 
 def chunks(text: str) -> Sequence[str]:
-    """Fold a text and split it at spaces. Cache the result, because storing a memory needs it repeatedly."""
+    """Fold a text and split it at spaces."""
     return _cached_chunks(text) if len(text) <= _LONGEST_CACHED_TEXT else fold(text).split()
 
 
@@ -72,7 +72,7 @@ def _cached_chunks(text: str) -> Sequence[str]:
 
 
 def _term(word: str) -> str:
-    """Return the index term for a folded word. A word longer than 48 characters becomes a digest."""
+    """Return the index term for a folded word. A long word becomes a digest."""
     if len(word) <= _MAX_TERM:
         return _short_term(word)
     return ("xl" if word.isascii() else "ul") + blake2b(word.encode(), digest_size=10).hexdigest()
@@ -87,7 +87,7 @@ def _short_term(word: str) -> str:
 
 
 def _pieces(word: str, *, pairs: bool = True) -> Iterable[str]:
-    """Return the word itself or, in scripts written without spaces, its characters and pairs of adjacent characters."""
+    """Return the word or, in scripts without spaces, its characters and pairs."""
     if word.isascii() or not _CJK.search(word):
         return (word,)
     pieces: list[str] = []
@@ -103,7 +103,7 @@ def _pieces(word: str, *, pairs: bool = True) -> Iterable[str]:
 
 
 def is_blankless(word: str) -> bool:
-    """True if a word contains characters from a script that is written without spaces."""
+    """True if a word contains characters from a script without spaces."""
     return not word.isascii() and _CJK.search(word) is not None
 
 
@@ -113,7 +113,7 @@ def words(text: str) -> list[str]:
 
 
 def _chunk_terms(chunk: str) -> tuple[tuple[str, ...], str | None]:
-    """Return a term for each word of a chunk, and a term for the whole chunk (None if it has only words)."""
+    """Return a term for each word, and one for the chunk if it contains symbols."""
     bare = chunk.strip(EDGES)
     if chunk.isascii():
         # Letters and digits alone are one word.
@@ -131,12 +131,12 @@ def _chunk_terms(chunk: str) -> tuple[tuple[str, ...], str | None]:
 
 
 def _stemmed(word: str) -> str:
-    """Return the index term for an ASCII word. A number has no stem and rarely repeats, so it skips the cache."""
+    # A number has no stem and rarely repeats, so it skips the cache.
     return word if word.isdigit() and len(word) <= _MAX_TERM else _term(word)
 
 
 class _Chunks(dict[str, tuple[tuple[str, ...], str | None]]):
-    """A cache of the results of `_chunk_terms` for short chunks, which often recur."""
+    """Caches the results of `_chunk_terms` for short chunks."""
 
     def __missing__(self, chunk: str) -> tuple[tuple[str, ...], str | None]:
         chunk_terms = _chunk_terms(chunk)
@@ -153,7 +153,7 @@ _terms_of_chunk = _Chunks().__getitem__
 def terms(text: str) -> list[str]:
     """Return at most 4,096 index terms for a text, in order and without stop words.
 
-    The terms for whole chunks and for stems from other languages come last.
+    The terms for whole chunks and for foreign stems come last.
     """
     index_terms: list[str] = []
     wholes: list[str] = []
@@ -169,16 +169,16 @@ def terms(text: str) -> list[str]:
 
 
 def query_terms(text: str, limit: int = 256) -> list[str]:
-    """Return the last `limit` distinct terms in a query, because a long message usually ends with its question."""
+    """Return the last `limit` distinct terms in a query."""
+    # A long message usually ends with its question.
     return list(_query_terms(text))[-limit:]
 
 
 @lru_cache(maxsize=512)
 def beginnings(text: str, limit: int = 32) -> Sequence[Sequence[bytes]]:
-    """Return the prefixes (lower-case UTF-8) that each query word may have, in any inflection.
+    """Return the possible prefixes (lower-case UTF-8) of each query word.
 
-    Each word has a prefix as spelled and one without accents. A quick search for these bytes rules out most unindexed
-    texts that do not contain the words.
+    A text with the word in any inflection contains one of its prefixes.
     """
     by_stem: dict[str, Sequence[bytes]] = {}
     for word in _WORD.finditer(text.lower()):
@@ -202,10 +202,8 @@ _MOST_CACHED_QUERIES = 512
 
 @lru_cache(maxsize=_MOST_CACHED_QUERIES)
 def _query_terms(text: str) -> Sequence[str]:
-    """Return the distinct terms in a query. If its language is not English, omit that language's frequent words.
-
-    The index terms of stored texts include these words, because the guessed language may be wrong.
-    """
+    """Return the distinct terms in a query, without frequent words of a foreign language."""
+    # The index terms of stored texts include these words, because the guessed language may be wrong.
     all_terms = tuple(dict.fromkeys(terms(text)))
     language = language_of(text)
     if language is None:
@@ -222,8 +220,7 @@ def _frequent_terms(language: str) -> frozenset[str]:
 def phrases(text: str, limit: int = 8) -> list[str]:
     """Return a RediSearch clause for each quoted phrase in a query.
 
-    A clause matches if the words of the phrase are next to each other, ignoring stop words. In scripts written without
-    spaces, every character and every pair of adjacent characters must occur, in any order.
+    The words must be next to each other, ignoring stop words. In scripts without spaces, the order does not matter.
     """
     clauses: list[str] = []
     for quoted in _QUOTED.findall(fold(text)):
@@ -246,16 +243,19 @@ def words_with_places(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def index_terms_of_name(name: str) -> list[str]:
-    """Return the index term of each word in a name. `words_with_places` yields the same terms."""
+    """Return the index term of each word in a name, as in `words_with_places`."""
     return [_term(fold(word)) for word in _WORD.findall(name)]
 
 
 def content_of(text: str) -> list[str]:
-    """Return the words of a text in order, without stop words or words of greeting, thanks, agreement or laughter."""
+    """Return the words of a text in order, without stop words and small talk."""
     return [word for word in words(text) if word not in STOP_WORDS and word not in _FILLERS]
 
 
 def stems(text: str) -> list[str]:
-    """Return the stems of a text in order, without stop words. In scripts without spaces, each character is a stem."""
+    """Return the stems of a text in order, without stop words.
+
+    In scripts without spaces, each character is a stem.
+    """
     content_words = (word for word in words(text) if word not in STOP_WORDS)
     return [_term(piece) for word in content_words for piece in _pieces(word, pairs=False)]

@@ -1,7 +1,6 @@
-"""Define the command line: the command groups in its help, and the commands that run a server.
+"""Define the command line, and the commands that run a server.
 
-Other commands are in `commands/`. This module avoids slow imports, so that `agent-memory --help` does not wait for the
-server's libraries.
+This module avoids slow imports, so that `agent-memory --help` is fast.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from agent_memory.interfaces.cli.output import FAILED, NOT_FOUND, Command, repor
 
 
 class _GroupedCommands(TyperGroup):
-    """A command group whose help lists commands under headings, with their full summary lines."""
+    """A command group whose help lists commands under headings."""
 
     def format_commands(self, ctx: typer.Context, formatter: Any) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         for title, names in _GROUPS.items():
@@ -52,7 +51,7 @@ app = typer.Typer(
 
 
 def _option(variable: str, names: str, text: str) -> Any:
-    """Return an option that sets an environment variable. The settings check its value and report errors."""
+    """Return an option that sets an environment variable."""
     *flags, metavar = names.split()
     return typer.Option(*flags, metavar=metavar, help=f"{text} [env: {variable}]", show_default=False)
 
@@ -90,7 +89,7 @@ _PROCESS = ("SHUTDOWN_GRACE_SECONDS", "LOG_LEVEL", "LOG_FORMAT")
 
 
 def _with_settings(*variables: str) -> Callable[[Callable[..., Any]], Callable[..., None]]:
-    """Return a decorator that adds these settings as options. The command gets the given options in a dict."""
+    """Return a decorator that adds settings as options. The command gets them in a dict."""
 
     def decorate(command: Callable[..., Any]) -> Callable[..., None]:
         def call(settings: dict[str, Any], own: dict[str, Any]) -> Any:
@@ -102,7 +101,7 @@ def _with_settings(*variables: str) -> Callable[[Callable[..., Any]], Callable[.
 
 
 def _run() -> Any:
-    """Import the module that runs a server. Disable garbage collection until the server has started."""
+    """Import the server. Disable garbage collection during the start."""
     garbage_collection.starting()
     from agent_memory.interfaces.cli import run
 
@@ -173,7 +172,7 @@ def version() -> Answer:
 
 
 def _commands_of_features() -> dict[str, Any]:
-    """Return the features' commands. `command.py` in a feature's folder defines a function with the folder's name."""
+    """Return each feature's command, defined in its `command.py` under the folder's name."""
     paths = [file.parts[-3:-1] for file in sorted(Path(__file__).parents[2].glob("*/*/command.py"))]
     return {name: asks(getattr(import_module(f"agent_memory.{level}.{name}.command"), name)) for level, name in paths}
 
@@ -218,7 +217,7 @@ def main() -> None:
 
 
 def run_app(app: typer.Typer) -> None:
-    """Run a command. Print errors on stderr, with exit code 2 (wrong command line), 3 (not found) or 1 (other)."""
+    """Run a command. The exit code is 2 (wrong command line), 3 (not found) or 1 (other errors)."""
     try:
         code = app(standalone_mode=False)
     except AgentMemoryError as error:
@@ -232,7 +231,7 @@ def run_app(app: typer.Typer) -> None:
 
 
 def _report_usage(error: Any) -> int:
-    """Report a wrong command line. For an unknown option, suggest similar ones, or the argument of that name."""
+    """Report a wrong command line, with suggestions for unknown options."""
     from agent_memory_client._wire.problems import plain_words
 
     option = getattr(error, "option_name", "")

@@ -1,4 +1,4 @@
-"""Turn functions into commands: add the common options, open the server or store, and print the result."""
+"""Turn functions into commands with common options."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _Json = Annotated[bool | None, typer.Option("--json", help="the same as --format
 
 
 def parameters(**annotations: Any) -> list[Parameter]:
-    """Return a command's keyword parameters from their names and annotated types. Each defaults to None."""
+    """Return keyword parameters with these annotations. Each defaults to None."""
     return [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind) for name, kind in annotations.items()]
 
 
@@ -34,7 +34,7 @@ _TARGET = parameters(url=Url, api_key=_ApiKey, data_dir=DataDir)
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A command's output: `data` for JSON, `text` for people. Without `text`, people see a description of `data`."""
+    """A command's output: `data` for JSON, `text` for people. Without `text`, people see `data`."""
 
     data: Any
     text: Sequence[str] | str | None = None
@@ -46,7 +46,7 @@ def extend(
 ) -> Callable[..., Any]:
     """Return a command with the options `added`.
 
-    `call` receives the values of these options, and the values of the command's own parameters except the first `skip`.
+    `call` receives the values of these options, and of the command's own parameters except the first `skip`.
     """
     names = [parameter.name for parameter in added]
 
@@ -62,12 +62,12 @@ def extend(
 
 
 def prints(command: Callable[..., Any]) -> Callable[..., None]:
-    """Give a command the options `--format` and `--json`, and make it print its result."""
+    """Add `--format` and `--json` to a command, and print its result."""
     return extend(command, _OUTPUT, lambda output, own: _emit(command(**own), output), skip=0)
 
 
 def asking(opened: Callable[..., AbstractAsyncContextManager[Any]]) -> Callable[[Callable[..., Awaitable[Any]]], Callable[..., None]]:
-    """Return a decorator for commands. A command gets the opened server or store, and returns the result to print.
+    """Return a decorator for commands that get the opened server or store.
 
     `opened` opens the server at `url`, else the store in `data_dir`, else the store in the settings.
     """
@@ -97,7 +97,7 @@ def _reach(*target: Any) -> AbstractAsyncContextManager[Api]:
 
 
 asks = asking(_reach)
-"""Decorate a command whose first argument is a server's or a store's REST API."""
+"""Decorate a command whose first argument is a REST API."""
 
 
 def _emit(answer: Any, output: dict[str, Any]) -> None:

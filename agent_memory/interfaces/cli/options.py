@@ -1,4 +1,4 @@
-"""Define the options that commands share, and read the server's URL from the environment."""
+"""Define the options that commands share."""
 
 from __future__ import annotations
 

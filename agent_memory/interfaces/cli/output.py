@@ -1,4 +1,4 @@
-"""Print lines, tables, questions and progress for people. Only a command's answer goes to stdout."""
+"""Print lines, tables, questions and progress. Only answers go to stdout."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CONTROLS = dict.fromkeys([*range(9), *range(11, 32), *range(127, 160)])
 
 
 class Command(TyperCommand):
-    """A command that can print errors as JSON. Its help shows `<int>` for integer ranges and lists of integers."""
+    """A command that can print errors as JSON."""
 
     def invoke(self, ctx: typer.Context) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         try:
@@ -39,7 +39,7 @@ class Command(TyperCommand):
 
 
 def say(*texts: str, err: bool = False) -> None:
-    """Print texts for people, wrapped at 100 columns without breaking long words."""
+    """Print texts for people, wrapped at 100 columns."""
     for each in texts:
         for line in each.translate(_CONTROLS).replace("\n", "\n    ").split("\n"):
             text = textwrap.fill(line, 100, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
@@ -47,7 +47,7 @@ def say(*texts: str, err: bool = False) -> None:
 
 
 def report(text: str) -> None:
-    """Print a one-line message to stderr, such as an error or the name of the server in use."""
+    """Print a one-line message, such as an error, to stderr."""
     say(f"agent-memory: {' '.join(text.split())}", err=True)
 
 
@@ -58,7 +58,7 @@ def shown_server(url: str) -> str:
 
 @contextmanager
 def progress(task: str, total: float | None = None, *, shown: bool = True) -> Generator[Callable[..., object]]:
-    """Show a task's progress. The yielded function updates `advance`, `completed`, `total` or `description`."""
+    """Show progress. The yielded function updates `advance`, `completed`, `total` or `description`."""
     if not shown or not sys.stderr.isatty():
         yield dict  # ignores its arguments
         return
@@ -71,7 +71,7 @@ def progress(task: str, total: float | None = None, *, shown: bool = True) -> Ge
 
 
 def ask(question: str, *, force: bool, option: str = "--force") -> None:
-    """Ask the user to confirm. Raises typer.Exit after a "no" or without a terminal. `option` skips the question."""
+    """Ask the user to confirm. Raises typer.Exit after a "no" or without a terminal."""
     if force:
         return
     if not sys.stdin.isatty():

@@ -1,7 +1,4 @@
-"""Run servers, workers and Redis.
-
-Each of these functions is a composition root: it starts its parts in order, and stops them in reverse order.
-"""
+"""Run servers, workers and Redis."""
 
 from __future__ import annotations
 
@@ -44,13 +41,13 @@ _MARGIN_SECONDS = 5.0
 
 
 Face = Literal["api", "stdio", "sse", "streamable-http"]
-"""A service for clients: the API, or MCP with one of its transports."""
+"""The API, or MCP with one of its transports."""
 
 
 def serve(overrides: dict[str, str], face: Face | None, *, with_worker: bool, shares_redis: str | None = None) -> None:
-    """Run a service, a worker or both. Run the embedded Redis if REDIS_URL is not set. Return after a shutdown.
+    """Run a service, a worker or both until shutdown. With stdio, also stop when the client closes stdin.
 
-    With stdio, also stop when the client closes stdin. `shares_redis` is the name of a command that needs REDIS_URL.
+    `shares_redis` is the name of a command that needs REDIS_URL.
     """
     settings = _settings(overrides, shares_redis)
     if face is None:
@@ -79,7 +76,7 @@ def redis(overrides: dict[str, str], *, as_json: bool = False) -> None:
 
 
 def _settings(overrides: dict[str, str], shares_redis: str | None = None) -> Settings:
-    """Return the settings. Raises StartupError if a command that needs REDIS_URL (`shares_redis`) does not have it."""
+    """Return the settings. Raises StartupError if the command `shares_redis` lacks REDIS_URL."""
     settings = load_settings(**overrides)
     configure_logging(settings.server, access_log=settings.server.access_log)
     for variable in unread_variables(Path(".env")):
@@ -94,7 +91,7 @@ def _settings(overrides: dict[str, str], shares_redis: str | None = None) -> Set
 
 
 async def _run(settings: Settings, shutdown: Shutdown, face: Face | None, *, with_worker: bool) -> None:
-    """Open a port, Redis and the runtime. Run the server and the worker until they end, then close everything."""
+    """Run the server and the worker until they end."""
     place = settings.server if face == "api" else settings.mcp
     async with AsyncExitStack() as stack:
         listeners: list[socket] = []
@@ -139,7 +136,7 @@ def _api_lines(settings: Settings, url: str) -> list[str]:
 
 @asynccontextmanager
 async def _open_store_and_runtime(settings: Settings) -> AsyncGenerator[tuple[Runtime, list[str]]]:
-    """Open the runtime on the Redis at REDIS_URL, or on an embedded Redis. Also yield lines that list its engines."""
+    """Open the runtime on the configured or embedded Redis. Also yield lines about its engines."""
     async with AsyncExitStack() as stack:
         compiling = asyncio.create_task(asyncio.to_thread(compile_phrases))
         stack.push_async_callback(asyncio.wait, {compiling})
@@ -165,10 +162,9 @@ async def _run_parts(
     *,
     with_worker: bool,
 ) -> None:
-    """Run the server and the worker as tasks until a signal arrives, or until one of the tasks ends on its own.
+    """Run the server and the worker until a signal arrives, or until one of them ends.
 
-    Print `lines` when the server is ready for requests. Raises StartupError if a task ends on its own. With stdio, the
-    server may end without an error, because its only client can leave.
+    Print `lines` when the server is ready. Raises StartupError if a task ends on its own, except the stdio server.
     """
     name = "api" if face == "api" else "mcp"
     if with_worker:
@@ -213,7 +209,7 @@ async def _run_parts(
 
 
 async def _end(part: asyncio.Task[None] | None, seconds: float) -> None:
-    """Wait for a part to end after it has been asked to. Cancel the part after `seconds`."""
+    """Wait for a part that is already stopping. Cancel it after `seconds`."""
     if part is None:
         return
     _, unfinished = await asyncio.wait({part}, timeout=seconds)

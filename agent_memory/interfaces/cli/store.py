@@ -1,4 +1,4 @@
-"""Open a store for a command: the one at REDIS_URL, else the embedded one."""
+"""Open a store for a command."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from agent_memory.interfaces.cli.output import shown_server
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """An open store. `data_dir` is set if Redis is embedded. `begun` is False if no server has used the store yet."""
+    """An open store. `data_dir` is set if Redis is embedded. `begun` is False before the first use."""
 
     url: str
     description: str
@@ -31,7 +31,7 @@ class Store:
 
 
 def settings_with(redis_url: str | None, data_dir: str | Path | None, **overrides: str) -> Settings:
-    """Return the settings for a store. `data_dir` alone overrides REDIS_URL. Also limit logging to warnings."""
+    """Return the settings, with logging limited to warnings. `data_dir` overrides the environment's REDIS_URL."""
     settings = load_settings(REDIS_URL=redis_url, DATA_DIR=data_dir, **overrides)
     configure_logging(settings.server.model_copy(update={"log_level": "WARNING"}))
     if data_dir is not None and redis_url is None:
@@ -40,7 +40,7 @@ def settings_with(redis_url: str | None, data_dir: str | Path | None, **override
 
 
 def settings_of_store(command: str, options: str, redis_url: str | None, data_dir: Path | None) -> Settings:
-    """Return the settings for a store. Raises StartupError if the environment names a server and no store is given."""
+    """Return the settings for a store. Raises StartupError if only AGENT_MEMORY_URL is set."""
     if (server := named_server()) is not None and not redis_url and not data_dir:
         server = f"AGENT_MEMORY_URL names the server {shown_server(server)}"
         raise StartupError(f"{command} works on a store itself, and {server}: name the store with {options}")
@@ -51,11 +51,10 @@ def settings_of_store(command: str, options: str, redis_url: str | None, data_di
 async def open_store(
     settings: Settings, options: str = "", *, new: Literal["refuse", "accept", "create", "pretend"] = "refuse"
 ) -> AsyncGenerator[Store]:
-    """Open the store in the settings. Raises StartupError, for example if a running server uses the embedded store.
+    """Open the store in the settings. Raises StartupError, for example if a server is using the embedded store.
 
-    `new` says what to do if the store has no data yet: refuse it, accept it only at REDIS_URL, create it, or open an
-    empty store instead ("pretend"). If the command has options for a store but not for a server, pass them as
-    `options`. Errors recommend these options.
+    `new` says what to do without data: refuse the store, accept it only at REDIS_URL, create it, or open an empty one
+    instead ("pretend"). Errors recommend `options`.
     """
     redis, home = settings.redis, Keys(settings.redis.key_prefix)
     async with AsyncExitStack() as stack:

@@ -36,12 +36,12 @@ class CompatApi:
     answer: Callable[[Handler, Request], Awaitable[Response]]
     """Runs a handler for a request."""
     error_field: str
-    """The field of an error response that contains the error in one line."""
+    """The field of an error response that contains the error message."""
     delete_parameters: Mapping[Handler, Sequence[str]] = field(default_factory=dict[Handler, Sequence[str]])
-    """The query parameters that deletes accept. A delete with any other gets 501: ignoring it could delete too much."""
+    """The query parameters that deletes accept. Others get 501: ignoring them could delete too much."""
 
     def routes(self) -> list[BaseRoute]:
-        """Return all routes. A path that ends in a slash also works without the slash."""
+        """Return all routes. Paths with a final slash also work without it."""
         each: list[BaseRoute] = []
         for method, path, handler in self.operations:
             shapes = dict.fromkeys((path, path.rstrip("/")))

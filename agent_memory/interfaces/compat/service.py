@@ -1,4 +1,4 @@
-"""Code that the compatible APIs share: their namespace, searches in it, and request checks."""
+"""Code that the compatible APIs share."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ _MOST_OBJECTS = 1_000
 
 
 class CompatService:
-    """A product's API for one caller, in one namespace. Raises Forbidden if the caller cannot access the namespace."""
+    """A product's API for one caller, in one namespace.
+
+    Raises Forbidden if the caller cannot access the namespace.
+    """
 
     product: ClassVar[str]
 
@@ -58,13 +61,13 @@ class CompatService:
 
 
 def similarity_of(hit: MemoryRecordResult) -> float:
-    """Return a hit's similarity, from 0 to 1. It is 0 if only words matched."""
+    """Return a hit's similarity (0 to 1), or 0 if only words matched."""
     similarity = None if hit.explanation is None else hit.explanation.similarity
     return round(min(max(similarity or 0.0, 0.0), 1.0), 6)
 
 
 def bad_input(error: ValidationError, field: str | None = None) -> BadInput:
-    """Return a BadInput that describes the first validation error in a request body, and names the field."""
+    """Return a BadInput that describes the first validation error."""
     problem = plain_problems(error)[0]
     # For a union, pydantic adds the alternative's type, such as `list[str]`.
     names = [name for name in map(str, problem["loc"]) if "[" not in name]
@@ -72,13 +75,16 @@ def bad_input(error: ValidationError, field: str | None = None) -> BadInput:
 
 
 def refuse_unknown(names: Iterable[object], allowed_names: Iterable[object], prefix: str) -> None:
-    """Raise NotSupported for a name that is not in `allowed_names`. The error contains `prefix` and the name."""
+    """Raise NotSupported for a name that is not in `allowed_names`.
+
+    The error message starts with `prefix`.
+    """
     if unknown := set(names).difference(allowed_names):
         raise NotSupported(prefix + min(map(str, unknown)))
 
 
 def check_filter_size(filters: object) -> None:
-    """Raise BadInput if the filters contain more objects than a condition is allowed to contain."""
+    """Raise BadInput if the filters contain too many objects."""
     if isinstance(filters, str):
         check_values(filters.encode(), field="filters")
         return

@@ -1,4 +1,4 @@
-"""Define the actions, which are changes that console users make. REST operations carry them out."""
+"""Define the changes that console users can make. REST operations carry them out."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Run = Callable[[Page, Fields], Awaitable[Response | str | None]]
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """A registered action. `twins` are the REST operations that the action calls, as `METHOD /path`.
+    """A registered action. `twins` are the REST operations that it calls, as `METHOD /path`.
 
     `run` returns `<action>:<id>` for the "undo" button, None if the action cannot be undone, or a page.
     """
@@ -50,7 +50,7 @@ _REQUESTS: dict[str, tuple[str, Any]] = {
 
 
 async def do_action(page: Page) -> Response:
-    """Run an action, and redirect to the page that the request came from. That page reports success."""
+    """Run an action, and redirect to the page that the request came from."""
     name = page.request.path_params["action"]
     if name not in ACTIONS:
         raise NotFound(page.words["no_page"])
@@ -119,7 +119,6 @@ async def _add_memory(page: Page, form: Fields) -> None:
 
 @_action("restore-memory", f"PATCH {_MEMORY}", "GET /v1/changes", "POST /v1/changes/{change_id}/undo")
 async def _restore_memory(page: Page, form: Fields) -> Response | str | None:
-    """Make a memory current again: delete its end time, or undo the change that replaced it."""
     memory_id, end = form["id"], form["end"]
     if end in ("valid_to", "expires_at"):
         if not (await page.rest("PATCH", f"/v1/long-term-memory/{memory_id}", {end: None})).get(end):
@@ -134,7 +133,6 @@ async def _restore_memory(page: Page, form: Fields) -> Response | str | None:
 
 
 def _restores(change: dict[str, Any], end: str) -> bool:
-    """True if a change deleted a memory's end time."""
     return any((each.get("diff") or {}).get(end, (None, end))[1] is None for each in change["memories"])
 
 
@@ -173,7 +171,6 @@ async def _approve_change(page: Page, form: Fields) -> str:
 
 @_action("undo-forget", "POST /v1/memory/forget/{receipt_id}/undo", "GET /v1/memory/forget/{receipt_id}")
 async def _undo_forget(page: Page, form: Fields) -> Response:
-    """Undo a request to forget, and redirect to the page that shows what was restored."""
     await page.rest("POST", f"/v1/memory/forget/{form['id']}/undo")
     return _came_back(page, form["id"], form.get("back"))
 
@@ -193,7 +190,7 @@ def _came_back(page: Page, receipt_id: str, back: str | None) -> Response:
 
 @_action("erase", "DELETE /v1/users/{user_id}")
 async def _erase(page: Page, form: Fields) -> Response:
-    """Erase a person's data and redirect to the receipt, but only if the user retyped the person's id."""
+    """Erase a person's data and redirect to the receipt. The user must retype the person's id."""
     user = form["user"]
     if form["typed"].strip() != user:
         raise BadInput(page.words["typed_wrong"], field="typed")
@@ -220,7 +217,7 @@ async def _remove_demo(page: Page, form: Fields) -> None:
 
 @_action("create-key", "POST /v1/auth/tokens", "GET /v1/auth/tokens")
 async def _create_key(page: Page, form: Fields) -> Response:
-    """Create an API key and show its secret, which appears only in this response and never in a URL."""
+    """Create an API key, and show its secret once but never in a URL."""
     body: dict[str, Any] = {"description": form.get("description", ""), "role": form["role"]}
     body |= {name: _split(form.get(name, "").split(",")) or None for name in ("namespaces", "users", "agents")}
     if tenant := form.get("tenant", "").strip():
@@ -244,7 +241,7 @@ async def _revoke_key(page: Page, form: Fields) -> None:
 
 @_action("save-rules", "PUT /v1/extraction-rules")
 async def _save_rules(page: Page, form: Fields) -> None:
-    """Save a namespace's extraction rules. The form has one line `name: description` for each category."""
+    """Save rules from a form with one line `name: description` for each category."""
     pairs = [line.partition(":") for line in _split(form.get("categories", "").splitlines())]
     body: dict[str, Any] = {
         **{name: form.get(name, "").strip() or None for name in ("instructions", "timezone", "language")},

@@ -1,7 +1,4 @@
-"""Serve scripts, styles and the font.
-
-The server reads these files once, and compresses all except the font. Browsers cache each file until it changes.
-"""
+"""Serve scripts, styles and the font. Browsers cache each file until it changes."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ _FACTS: tuple[tuple[str, int, dict[str, Any]], ...] = (
 def demo_messages() -> list[dict[str, str]]:
     """Return the conversation with new message ids.
 
-    If the ids of a removed demo were reused, the server would not create memories from the messages again.
+    Messages with reused ids would not become memories again.
     """
     return [{"role": role, "content": text, "id": new_id()} for role, text in _MESSAGES]
 

@@ -1,4 +1,4 @@
-"""Code that all pages share, for the caller, REST calls, the form token, UI strings and templates."""
+"""Code that all pages share."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Page:
         self.decisions = 0
         """The number of proposals and quarantined memories that await a decision."""
         self.key_names: dict[str, str] = {}
-        """The description of each API key, by the key's name in changes (`token:<id>`)."""
+        """Descriptions of API keys, by key name in changes (`token:<id>`)."""
 
     @property
     def runtime(self) -> Runtime:
@@ -114,7 +114,7 @@ class Page:
 
     @cached_property
     def words(self) -> dict[str, str]:
-        """Return the UI strings in the first of the browser's languages that the console supports."""
+        """Return the UI strings in the browser's preferred supported language."""
         accepted = (part.split(";")[0].strip()[:2].lower() for part in self.request.headers.get("accept-language", "").split(","))
         return next((_WORDS[language] for language in accepted if language in _WORDS), _WORDS["en"])
 
@@ -135,10 +135,7 @@ class Page:
         self._cookie = self._new_cookie = token_urlsafe(32)
 
     async def read_if_allowed(self, path: str, **query: Any) -> Any:
-        """Return the answer to a read request, or None if REST answers 403 or 404.
-
-        REST answers 403 if the caller has no access to the resource or must choose one of several namespaces.
-        """
+        """Return the answer to a read request, or None if REST answers 403 or 404."""
         try:
             return await self.rest("GET", path, **query)
         except RestError as error:
@@ -147,7 +144,7 @@ class Page:
             return None
 
     async def count_decisions(self) -> None:
-        """Count the changes and memories that await review, for the navigation. Omit counts that REST refuses."""
+        """Count pending reviews for the navigation. Omit counts that REST refuses."""
         for path in ("/v1/changes", "/v1/quarantine"):
             with suppress(RestError):
                 self.decisions += (await self.rest("GET", path, limit=1, state="proposed" if path == "/v1/changes" else None))["total"]
@@ -159,7 +156,7 @@ class Page:
             self.key_names = {f"token:{key['id']}": key["description"] for key in token_list["tokens"] if key["description"]}
 
     def writer_name(self, name: str) -> str:
-        """Return a writer's display name. If the caller is not allowed to see a key's name, show the end of its id."""
+        """Return a writer's display name. If the name is not visible, show the end of its id."""
         if name in self.key_names or not name.startswith("token:"):
             return self.key_names.get(name, name)
         is_own = self.principal is not None and self.principal.subject == name
@@ -176,7 +173,10 @@ class Page:
         return hmac.digest(self._cookie.encode(), b"csrf", "sha256").hex()
 
     async def form(self) -> Fields:
-        """Return the fields of a form. Raises Forbidden if another site sent the form, and TooLarge or BadInput."""
+        """Return the fields of a form.
+
+        Raises Forbidden if another site sent the form, and TooLarge or BadInput.
+        """
         body = bytearray()
         async for part in self.request.stream():
             body += part
@@ -202,7 +202,7 @@ class Page:
         return self.url(self.path.removeprefix(BASE), **{**self.query, "done": None, "undo": None, "changed": None, **query})
 
     def local(self, address: str | None) -> str:
-        """Return `address` if it belongs to the console. Otherwise, return the URL of the overview."""
+        """Return `address` if it belongs to the console, and the overview's URL otherwise."""
         begin = self._root + BASE
         return address if address and (address == begin or address.startswith((f"{begin}/", f"{begin}?"))) else begin
 

@@ -45,7 +45,10 @@ class LiveStreams:
         return self._open.total()
 
     def enter(self, caller: str) -> None:
-        """Register a stream. Raises Overloaded if too many streams are open or the process is stopping."""
+        """Register a stream.
+
+        Raises Overloaded if too many streams are open or the process is stopping.
+        """
         if self.over.is_set() or self.number >= MOST_STREAMS or self._open[caller] >= _MOST_OF_A_CALLER:
             raise Overloaded(f"too many pages show live counters (at most {_MOST_OF_A_CALLER} of yours): close some, or wait")
         self._open[caller] += 1
@@ -69,7 +72,7 @@ class LiveStreams:
 
 
 def work_counters(readiness: Any) -> dict[str, str]:
-    """Return the displayed counts of waiting work, by counter name. Names for a kind of work begin with the kind."""
+    """Return the displayed counts of pending work, keyed by counter name."""
     work: dict[str, Any] = readiness["checks"].get("work", {})
     counters = {name: _number(sum(kind[name] for kind in work.values())) for name in ("pending", "dead")}
     longest = max((kind["pending"] for kind in work.values()), default=0) or 1
@@ -87,7 +90,7 @@ def _number(number: int) -> str:
 
 
 async def show_live(page: Page) -> Response:
-    """Stream counters until the tab is closed or hidden, the login ends, or the process stops."""
+    """Stream counters until the tab is hidden, the login ends, or the process stops."""
     if page.principal is None:
         return Response(status_code=204)  # with this status, a browser does not ask again
     if is_stopping(page.request):

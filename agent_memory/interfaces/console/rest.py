@@ -1,4 +1,4 @@
-"""Call REST operations in this process, with the rights of the caller who requested the page."""
+"""Call REST operations in this process, with the rights of the page's caller."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class RestError(Exception):
 
 
 class Rest:
-    """A client for REST operations. `app` serves REST without authentication.
+    """A client for REST operations.
 
-    `principal` is the caller, or None if the server does not require credentials.
+    `app` serves REST without authentication. `principal` is None if the server does not require credentials.
     """
 
     def __init__(self, app: ASGIApp, request: Request, principal: Principal | None) -> None:
@@ -50,7 +50,7 @@ class Rest:
     ) -> Any:
         """Call an operation, and return its JSON answer. Raises RestError.
 
-        `path` must not be percent-encoded. Omit parameters that are None.
+        `path` must not be percent-encoded. Parameters with the value None are omitted.
         """
         return (await self.answer(method, path, json, headers=headers, **query))[0]
 
@@ -90,7 +90,7 @@ class Rest:
         rewrite: Rewrite | None = None,
         **query: str | float | None,
     ) -> Response:
-        """Return a response that streams an operation's answer with other headers. `rewrite` replaces each line."""
+        """Stream an operation's answer with other headers. `rewrite` replaces each line."""
         return _Forwarded(self._app, self._scope(method, path, b"", None, query), headers, rewrite)
 
     def _scope(

@@ -47,7 +47,7 @@ _PAGES = {
 
 
 def console_routes(settings: Settings, rest_app: ASGIApp) -> list[BaseRoute]:
-    """Return the console's routes. `rest_app` serves REST for callers that the console has identified."""
+    """Return the console's routes. `rest_app` serves REST for identified callers."""
     pages = [
         NamedRoute(BASE + path, page_endpoint(handler, settings, rest_app), include_in_schema=False) for path, handler in _PAGES.items()
     ]

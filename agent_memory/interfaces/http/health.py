@@ -72,7 +72,7 @@ async def get_metrics(runtime: HomeDep) -> Response:
 
 
 async def _measure_outbox(runtime: Runtime) -> None:
-    """Set the outbox gauges, or set them to NaN if Redis is unavailable, so that other metrics stay readable."""
+    """Set the outbox gauges (NaN if Redis is unavailable)."""
     try:
         backlogs = await runtime.backlog()
     except Unavailable:

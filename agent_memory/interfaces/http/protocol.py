@@ -1,7 +1,7 @@
 """Limit the size and duration of request headers in uvicorn's HTTP protocol.
 
-The server closes a connection that stays silent. It also closes a connection whose headers, trailers or rejected body
-are never completed. See docs/adr/0002-bounds-on-heads.md. `middleware/body_deadline.py` limits bodies.
+The server closes connections that are silent or stay incomplete. See docs/adr/0002-bounds-on-heads.md.
+`middleware/body_deadline.py` limits bodies.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ def http_protocol(settings: Settings) -> type[Connection]:
 
 
 class JoinedWrites:
-    """A transport that sends a response's headers together with its body, which saves a system call (20 µs).
+    """A transport that sends a response's headers together with its body, which saves 20 µs.
 
-    The headers of streams, which have no content length, are sent immediately.
+    The headers of streams are sent immediately.
     """
 
     def __init__(self, transport: asyncio.Transport) -> None:
@@ -76,10 +76,7 @@ class JoinedWrites:
 
 
 class Connection(HttpToolsProtocol):
-    """A connection that limits the time for a request's headers to `head_seconds`, counted from the first byte.
-
-    Headers that arrive in one piece need no timer.
-    """
+    """A connection that limits the time for a request's headers to `head_seconds`."""
 
     head_seconds: float
 
@@ -92,7 +89,7 @@ class Connection(HttpToolsProtocol):
         self._has_ended = False  # the last answer was written; ignore further data
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Start the keep-alive timer, so that a new connection that sends nothing times out like an idle one."""
+        """Start the keep-alive timer, so that silent new connections time out."""
         self._joined = JoinedWrites(transport)
         super().connection_made(cast("asyncio.Transport", self._joined))
         self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
@@ -137,11 +134,10 @@ class Connection(HttpToolsProtocol):
             self._watch()
 
     def shutdown(self) -> None:
-        """Answer the requests that have arrived, announce the close in the last answer, and close the connection."""
+        """Answer the requests that have arrived, and close the connection."""
         self._close_when_idle(_LOOKS)
 
     def _close_when_idle(self, turns: int) -> None:
-        """Close an idle connection after `turns` turns of the event loop, during which a request can still arrive."""
         if self.transport.is_closing() or self._has_ended:
             return
         if self._is_working():
@@ -158,7 +154,7 @@ class Connection(HttpToolsProtocol):
         return bool(self.cycle) and not self.cycle.response_complete
 
     def _watch(self) -> None:
-        """Refuse headers that are too large. Otherwise, start the timer.
+        """Refuse headers that are too large, or start the timer.
 
         Call this after reading a part of a request, or after answering a request that is incomplete.
         """
@@ -187,7 +183,6 @@ class Connection(HttpToolsProtocol):
             self._timer = None
 
     def _refuse(self, error: AgentMemoryError) -> None:
-        """Answer an incomplete request and close the connection. Earlier requests get their answers first."""
         self._stop_timer()
         if not self._is_working():
             if self._in_head:

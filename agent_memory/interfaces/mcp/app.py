@@ -1,4 +1,4 @@
-"""An MCP Apps page that displays a user's profile, as returned by `get_profile`, inside an MCP host."""
+"""An MCP Apps page that displays a user's profile inside an MCP host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Define the tools' arguments as clients see them. The REST API's models validate everything else."""
+"""Define the tools' arguments as clients see them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,10 @@ _WINDOW = "The context window in tokens; overrides `model_name`."
 
 
 def _listing(*names: str) -> Callable[[dict[str, Any]], None]:
-    """Return a function that limits a JSON schema to the named fields. The server still accepts other fields."""
+    """Return a function that lists only the named fields in a JSON schema.
+
+    The server still accepts other fields.
+    """
 
     def keep(schema: dict[str, Any]) -> None:
         schema["properties"] = {name: schema["properties"][name] for name in names}
@@ -55,7 +58,6 @@ def _listing(*names: str) -> Callable[[dict[str, Any]], None]:
 
 
 def _as_strategy(value: Any) -> Any:
-    """Convert a strategy's name to a strategy without options. Return other values unchanged."""
     return {"strategy": value} if isinstance(value, str) and not value.lstrip().startswith("{") else value
 
 

@@ -10,4 +10,7 @@ from starlette.requests import Request
 from agent_memory.foundation.core.mcp_tools import Caller
 
 FindCaller: TypeAlias = Callable[[Request | None], Awaitable[Caller]]
-"""A function that returns the caller of an HTTP request, or the stdio caller for None. Raises AgentMemoryError."""
+"""A function that returns an HTTP request's caller, or the stdio caller for None.
+
+Raises AgentMemoryError.
+"""

@@ -1,6 +1,6 @@
-"""MCP over HTTP: streamable HTTP at `/mcp` and SSE at `/sse`, each also under a `/{namespace}` prefix.
+"""MCP over HTTP: streamable HTTP at `/mcp` and SSE at `/sse`, also under `/{namespace}`.
 
-The caller of each call is determined only from the call's own request, so concurrent calls cannot share permissions.
+Each call's own request determines its caller, so concurrent calls cannot share permissions.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class McpHttp:
             await outgoing.aclose()
 
     def _name_owner(self, scope: AsgiScope) -> None:
-        """Put the caller's identity into the ASGI scope, so that the SDK lets no other caller use the stream."""
+        """Put the caller's identity into the scope. The SDK lets no other caller use the stream."""
         caller_scope = scope_of(Request(scope))
         scope["user"] = AuthenticatedUser(AccessToken(token="", client_id=caller_scope.tenant, subject=caller_scope.actor, scopes=[]))
 
@@ -124,7 +124,7 @@ class McpHttp:
         await self._sse.handle_post_message(scope, self._repairing(scope, receive), send)
 
     def _repairing(self, scope: AsgiScope, receive: Receive) -> Receive:
-        """Return a `receive` that returns the whole body as one message, and repairs Unicode that the SDK would refuse.
+        """Return a `receive` that returns the whole body and repairs its Unicode.
 
         The returned function can raise BadInput.
         """
@@ -150,7 +150,7 @@ class McpHttp:
 
 
 def _without_echo(send: Send) -> Send:
-    """Return a `send` that replaces the SDK's answer to an invalid message, because it repeats parts of the message."""
+    """Return a `send` that removes the caller's data from the SDK's error messages."""
     pending_start: Message | None = None
 
     async def send_discreetly(message: Message) -> None:

@@ -1,4 +1,4 @@
-"""Load the MCP SDK on the first MCP call to the API, because loading takes a second."""
+"""Load the MCP SDK on the first MCP call, because loading takes a second."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class McpDoor:
-    """Provide the routes for streamable HTTP at `/mcp`, for an application whose lifespan enters `running`."""
+    """Provide the routes for streamable HTTP at `/mcp`. The application's lifespan must enter `running`."""
 
     def __init__(self, settings: Settings, *, host: str) -> None:
         self._settings = settings

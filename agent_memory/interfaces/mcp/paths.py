@@ -1,4 +1,4 @@
-"""Define the HTTP paths for MCP. Each path also exists under a namespace prefix."""
+"""Define the HTTP paths for MCP, with and without a namespace prefix."""
 
 from __future__ import annotations
 

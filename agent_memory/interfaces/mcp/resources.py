@@ -1,4 +1,4 @@
-"""Handle MCP requests for resources (a user's data) and for the prompt that shows them."""
+"""Handle MCP requests for resources and for the prompt that shows them."""
 
 from __future__ import annotations
 
@@ -47,10 +47,7 @@ class ResourceHandlers:
         self._find_caller = find_caller
 
     async def list_resources(self, context: _Context, params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
-        """List the MCP App's page and the resources of the caller's default user.
-
-        Other users' resources are available through templates.
-        """
+        """List the MCP App's page and the resources of the caller's default user."""
         async with self._answering():
             caller = await self._find_caller(context.request)
         if caller.user_id is None:
@@ -124,7 +121,6 @@ class ResourceHandlers:
 
     @asynccontextmanager
     async def _answering(self) -> AsyncGenerator[None]:
-        """Convert errors to MCP errors that contain the same status as in REST."""
         seconds = self._settings.server.request_timeout_seconds
         try:
             async with asyncio.timeout(seconds):

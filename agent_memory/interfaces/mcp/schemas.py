@@ -1,7 +1,7 @@
-"""Create short JSON schemas for the MCP tools, because a model reads all schemas before its first turn.
+"""Create short JSON schemas for the MCP tools, because a model reads them all.
 
-The schemas use only JSON Schema features that every client supports. Gemini does not support references, type lists or
-exclusive bounds. Converters to OpenAI's strict mode reject objects with arbitrary properties.
+Gemini does not support references, type lists or exclusive bounds. Converters to OpenAI's strict mode reject objects
+with arbitrary properties.
 """
 
 from __future__ import annotations

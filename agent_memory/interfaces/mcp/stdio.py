@@ -1,4 +1,4 @@
-"""Serve MCP over stdin and stdout to the one client that started this process."""
+"""Serve MCP over stdin and stdout to the client that started this process."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class StdioServer:
         self._answers = asyncio.Event()
 
     async def run(self) -> None:
-        """Serve calls. Only the protocol may write to stdout; all other output goes to stderr."""
+        """Serve calls. Only the protocol may write to stdout."""
         with self._serving:
             async with stdio_server(stdin=cast("anyio.AsyncFile[str]", _Lines())) as (incoming, outgoing):
                 self._answers.set()
@@ -75,7 +75,7 @@ class StdioServer:
 
 
 class _Lines:
-    """Iterate over the lines of stdin. The reading thread is abandoned at the end, because it cannot be interrupted."""
+    """Iterate over the lines of stdin. The reading thread is abandoned at the end."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()

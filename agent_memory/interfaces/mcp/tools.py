@@ -260,19 +260,24 @@ def _search(
 
 
 def _equal(name_filter: Namespace | UserId | None, otherwise: str | None) -> str | None:
-    """Return the filter's `eq` value (or None), or `otherwise` if there is no filter."""
     return otherwise if name_filter is None else name_filter.eq
 
 
 def _only(value: str | None, name_filter: BaseModel, field: str) -> str:
-    """Return `value`. Raises UnsupportedRequest if it is None, or if the filter has operators other than `eq`."""
+    """Return `value`.
+
+    Raises UnsupportedRequest if it is None, or if the filter has operators other than `eq`.
+    """
     if value is None or name_filter.model_fields_set - {"eq", "field"}:
         raise UnsupportedRequest('name one session, as {"eq": "its id"}', field=field)
     return value
 
 
 def assemble_tools(features: Iterable[Feature]) -> dict[str, Tool]:
-    """Return all tools by name, with the archived server's tools first. Raises ValueError for a duplicate name."""
+    """Return all tools by name, the archived server's tools first.
+
+    Raises ValueError for a duplicate name.
+    """
     tools: dict[str, Tool] = {}
     for tool in chain(ARCHIVED, *(import_name(name) for feature in features for name in feature.tools)):
         if tool.name in tools:

@@ -1,8 +1,8 @@
-"""Connect OAuth clients. Store the registered clients, their codes and their refresh tokens.
+"""Connect OAuth clients, and store their codes and refresh tokens.
 
-A connection is an API key whose secret, the access token, changes every hour. A grant is a code or a refresh token. It
-can be used once to get the next secret. A second use shows that the grant was stolen, and revokes the key. The key is
-valid only while the key of the person who approved the connection is valid.
+A connection is an API key whose secret, the access token, changes every hour. A grant is a code or a refresh token that
+can be used once. A second use revokes the key. The key is valid only while the key of the person who approved the
+connection is valid.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A code or a refresh token. `key_id` is the connection's API key, which expires unless its code is used."""
+    """A code or a refresh token. `key_id` is the connection's API key."""
 
     digest: str
     kind: str
@@ -69,13 +69,16 @@ class Connections:
         self._renew = Script(foundation.client, "oauth_server/connection_renew")
 
     async def limit(self, name: str, per_minute: int) -> None:
-        """Count a request without credentials toward the limit `name`. Raises TooMany and RedisUnavailable."""
+        """Count a request without credentials toward the limit `name`.
+
+        Raises TooMany and RedisUnavailable.
+        """
         granted, wait = await self._limits.take(f"\0oauth {name}", per_minute=per_minute, burst=per_minute, most=1)
         if not granted:
             raise too_many(int(wait) + 1)
 
     async def add_client(self, client_id: str, document: str) -> None:
-        """Store a client's document. The document expires after an hour if the client is never used."""
+        """Store a client's document, which expires after an hour if unused."""
         with redis_errors():
             await self._client.set(self._app(client_id), document, ex=_UNUSED_CLIENT_SECONDS)
 
@@ -85,7 +88,7 @@ class Connections:
         return None if document is None else document.decode()
 
     async def approve(self, caller: Principal, wish: Wish, description: str, role: Role, users: frozenset[str] | None) -> tuple[str, str]:
-        """Create a connection with at most the caller's rights. Return the connection's code and the id of its API key.
+        """Create a connection with at most the caller's rights. Return its code and the id of its API key.
 
         Raises Unauthenticated, Forbidden, and ErasureUnderWay.
         """
@@ -116,7 +119,10 @@ class Connections:
         return code, token.id
 
     async def find_grant(self, kind: str, secret: str, client_id: str) -> Grant | None:
-        """Return a client's code or refresh token, or None. If the grant was already used, revoke its connection."""
+        """Return a client's code or refresh token, or None.
+
+        If the grant was already used, revoke its connection.
+        """
         name = await self._gate.digest(secret)
         fields: dict[bytes, bytes] = (await read(self._client, lambda pipe: pipe.hgetall(self._grant(name))))[0]
         text = {name.decode(): value.decode() for name, value in fields.items()}
@@ -132,7 +138,7 @@ class Connections:
         return grant
 
     async def renew(self, grant: Grant) -> tuple[str, str] | None:
-        """Exchange a grant for an access and a refresh token. Return None if the grant or its connection has ended."""
+        """Exchange a grant for an access and a refresh token. Return None if the grant has ended."""
         token = await self._live_key(grant)
         if token is None:
             return None
@@ -162,7 +168,7 @@ class Connections:
         return access, refresh
 
     async def _live_key(self, grant: Grant) -> Token | None:
-        """Return the connection's API key, or None if it or the key that approved it no longer exists."""
+        """Return the connection's API key. None if that key or the approving key is gone."""
         token = await self._tokens.find_token(grant.key_id)
         if token is None or token.parent is None:
             return None
@@ -179,7 +185,7 @@ class Connections:
         await self.revoke(grant.key_id)
 
     async def revoke_secret(self, secret: str, client_id: str) -> None:
-        """Revoke the connection that a client's access or refresh token belongs to, if there is one."""
+        """Revoke the connection with this access or refresh token, if it exists."""
         name = await self._gate.digest(secret)
         keys = (self._grant(name), self._keys.token(name))
         for key_id, owner in await read(self._client, lambda pipe: [pipe.hmget(key, "id", "cl") for key in keys]):
@@ -187,7 +193,7 @@ class Connections:
                 await self.revoke(key_id.decode())
 
     async def revoke(self, key_id: str) -> None:
-        """Delete a connection's API key. When this method returns, no process accepts the key any longer."""
+        """Delete a connection's API key. On return, no process accepts the key any longer."""
         while (token := await self._tokens.find_token(key_id)) is not None:
             if await self._tokens.remove_token(token):  # otherwise, it was renewed in the meantime
                 self._gate.forget()

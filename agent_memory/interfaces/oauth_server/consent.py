@@ -1,4 +1,4 @@
-"""Show the consent page: which app requests access to which memories, and whether it may change them."""
+"""Show the consent page: which app requests access to which memories."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class _ConsentRequest:
 
 
 async def show_consent(page: Page) -> Response:
-    """Ask whether to connect an app. After the answer, send the browser back to the app.
+    """Ask whether to connect an app, and send the browser back to the app.
 
-    Errors appear on a page, because the browser must not return to the app before the person has agreed or refused.
+    Errors appear on a page, not in the app.
     """
     issuer = (page.settings.server.public_url or "").rstrip("/")
     request = await _read(page, issuer)
@@ -86,7 +86,10 @@ async def _read(page: Page, issuer: str) -> _ConsentRequest:
 
 
 async def _approve(page: Page, caller: Principal, request: _ConsentRequest, form: Fields) -> str:
-    """Connect the app, and return its authorization code. Raises BadInput and the errors of `Connections.approve`."""
+    """Connect the app, and return its authorization code.
+
+    Raises BadInput and the errors of `Connections.approve`.
+    """
     user = form.get("user", "").strip()
     try:
         users = frozenset({_USER.validate_python(user)}) if user else None

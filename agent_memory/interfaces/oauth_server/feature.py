@@ -1,4 +1,4 @@
-"""Declare the services and Redis keys for the OAuth authorization server. `http/app.py` mounts its routes."""
+"""Declare the services and Redis keys for the OAuth authorization server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An OAuth provider for the MCP SDK's handlers, backed by `Connections`.
+"""An OAuth provider for the MCP SDK's handlers.
 
 Clients are public: they get no secrets, and PKCE (S256) protects their codes.
 """
@@ -41,7 +41,7 @@ class Refresh(RefreshToken):
 
 class Client(OAuthClientInformationFull):
     def validate_redirect_uri(self, redirect_uri: AnyUrl | None) -> AnyUrl:
-        """Return the URI if it is registered. A native app may use any port on this machine (RFC 8252, 7.3)."""
+        """Return the URI if it is registered. A loopback URI may use any port (RFC 8252, 7.3)."""
         if redirect_uri is not None and _is_loopback(redirect_uri):
             registered = [_without_port(each) for each in self.redirect_uris or () if _is_loopback(each)]
             if _without_port(redirect_uri) in registered:
@@ -125,12 +125,12 @@ class Provider:
 
 
 def is_our_resource(issuer: str, resource: str) -> bool:
-    """True if a resource indicator (RFC 8707) refers to this server or to MCP on this server."""
+    """True if a resource indicator (RFC 8707) refers to this server or its MCP endpoints."""
     return resource.startswith(issuer) and _RESOURCE_PATH.match(resource.removeprefix(issuer)) is not None
 
 
 def is_safe_redirect(uri: AnyUrl) -> bool:
-    """True if it is safe to send a browser to this address with an authorization code or an error."""
+    """True if it is safe to send a code or error to this address."""
     if len(str(uri)) > _MOST_URI_CHARS or uri.fragment is not None or uri.username is not None or uri.password is not None:
         return False
     if uri.scheme == "https":
@@ -139,5 +139,5 @@ def is_safe_redirect(uri: AnyUrl) -> bool:
 
 
 def redirect_to(uri: str, issuer: str, state: str | None, **answer: str) -> str:
-    """Return a client's redirect URI with the answer to its request and the issuer (RFC 9207) added."""
+    """Return a client's redirect URI with the answer and the issuer (RFC 9207) added."""
     return construct_redirect_uri(uri, **answer, state=state, iss=issuer)

@@ -1,4 +1,4 @@
-"""Define the OAuth authorization server's routes: metadata, registration, tokens, revocation and consent.
+"""Define the OAuth authorization server's routes.
 
 Some clients ignore the metadata and expect these paths.
 """
@@ -36,9 +36,9 @@ _NO_STORE = {"cache-control": "no-store"}
 
 
 def oauth_server(settings: Settings, rest_app: ASGIApp) -> tuple[Sequence[BaseRoute], frozenset[str], Mapping[str, object]]:
-    """Return the authorization server's routes, its public paths, and the login part of the resource metadata.
+    """Return the routes, the public paths, and the login part of the resource metadata.
 
-    The consent page is not public, because it looks for a browser's login. Raises StartupError for unsuitable settings.
+    Raises StartupError for unsuitable settings.
     """
     issuer = (settings.server.public_url or "").rstrip("/")
     parts = urlsplit(issuer)

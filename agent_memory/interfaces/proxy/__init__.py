@@ -1,1 +1,1 @@
-"""A proxy for language model calls. It adds memories to each request, forwards it to an upstream, and stores the answer."""
+"""A proxy that adds memories to language model calls and stores the answers."""

@@ -1,4 +1,4 @@
-"""Recall memories for one model call, and store its new messages and the answer in the session."""
+"""Recall memories for a model call, and store its new messages and the answer."""
 
 from __future__ import annotations
 
@@ -29,13 +29,12 @@ _RECALL_SECONDS = 5.0
 _STORE_SECONDS = 30.0
 _FIRST_PAUSE_SECONDS = 0.05
 WRITES_AT_ONCE = 32
-"""The maximum number of calls that write at the same time. With 1,000, the pool of 128 connections to Redis refused 174
-answers after a wait of two seconds."""
+"""The maximum number of concurrent writes. With 1,000, the pool of 128 Redis connections refused 174 answers."""
 
 
 @dataclass(slots=True)
 class CallMemory:
-    """The memory for one call. Its methods log errors instead of raising them, because the call must continue."""
+    """The memory for one call. Its methods log errors instead of raising them."""
 
     services: Services
     scope: Scope
@@ -60,7 +59,7 @@ class CallMemory:
         return {"tenant": self.scope.tenant, "session_id": self.ref.session_id}
 
     async def recall(self) -> None:
-        """Find memories that are relevant to the user's last message, and set `context`."""
+        """Find memories for the user's last message, and set `context`."""
         try:
             async with asyncio.timeout(_RECALL_SECONDS):
                 self._since, _ = await asyncio.gather(self.services[ErasureGuard].now(), self._recall())
@@ -94,9 +93,9 @@ class CallMemory:
             self.memory_ids = [memory.id for memory in prompt.memories]
 
     async def store(self, answer: Message | None = None) -> bool:
-        """Store the request's new messages, and the answer if there is one, unless they are already stored.
+        """Store the request's new messages and the answer. Idempotent.
 
-        Return False if storing fails. A repeated call tries again.
+        Return False if storing fails.
         """
         if self.options.mode != "on":
             return True

@@ -25,7 +25,10 @@ _NOT_RETURNED = _HOP_BY_HOP | {b"date", b"set-cookie"}
 
 
 def our_headers(headers: Headers) -> dict[str, str]:
-    """Return the request headers that are meant for the proxy itself. Raises BadInput for a value that is not UTF-8."""
+    """Return the request headers that are meant for the proxy itself.
+
+    Raises BadInput for a value that is not UTF-8.
+    """
     ours: dict[str, str] = {}
     for name, value in headers:
         if name.startswith(_OURS):
@@ -37,7 +40,7 @@ def our_headers(headers: Headers) -> dict[str, str]:
 
 
 def to_upstream(headers: Headers, authorization: Sequence[bytes]) -> list[tuple[bytes, bytes]]:
-    """Return a request's headers for the upstream. `authorization` is the caller's credentials for the upstream."""
+    """Return a request's headers for the upstream. `authorization` contains the upstream credentials."""
     return [*_passing(headers, _NOT_FORWARDED), *((b"authorization", value) for value in authorization), (b"accept-encoding", b"identity")]
 
 
@@ -47,7 +50,6 @@ def to_caller(headers: Headers) -> list[tuple[bytes, bytes]]:
 
 
 def _passing(headers: Headers, stopped: frozenset[bytes]) -> list[tuple[bytes, bytes]]:
-    """Return the headers to pass on. Omit headers that `Connection` lists, because they apply only to this hop."""
     lists = [value for name, value in headers if name == b"connection"]
     stopped |= {name.strip().lower() for value in lists for name in value.split(b",")}
     return [(name, value) for name, value in headers if name not in stopped and not name.startswith(_OURS)]

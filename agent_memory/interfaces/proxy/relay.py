@@ -15,6 +15,7 @@ from agent_memory.foundation.api.errors import render
 from agent_memory.foundation.api.responses import DEADLINE, HAS_REQUEST_ID
 from agent_memory.foundation.core.errors import AgentMemoryError, Unavailable
 from agent_memory.foundation.core.logs import get_logger
+from agent_memory.interfaces.proxy.authorization import FORWARDED
 from agent_memory.interfaces.proxy.call_memory import CallMemory
 from agent_memory.interfaces.proxy.forwarding import Headers, to_caller
 from agent_memory.interfaces.proxy.upstreams import SILENCE_SECONDS
@@ -30,10 +31,10 @@ _NOT_STORED = b": x-memory-stored: failed\n"
 
 
 class Relay(Response):
-    """A response to a call that passes on the upstream's response, byte for byte, and adds this server's headers.
+    """A response that passes on the upstream's bytes and adds this server's headers.
 
     The user's messages are stored before the first byte is sent, and the answer before the last one. `memory` is None
-    if the caller opted out. `leave` is called at the end.
+    if the caller opted out.
     """
 
     def __init__(
@@ -86,7 +87,7 @@ class Relay(Response):
                 else:
                     pieces = await self._stored_body(pieces)
             headers = [*to_caller(response.headers.raw), *self._memory_headers()]
-            self._begun = True
+            self._begun = scope[FORWARDED] = True
             await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
             async for piece in pieces:
                 self._postpone()
@@ -101,7 +102,10 @@ class Relay(Response):
         await refusal(scope, receive, send)
 
     async def _stored_events(self, pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
-        """Yield the pieces, and store the answer before the last event. If that fails, yield `_NOT_STORED` first."""
+        """Yield the pieces, and store the answer before the last event.
+
+        If storing fails, yield `_NOT_STORED` first.
+        """
         is_reported = self._memory is None or self._memory.stored == "failed"
         async for piece in pieces:
             begins_line = self._reader.begins_line
@@ -113,7 +117,6 @@ class Relay(Response):
             yield _NOT_STORED
 
     async def _stored_body(self, pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
-        """Read and store the answer, and yield its bytes. A very long answer is passed on without being parsed."""
         body = bytearray()
         async for piece in pieces:
             self._postpone()
@@ -132,10 +135,7 @@ class Relay(Response):
         return joined()
 
     def _read(self, read: Callable[[bytes], bool], data: bytes) -> bool:
-        """Pass `data` to `read`, and return True if the answer is complete.
-
-        Never raise, so that an unreadable answer still reaches the caller.
-        """
+        """Pass `data` to `read`, and return True if the answer is complete. Never raise."""
         try:
             return read(data)
         except Exception:
@@ -143,14 +143,12 @@ class Relay(Response):
             return False
 
     async def _store(self) -> bool:
-        """Store the answer received so far. Return False if this fails."""
         return self._memory is None or self._refused or await self._memory.store(self._reader.message())
 
     def _memory_headers(self) -> Headers:
         return _OFF if self._memory is None else self._memory.headers()
 
     def _postpone(self) -> None:
-        """Extend the deadline after a transfer of data. The request fails only if the upstream or the caller stalls."""
         if self._deadline is not None:
             self._deadline.reschedule(asyncio.get_running_loop().time() + SILENCE_SECONDS)
 

@@ -75,10 +75,9 @@ class ModelProxy:
 
 
 def _memory_of(request: Request, options: CallOptions, conversation: Conversation, turns: asyncio.Semaphore) -> CallMemory:
-    """Return the memory for a call and the user that it specifies.
+    """Return the memory for a call.
 
-    Raises Forbidden if the caller is not allowed to access the user, namespace or agent, and BadInput if no user is
-    specified.
+    Raises Forbidden if the caller is not allowed to access the owner, and BadInput without a user.
     """
     scope = scope_of(request)
     if options.mode == "on":
@@ -109,4 +108,4 @@ def _read(api: ModelApi, sent: bytes) -> tuple[dict[str, Any], Conversation]:
 
 
 def _stay() -> None:
-    """Do nothing. Used where there is no slot to free, because the server admits all requests."""
+    """Do nothing. Used if the server admits all requests."""

@@ -1,4 +1,7 @@
-"""Call the upstreams that the operator configured. Callers choose an upstream by its name, never by its address."""
+"""Call the upstreams that the operator configured.
+
+Callers choose an upstream by its name, never by its address.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from agent_memory.foundation.core.errors import BadInput, NotFound, Overloaded, 
 from agent_memory_client.models.llm import HEADERS
 
 SILENCE_SECONDS = 600.0
-"""Seconds that an upstream may stay silent. The model providers' SDKs wait equally long."""
+"""Seconds that an upstream may stay silent, as in the model providers' SDKs."""
 MOST_CALLS = 2048
 """The maximum number of running calls in a process. A tenant may use three quarters of them."""
 # A stopping server cancels the remaining calls. They get this long to store the answer so far, before Redis is closed.
@@ -25,7 +28,7 @@ _LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=128, kee
 
 
 class RequestBody(httpx2.AsyncByteStream):
-    """A request body for an upstream. `aclose` frees its memory, which a long stream would otherwise keep."""
+    """A request body for an upstream. `aclose` frees its memory."""
 
     def __init__(self, content: bytes) -> None:
         self._content = content
@@ -41,7 +44,7 @@ class RequestBody(httpx2.AsyncByteStream):
 
 
 class Upstreams:
-    """The upstreams by name, with the default first, and a connection pool that is open inside `opened`."""
+    """The upstreams by name, with the default first. The connection pool is open inside `opened`."""
 
     def __init__(self, addresses: Mapping[str, str]) -> None:
         self._addresses = addresses
@@ -81,7 +84,10 @@ class Upstreams:
         return self._addresses[name or next(iter(self._addresses))]
 
     def enter(self, tenant: str) -> Callable[[], None]:
-        """Count a call until the returned function is called. Raises Overloaded if too many calls are running."""
+        """Count a call until the returned function is called.
+
+        Raises Overloaded if too many calls are running.
+        """
         if self._calls.total() >= MOST_CALLS or self._calls[tenant] >= MOST_CALLS * 3 // 4:
             raise Overloaded("too many model calls are in progress: try again")
         self._calls[tenant] += 1
@@ -96,7 +102,10 @@ class Upstreams:
         return leave
 
     async def send(self, url: str, headers: Sequence[tuple[bytes, bytes]], body: RequestBody) -> httpx2.Response:
-        """Send a request, and return the response before its body is read. Raises BadInput or Unavailable."""
+        """Send a request. Return the response before its body is read.
+
+        Raises BadInput or Unavailable.
+        """
         if self._client is None:
             raise Unavailable("the server is starting: try again")
         try:

@@ -24,7 +24,7 @@ _RECORD_FIELDS = {"id", "text", "memory_type", "topics", "entities", "event_date
 
 
 def result_of(function_name: str, result: dict[str, Any]) -> ToolCallResolutionResult:
-    """Return the result of a tool that ran. If `result` contains an `error`, the tool failed."""
+    """Return the result of a tool that ran. An `error` in `result` means that the tool failed."""
     error = result.get("error")
     if error is not None:
         return failure(function_name, str(error))
@@ -41,10 +41,7 @@ def failure(function_name: str, reason: str) -> ToolCallResolutionResult:
 
 
 def _for_model(result: Mapping[str, Any]) -> str:
-    """Return the text for the model: the summary, followed by the details.
-
-    A model that reads "found 2 memories" must also see these memories.
-    """
+    """Return the text for the model: the summary, followed by the details."""
     summary = result.get("summary")
     details = {key: _without_counters(value) for key, value in result.items() if key not in ("summary", "success") and value is not None}
     text = to_json(details, fallback=str, exclude_none=True).decode() if details else ""
@@ -69,7 +66,6 @@ def search_answer(query: str, offset: int, page: MemoryRecordResultsResponse) ->
 
 
 def _relevance(memory: MemoryRecordResult) -> float | None:
-    """Return 1 minus the distance (but at least 0) for a semantic search, or else the server's score."""
     if memory.score_type in (None, SearchScoreTypeEnum.SEMANTIC):
         return max(0.0, 1.0 - memory.dist)
     return memory.score
@@ -108,7 +104,10 @@ def forget_answer(answer: ForgetMemoryResponse) -> dict[str, Any]:
 
 
 def session_answer(session_id: str, session: WorkingMemoryResponse, summary: str) -> dict[str, Any]:
-    """Return the result of a tool that reads a session. Replace `{counts}` in `summary` with the session's counts."""
+    """Return the result of a tool that reads a session.
+
+    `{counts}` in `summary` is replaced with the session's counts.
+    """
     data = session.data or {}
     counts = f"{len(session.messages)} messages, {len(session.memories)} stored memories, and {len(data)} data entries"
     newest = session.messages[-SHOWN_MESSAGES:]
@@ -147,12 +146,12 @@ def data_answer(data: Mapping[str, Any], merge_strategy: str) -> dict[str, Any]:
 
 
 def error_answer(action: str, error: Exception, **fields: Any) -> dict[str, Any]:
-    """Return the result of a tool call that failed. `action` describes what the tool tried to do."""
+    """Return the result of a failed tool call. `action` describes the attempt."""
     return {**fields, "error": str(error), "summary": f"Error {action}: {error}"}
 
 
 def current_datetime() -> dict[str, Any]:
-    """Return the result of get_current_datetime: the time in ISO 8601 format and in whole seconds since the epoch."""
+    """Return the time in ISO 8601 format and in whole seconds since the epoch."""
     now = datetime.now(UTC).replace(microsecond=0)
     return {"iso_utc": now.isoformat().replace("+00:00", "Z"), "unix_ts": int(now.timestamp())}
 

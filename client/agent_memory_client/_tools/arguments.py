@@ -1,4 +1,4 @@
-"""Validate the arguments that language models pass to tools. The errors explain what the model should fix."""
+"""Validate tool arguments from language models. The errors explain what the model should fix."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ Arguments = TypeVar("Arguments", bound=BaseModel)
 
 
 def _as_list(value: Any) -> Any:
-    """Wrap a single object in a list, because models sometimes send an object where a list is required."""
     return [value] if isinstance(value, dict) else value
 
 
 def _without_nulls(value: Any) -> Any:
-    """Remove nulls from a mapping. With strict schemas, models send null for all arguments that they do not need."""
+    """Remove nulls, which models send for unused arguments of strict schemas."""
     return {key: item for key, item in cast("dict[str, Any]", value).items() if item is not None} if isinstance(value, dict) else value
 
 
@@ -62,7 +61,7 @@ class ReadArguments(BaseModel):
 
 
 class NewMemory(NoteArguments):
-    """A memory to store. It has no id, because otherwise a model could overwrite any memory."""
+    """A memory to store. It has no id, so that a model cannot overwrite other memories."""
 
     event_date: str | None = None
     namespace: str | None = None

@@ -32,9 +32,9 @@ class ToolCallResolutionResult(TypedDict):
 
 
 def arguments_of(arguments: Any) -> dict[str, Any]:
-    """Parse a call's arguments, given as a mapping or as JSON text. None and blank text mean no arguments.
+    """Parse a call's arguments, given as a mapping or as JSON text.
 
-    Raises MemoryValidationError.
+    None and blank text mean no arguments. Raises MemoryValidationError.
     """
     if arguments is None or (isinstance(arguments, str) and not arguments.strip()):
         return {}
@@ -50,7 +50,10 @@ def arguments_of(arguments: Any) -> dict[str, Any]:
 
 
 def call_of(tool_call: Any) -> dict[str, Any]:
-    """Convert a tool call to a dict. Accepts a dict or a provider's object. Raises MemoryValidationError."""
+    """Convert a tool call (a dict or a provider's object) to a dict.
+
+    Raises MemoryValidationError.
+    """
     dump = getattr(tool_call, "model_dump", None)
     value: Any = dump() if callable(dump) else tool_call
     if not isinstance(value, Mapping):
@@ -76,13 +79,13 @@ def _unify(call_id: Any, name: Any, arguments: Any, provider: Literal["openai", 
 
 
 def parse_function_call(function_call: dict[str, Any]) -> UnifiedToolCall:
-    """Parse a call in OpenAI's old format `{"name", "arguments"}` or its Responses API format (with a `call_id`)."""
+    """Parse a call in OpenAI's old function format or Responses API format."""
     call = call_of(function_call)
     return _unify(call.get("call_id"), call.get("name"), call.get("arguments"), "openai")
 
 
 def parse_openai_call(tool_call: dict[str, Any]) -> UnifiedToolCall:
-    """Parse an OpenAI chat completion tool call: `{"id", "type": "function", "function": {"name", "arguments"}}`."""
+    """Parse a tool call in OpenAI's chat completion format."""
     call = call_of(tool_call)
     function = call_of(call.get("function"))
     return _unify(call.get("id", ""), function.get("name"), function.get("arguments"), "openai")
@@ -95,9 +98,10 @@ def parse_anthropic_call(tool_use: dict[str, Any]) -> UnifiedToolCall:
 
 
 def parse_call(tool_call: dict[str, Any]) -> UnifiedToolCall:
-    """Parse a tool call in an OpenAI or Anthropic format, as LangChain's `{"name", "args", "id"}`, or as `{"name", "arguments"}`.
+    """Parse a tool call.
 
-    Raises MemoryValidationError if the name is missing, or if the arguments are not a JSON object.
+    Accepts the formats of OpenAI, Anthropic and LangChain, and `{"name", "arguments"}`. Raises MemoryValidationError if
+    the name is missing, or if the arguments are not a JSON object.
     """
     call = call_of(tool_call)
     if "function" in call:

@@ -23,10 +23,10 @@ GET_CURRENT_DATETIME = "get_current_datetime"
 FORGET_MEMORY = "forget_memory"
 
 GET_WORKING_MEMORY = "get_working_memory"
-"""The older name of get_or_create_working_memory. Under this name, the result has no `created`."""
+"""The older name of get_or_create_working_memory. Its result has no `created`."""
 
 REPLACED = {"add_memory_to_working_memory": LAZILY_CREATE_LONG_TERM_MEMORY, "create_long_term_memory": EAGERLY_CREATE_LONG_TERM_MEMORY}
-"""Older tool names that models may still use, each with its new name."""
+"""Older tool names that models may still use, with their new names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Definition:
     required: tuple[str, ...] = ()
 
     def schema(self, schema_format: SchemaFormat = "openai") -> ToolSchema:
-        """Return the tool's schema as a new object, which the caller may modify."""
+        """Return the tool's schema as a new object."""
         rules = {"type": "object", "properties": deepcopy(self.parameters), "required": list(self.required)}
         openai = ToolSchema({"type": "function", "function": {"name": self.name, "description": self.description, "parameters": rules}})
         return openai if schema_format == "openai" else openai.to_anthropic()

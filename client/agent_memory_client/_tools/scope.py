@@ -12,7 +12,7 @@ from agent_memory_client.models import MemoryRecord
 class ToolScope:
     """The scope of a conversation's tools.
 
-    The model cannot override the values that are set here. It may choose values for the fields that are None.
+    The model cannot override these values, but may choose values for the fields that are None.
     """
 
     session_id: str
@@ -21,11 +21,17 @@ class ToolScope:
     agent_id: str | None = None
 
     def user(self, requested: str | None) -> str | None:
-        """Return the user id for a call. Raises MemoryValidationError if the model requests a different user."""
+        """Return the user id for a call.
+
+        Raises MemoryValidationError if the model requests a different user.
+        """
         return _own_or_requested("user_id", self.user_id, requested)
 
     def space(self, requested: str | None) -> str | None:
-        """Return the namespace for a call. Raises MemoryValidationError if the model requests a different namespace."""
+        """Return the namespace for a call.
+
+        Raises MemoryValidationError if the model requests a different namespace.
+        """
         return _own_or_requested("namespace", self.namespace, requested)
 
     @property
@@ -34,7 +40,7 @@ class ToolScope:
         return self.user_id is not None or self.namespace is not None
 
     def check(self, memory: MemoryRecord) -> None:
-        """Raise MemoryNotFoundError, as for an unknown id, if the memory belongs to another user or namespace."""
+        """Raise MemoryNotFoundError if the memory belongs to another user or namespace."""
         others = (
             self.user_id is not None and memory.user_id not in (None, self.user_id),
             self.namespace is not None and memory.namespace not in (None, self.namespace),

@@ -20,21 +20,21 @@ _DELETED = re.compile(r"deleted (\d+) memories")
 
 
 class PromptAnswer(dict[str, Any]):
-    """A memory prompt from the server. It is a dict with the response's JSON, and has properties for the parts."""
+    """A memory prompt from the server: a dict with properties for its parts."""
 
     @property
     def messages(self) -> list[dict[str, Any]]:
-        """The messages exactly as the server sent them: `{"role": …, "content": {"type": "text", "text": …}}`."""
+        """The messages exactly as the server sent them, with typed `content`."""
         return self["messages"]
 
     @property
     def long_term_memories(self) -> list[MemoryRecordResult] | None:
-        """The memories in the prompt, or None if the prompt did not include a search."""
+        """The memories in the prompt, or None if there was no search."""
         return self.to_model().long_term_memories
 
     @property
     def system(self) -> str | None:
-        """The `system` text for format "anthropic". None if there is no such text, or for other formats."""
+        """The `system` text for format "anthropic", or None."""
         return self.get("system")
 
     @property
@@ -44,11 +44,17 @@ class PromptAnswer(dict[str, Any]):
 
     @property
     def relevant(self) -> bool | None:
-        """True if memory contributed anything besides the session's messages. None if no format was requested."""
+        """True if memory contributed anything besides the session's messages.
+
+        None if no format was requested.
+        """
         return self.get("relevant")
 
     def to_model(self) -> MemoryPromptResponse:
-        """Return the response as a model. Raises MemoryProtocolError if the response is invalid."""
+        """Return the response as a model.
+
+        Raises MemoryProtocolError if the response is invalid.
+        """
         return _read_or_refuse(lambda: MemoryPromptResponse.model_validate(self, context=ANSWER), MemoryPromptResponse.__name__)
 
     def to_openai(self) -> list[dict[str, Any]]:
@@ -60,10 +66,10 @@ class PromptAnswer(dict[str, Any]):
 
 
 class Acknowledgement(AckResponse):
-    """An `AckResponse` with additional values from the response's headers. The JSON does not contain these values.
+    """An `AckResponse` with additional values from the response's headers.
 
-    `operation_id` identifies the background job (see `get_operation`). `pending` is True while the job continues. After
-    a wait, `searchable` is True if semantic search finds the stored data.
+    `operation_id` identifies the background job. `pending` is True while the job continues. After a wait, `searchable`
+    is True if semantic search finds the stored data.
     """
 
     operation_id: str | None = Field(default=None, exclude=True)

@@ -1,4 +1,4 @@
-"""Build bodies and headers, and decide whether and when to retry calls. This module sends no requests."""
+"""Build bodies and headers, and decide whether and when to retry calls."""
 
 from __future__ import annotations
 
@@ -23,19 +23,22 @@ from agent_memory_client.models import MEMORY_TYPES_HEADER, MemoryTypeEnum
 
 RETRIED_STATUSES = frozenset({429, 502, 503, 504})
 NOT_RECEIVED = 408
-"""The server did not receive the whole request, so the client may resend any request (RFC 9110, 15.5.9)."""
+"""The server did not receive the whole request. Any request may be resent (RFC 9110, 15.5.9)."""
 FIRST_WAIT_SECONDS = 0.1
 MAX_WAIT_SECONDS = 10.0
 
 FAILURES = (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, httpx.CookieConflict, UnicodeError)
-"""Exceptions from a failed request: all httpx exceptions, and UnicodeError for text that cannot be encoded."""
+"""Exceptions from a failed request. UnicodeError means text that cannot be encoded."""
 
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 _BROKEN_OFF = (*_NEVER_SENT, httpx.ReadError, httpx.WriteError, httpx.CloseError, httpx.RemoteProtocolError, httpx.WriteTimeout)
 
 
 def headers_of(config: MemoryClientConfig) -> dict[str, str]:
-    """Return the headers for every request. Raises MemoryValidationError if a header cannot carry the credentials."""
+    """Return the headers for every request.
+
+    Raises MemoryValidationError if a header cannot carry the credentials.
+    """
     for name, secret in (("api_key", config.api_key), ("bearer_token", config.bearer_token)):
         if secret is not None and not (secret and secret.isascii() and secret.isprintable()):
             raise MemoryValidationError(f"{name}: must be printable ASCII and not empty")
@@ -49,7 +52,10 @@ def headers_of(config: MemoryClientConfig) -> dict[str, str]:
 
 
 def body_of(call: Call) -> bytes | None:
-    """Return the body of `call` as UTF-8. Raises MemoryValidationError if JSON cannot represent it."""
+    """Return the body of `call` as UTF-8.
+
+    Raises MemoryValidationError if JSON cannot represent it.
+    """
     if call.json is None:
         return call.lines
     try:
@@ -62,7 +68,10 @@ def body_of(call: Call) -> bytes | None:
 
 
 def wait_before(attempt: int, response: httpx.Response | None) -> float | None:
-    """Return the delay in seconds before retry `attempt` (1, 2, …), or None if the server asks for too long a delay."""
+    """Return the delay in seconds before retry `attempt` (1, 2, …).
+
+    None means that the server asks for too long a delay.
+    """
     server_wait = retry_after_of(response.headers) if response is not None else None
     if server_wait is not None and server_wait > MAX_WAIT_SECONDS:
         return None
@@ -72,12 +81,11 @@ def wait_before(attempt: int, response: httpx.Response | None) -> float | None:
 
 @dataclass(slots=True)
 class Attempts:
-    """Counts a call's attempts. After a failure, its methods return the delay before the next one, or raise an error.
+    """Count a call's attempts, and decide when to retry.
 
-    An idempotent call is retried if the connection breaks, if the status is 429, 502, 503 or 504, or if its
-    Idempotency-Key is still in use. Any call is retried if the server did not receive it completely (no connection, or
-    status 408). No call is retried after a response timeout, because the caller has already waited for the whole
-    timeout.
+    An idempotent call is retried after a broken connection, after status 429, 502, 503 or 504, and while its
+    Idempotency-Key is in use. Any call is retried if the server did not receive it completely. No call is retried after
+    a response timeout.
     """
 
     call: Call
@@ -86,7 +94,10 @@ class Attempts:
     under_way: int = 0
 
     def wait_after_error(self, error: Exception) -> float:
-        """Return the delay in seconds after one of `FAILURES`. Raises MemoryClientError after the last attempt."""
+        """Return the delay in seconds after one of `FAILURES`.
+
+        Raises MemoryClientError after the last attempt.
+        """
         if isinstance(error, UnicodeError):
             raise MemoryValidationError(f"the request cannot be sent: {error}") from error
         wait = self._wait(isinstance(error, _BROKEN_OFF) if self.call.idempotent else isinstance(error, _NEVER_SENT), None)
@@ -95,7 +106,10 @@ class Attempts:
         return wait
 
     def wait_after_refusal(self, response: httpx.Response) -> float:
-        """Return the delay in seconds after a status outside 2xx. Raises MemoryClientError after the last attempt."""
+        """Return the delay in seconds after a status outside 2xx.
+
+        Raises MemoryClientError after the last attempt.
+        """
         error = error_of_response(response)
         if isinstance(error, MemoryRequestUnderWayError) and self.call.idempotent and IDEMPOTENCY_KEY in self.call.headers:
             # The first request usually ends soon. If its process has crashed, the key is free after `Retry-After`.

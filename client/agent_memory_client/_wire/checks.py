@@ -17,7 +17,7 @@ _OUR_FIELDS = frozenset({"id", "created_at", "persisted_at", "discrete_memory_ex
 def as_records(memories: Sequence[ClientMemoryRecord | MemoryRecord | Mapping[str, Any]]) -> list[MemoryRecord]:
     """Convert memories to records with ids. Ignore None values in dicts.
 
-    Raises MemoryValidationError for an invalid or unknown field, and for a value that is not a memory.
+    Raises MemoryValidationError for an invalid memory or an unknown field.
     """
     return [_record(memory) if isinstance(memory, Mapping) else _with_id(memory) for memory in memories]
 
@@ -58,7 +58,6 @@ def _message(message: Mapping[str, Any]) -> MemoryMessage:
 def message_body(message: MemoryMessage) -> dict[str, Any]:
     """Return a message's request body.
 
-    The body contains the API's own fields that have a value, and all of the message's other fields, even if they are
-    null.
+    Fields of the API are omitted if they have no value. Other fields are always included.
     """
     return jsonable(message) | {name: None for name, value in message.own_fields.items() if value is None}

@@ -1,4 +1,4 @@
-"""Manage connection pools. Each running event loop has a pool, and all threads of a blocking client share a pool."""
+"""Manage connection pools: one per event loop, or one per blocking client."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import httpx
 
 @dataclass(frozen=True, slots=True)
 class _LoopPool:
-    """An event loop's pool and a generator that closes the pool when `asyncio.run` ends the loop."""
+    """An event loop's pool, and a generator that closes the pool with the loop."""
 
     client: httpx.AsyncClient
     closing: AsyncGenerator[None]
@@ -21,8 +21,7 @@ class _LoopPool:
 class AsyncPools:
     """One pool per event loop, because a connection belongs to the loop that opened it.
 
-    When `asyncio.run` ends a loop, it closes the loop's asynchronous generators, and the pool's generator closes the
-    pool. Pools of closed loops are discarded.
+    When `asyncio.run` ends a loop, it closes the loop's asynchronous generators, which close the pool.
     """
 
     def __init__(self, make: Callable[[], httpx.AsyncClient]) -> None:

@@ -1,4 +1,4 @@
-"""Describe pydantic's validation errors in plain words that say what a value must be, without repeating the value."""
+"""Describe pydantic's validation errors in plain words, without repeating values."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ _MODEL = re.compile(r"[A-Z][A-Za-z]+")
 
 
 def plain_problems(problems: ValidationError | Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return each problem's `type`, `loc` and plain `msg`. Problems with a union's alternatives become one problem.
+    """Return each problem's `type`, `loc` and plain `msg`. Idempotent.
 
-    A problem that is already plain does not change.
+    Problems with a union's alternatives become one problem.
     """
     if isinstance(problems, ValidationError):
         problems = problems.errors(include_url=False, include_input=False, include_context=False)
@@ -67,7 +67,10 @@ def problem_line(error: ValidationError) -> str:
 
 
 def _without_branches(problems: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Remove model names in unions from `loc`. If a model's fields have problems, leave out the other alternatives."""
+    """Remove model names in unions from `loc`.
+
+    If a model's fields have problems, omit the other alternatives.
+    """
     problems = list(problems)
     unions = {tuple(problem["loc"][:-1]) for problem in problems if _place(problem) != tuple(problem["loc"])}
     chosen: set[tuple[str | int, ...]] = set()

@@ -19,7 +19,7 @@ Method: TypeAlias = Literal["GET", "PUT", "POST", "PATCH", "DELETE"]
 Query: TypeAlias = Mapping[str, str | Sequence[str]]
 
 Wait: TypeAlias = bool | float | None
-"""How long the server may wait for background work before it responds: seconds (up to 20), or True for up to 10."""
+"""Time to wait for background work: seconds (up to 20), or True for up to 10 seconds."""
 
 MessageWait: TypeAlias = Wait | Literal["promoted", "searchable"]
 """A `Wait`, or the stage to wait for (up to 10 seconds). Seconds and True wait for "searchable"."""
@@ -27,7 +27,7 @@ MessageWait: TypeAlias = Wait | Literal["promoted", "searchable"]
 IDEMPOTENCY_KEY = "Idempotency-Key"
 MAX_KEY_CHARS = 255
 MAX_QUERY_CHARS = 4096
-"""Maximum length of a request's query string. Servers reject request lines longer than 8 to 64 KiB."""
+"""Maximum length of a request's query string."""
 WAIT_SECONDS = 10.0
 
 
@@ -35,8 +35,7 @@ WAIT_SECONDS = 10.0
 class Call:
     """A request. Without `json`, the body consists of `lines` or is empty.
 
-    `idempotent` is True if the request is safe to repeat. `wait` is the longest time, in seconds, that the server may
-    delay its response.
+    `idempotent` is True if the request is safe to repeat. `wait` is the longest delay of the response in seconds.
     """
 
     method: Method
@@ -50,7 +49,10 @@ class Call:
 
 
 def jsonable(value: Any) -> Any:
-    """Return `value` as plain JSON data. Leave out models' fields that are None. Raises MemoryValidationError."""
+    """Return `value` as plain JSON data, without model fields that are None.
+
+    Raises MemoryValidationError.
+    """
     try:
         return to_jsonable_python(value, exclude_none=True, by_alias=True)
     except ValueError as error:
@@ -68,7 +70,7 @@ def as_body(value: BaseModel | Mapping[str, Any]) -> dict[str, Any]:
 
 
 def validation_error(error: ValidationError) -> MemoryValidationError:
-    """Convert a pydantic error to a MemoryValidationError with one line: each field and its problem."""
+    """Convert a pydantic error to a MemoryValidationError with a one-line message."""
     return MemoryValidationError(problem_line(error))
 
 
@@ -81,7 +83,10 @@ def checked(model: type[Model], **values: Any) -> Model:
 
 
 def segment(name: str, value: str) -> str:
-    """Return `value` as one segment of a URL path. Raises MemoryValidationError if it is empty."""
+    """Return `value` as one segment of a URL path.
+
+    Raises MemoryValidationError if it is empty.
+    """
     if not value:
         raise MemoryValidationError(f"{name}: must not be empty")
     return quote(value, safe="").replace(".", "%2E") if value in (".", "..") else quote(value, safe="")
@@ -94,7 +99,7 @@ def query(**values: Any) -> dict[str, str]:
 
 
 def short_queries(memory_ids: Sequence[str]) -> list[list[str]]:
-    """Split ids into batches whose query strings are short enough. If there are no ids, return one empty batch."""
+    """Split ids into batches for short query strings. Without ids, return one empty batch."""
     batches: list[list[str]] = [[]]
     length = 0
     for memory_id in memory_ids:
@@ -131,7 +136,7 @@ def wait_seconds(wait: MessageWait) -> float:
 def search_body(default_namespace: str | None, recency: RecencyConfig | None = None, **values: Any) -> dict[str, Any]:
     """Build the body of a search from filters (models or mappings) and plain values.
 
-    If there is no namespace filter, use the default namespace.
+    Without a namespace filter, use the default namespace.
     """
     body = within({key: _search_value(value) for key, value in omit_none(**values).items()}, default_namespace)
     for key, value in (recency.model_dump(exclude_none=True) if recency is not None else {}).items():
@@ -148,7 +153,6 @@ def within(search: dict[str, Any], namespace: str | None) -> dict[str, Any]:
 
 
 def _search_value(value: Any) -> Any:
-    """Return a value as JSON data. Leave out a filter's `field`, because the key already names the field."""
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json", exclude_none=True, exclude={"field", "enum_class"})
     return jsonable(value)

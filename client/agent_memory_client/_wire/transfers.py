@@ -1,4 +1,4 @@
-"""Split imports into requests, merge their reports, and check that an export is complete."""
+"""Split imports into requests, merge their reports, and check exports."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ PART_BYTES = 2 * 1024 * 1024
 
 
 def import_parts(lines: Iterable[bytes | str]) -> Iterator[tuple[int, bytes]]:
-    """Yield `(line number of the first line, body)` for each part of an import file. Each body starts with the file's header.
+    """Yield `(number of the first line, body)` for each part of an import file.
 
-    Each part is safe to send again, because importing a line again changes nothing. Yield nothing for an empty file.
+    Each body starts with the file's header, and is safe to send again. Yield nothing for an empty file.
     """
     header = b""
     part: list[bytes] = []
@@ -51,7 +51,7 @@ def add_up_reports(reports: Iterable[ImportReport]) -> ImportReport:
 
 
 def check_export_end(count: int, last_line: bytes) -> None:
-    """Raise MemoryProtocolError unless the last line is an end line with the correct count of lines."""
+    """Raise MemoryProtocolError unless the last line is an end line with the correct count."""
     try:
         last = json.loads(last_line) if len(last_line) < 10_000 else {}
     except ValueError:

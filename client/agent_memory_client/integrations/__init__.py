@@ -1,6 +1,6 @@
-"""Adapters for other libraries.
+"""Adapters for other libraries. Each adapter needs the package extra of the same name.
 
-Each adapter needs the package extra of the same name. Its calls raise the errors in `agent_memory_client.errors`.
+Calls raise the errors in `agent_memory_client.errors`.
 """
 
 from __future__ import annotations

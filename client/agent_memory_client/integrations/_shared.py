@@ -1,4 +1,4 @@
-"""Code that the adapters share: calls to both kinds of client, sessions, recall and tools."""
+"""Code that the adapters share."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from agent_memory_client.sync import SyncMemoryClient
 AnyClient: TypeAlias = MemoryClient | SyncMemoryClient
 
 NEVER_SUMMARIZED = 2**53 - 1
-"""A context window (tokens) that no session fills, so that the server never summarizes."""
+"""A context window (tokens) so large that the server never summarizes."""
 _ID: TypeAdapter[str] = TypeAdapter(Identifier)
 
 
 class EitherClient:
-    """A wrapper for one user and namespace around an asynchronous or blocking client. Calls work with and without `await`.
+    """A wrapper for one user and namespace around an asynchronous or blocking client.
 
-    With a `SyncMemoryClient`, awaited calls run in a thread. With a `MemoryClient`, blocking calls use a second,
-    blocking client (the "twin") with the same config. `close` closes the twin. Raises MemoryValidationError if the user
-    or namespace is an empty string.
+    Calls work with and without `await`. With a `SyncMemoryClient`, awaited calls run in a thread. With a
+    `MemoryClient`, blocking calls use a second client with the same config, which `close` closes. Raises
+    MemoryValidationError if the user or namespace is an empty string.
     """
 
     def __init__(self, client: AnyClient, user_id: str | None = None, namespace: str | None = None) -> None:
@@ -51,7 +51,7 @@ class EitherClient:
 
     @property
     def blocking(self) -> SyncMemoryClient:
-        """Return `client` if it is blocking. Otherwise, return a blocking client with the same settings."""
+        """Return `client` if it is blocking, or a blocking client with the same settings."""
         if isinstance(self.client, SyncMemoryClient):
             return self.client
         if self._twin is None:
@@ -59,13 +59,16 @@ class EitherClient:
         return self._twin
 
     def close(self) -> None:
-        """Close the second, blocking client, if there is one. The original client stays open."""
+        """Close the second client, if there is one. The original client stays open."""
         if self._twin is not None:
             self._twin.close()
             self._twin = None
 
     async def awaited(self, call: Callable[[Any], Any]) -> Any:
-        """Call `call` with the client, and return the result. `call` must make exactly one client call."""
+        """Call `call` with the client, and return the result.
+
+        `call` must make exactly one client call.
+        """
         if isinstance(self.client, SyncMemoryClient):
             return await asyncio.to_thread(call, self.client)
         return await call(self.client)
@@ -81,11 +84,11 @@ class EitherClient:
         return {name: {"eq": value} for name, value in self.owner.items() if value is not None}
 
     def session(self, session_id: str) -> SessionMessages:
-        """Return the messages of a session that belongs to this user and namespace."""
+        """Return the messages of a session of this user and namespace."""
         return SessionMessages(self.client, session_id, self.user_id, self.namespace)
 
     def keys(self) -> list[str]:
-        """Return the ids of all sessions that belong to this user and namespace."""
+        """Return the ids of all sessions of this user and namespace."""
         keys: list[str] = []
         while page := self._list(self.blocking, len(keys)).sessions:
             keys += page
@@ -98,7 +101,7 @@ class EitherClient:
         return [their_session_id(key) for key in keys]
 
     async def aidentities(self) -> list[tuple[str | None, str]]:
-        """Return the user and id of each session. Without a user, return the sessions of all users."""
+        """Return the user and id of each session. Without a user, include all users."""
         identities: list[tuple[str | None, str]] = []
         while page := (await self.awaited(lambda client: self._list(client, len(identities), identities=True))).identities:
             identities.extend((session.user_id, their_session_id(session.session_id)) for session in page)
@@ -158,7 +161,7 @@ class SessionMessages(_OfSession):
     def change(self, change: Callable[[list[MemoryMessage]], list[MemoryMessage]]) -> list[MemoryMessage]:
         """Replace the messages with the result of `change`, and return the previous messages.
 
-        If another writer changes the session at the same time, the change is retried.
+        `change` is called again after a concurrent write.
         """
         return self._change(self.blocking, change)
 
@@ -193,10 +196,9 @@ class SessionMessages(_OfSession):
 
 
 class Recall(EitherClient):
-    """Searches for a user's memories that match a text, and formats them for a prompt.
+    """Search for a user's memories that match a text, and format them for a prompt.
 
-    If the server is unavailable, the search returns no memories. With `needed`, the search raises
-    MemoryUnavailableError instead.
+    If the server is unavailable, the search returns no memories or, with `needed`, raises MemoryUnavailableError.
     """
 
     def __init__(
@@ -207,7 +209,7 @@ class Recall(EitherClient):
         self.needed = needed
 
     def lines(self, text: str) -> str:
-        """Return matching memories as lines for a model's instructions, or "" if nothing matches."""
+        """Return matching memories as lines for a prompt, or "" if nothing matches."""
         try:
             return "" if is_blank(text) else _lines(self._render(self.blocking, text))
         except MemoryUnavailableError:
@@ -240,14 +242,14 @@ class Tools(_OfSession):
     """The memory tools for one session, user and namespace."""
 
     def call(self, name: str, arguments: Mapping[str, Any] | str) -> ToolCallResolutionResult:
-        """Call a tool, and return its result for the model. A mistake by the model never raises an error."""
+        """Call a tool, and return its result for the model. Never raises for the model's mistakes."""
         return self._resolve(self.blocking, name, arguments)
 
     async def acall(self, name: str, arguments: Mapping[str, Any] | str) -> ToolCallResolutionResult:
         return await self.awaited(lambda client: self._resolve(client, name, arguments))
 
     def function(self, name: str) -> Callable[..., Awaitable[str]]:
-        """Return an async function that runs a tool with keyword arguments and returns the text for the model."""
+        """Return an async function that runs a tool and returns the text for the model."""
 
         async def call(**arguments: Any) -> str:
             return (await self.acall(name, arguments))["formatted_response"]
@@ -260,7 +262,7 @@ class Tools(_OfSession):
 
 
 def tool_schemas(tools: Sequence[str] | Literal["all"] = "all") -> list[dict[str, Any]]:
-    """Return the `name`, `description` and `parameters` of all tools, or of the tools in the list.
+    """Return the `name`, `description` and `parameters` of the given tools.
 
     Raises ValueError for an unknown name.
     """
@@ -288,7 +290,7 @@ def our_message(role: str, text: str, raw: tuple[str, Any], **more: Any) -> Memo
 
 
 def our_id(framework_id: str) -> str:
-    """Return a framework's message id, or a digest of the id if the server would reject it."""
+    """Return a framework's message id, or a digest of an unsuitable id."""
     try:
         return _ID.validate_python(framework_id)
     except ValidationError:
@@ -311,7 +313,7 @@ def raw_of(message: MemoryMessage, field: str) -> dict[str, Any] | None:
 
 
 def our_session_id(framework_id: str) -> str:
-    """Percent-encode "/" and "%" in a framework's session id, because the server's ids cannot contain "/"."""
+    """Percent-encode "/" and "%" in a framework's session id. Our ids cannot contain "/"."""
     if any(sign in framework_id for sign in ("/", "%2F", "%25")):
         return framework_id.replace("%", "%25").replace("/", "%2F")
     return framework_id
@@ -325,8 +327,7 @@ def their_session_id(session_id: str) -> str:
 def _windows(limit: int | None) -> list[int | None]:
     """Return the limits to try in turn until a response has `limit` messages.
 
-    The first response may contain fewer messages, because the server omits a tool result if its call is not among the
-    newest messages.
+    The server omits a tool result if its call is not among the newest messages.
     """
     return [None] if limit is None else [limit, 2 * limit + 50, None] if limit > 0 else []
 

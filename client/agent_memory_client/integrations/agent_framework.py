@@ -34,9 +34,8 @@ MESSAGE = "agent_framework_message"
 class AgentMemoryHistoryProvider(HistoryProvider):
     """A `HistoryProvider`: `Agent(…, context_providers=[AgentMemoryHistoryProvider(client, user_id="ada")])`.
 
-    The server stores each session under the framework's session id. The provider returns messages exactly as they were
-    saved, including tool calls. The server promotes the messages to long-term memory. Pass other `HistoryProvider`
-    options as keyword arguments.
+    Each session keeps its id from the framework. Messages are returned exactly as they were saved, including tool
+    calls, and become long-term memories. Pass other `HistoryProvider` options as keyword arguments.
     """
 
     DEFAULT_SOURCE_ID = "agent_memory_history"
@@ -62,7 +61,7 @@ class AgentMemoryHistoryProvider(HistoryProvider):
         await self._session(session_id).aappend([_our(message) for message in messages])
 
     async def clear(self, session_id: str) -> None:
-        """Delete all of a session's messages. Memories made from them are not deleted."""
+        """Delete all of a session's messages, but not memories made from them."""
         await self._session(session_id).adelete()
 
     def _session(self, session_id: str | None) -> SessionMessages:
@@ -75,8 +74,8 @@ class AgentMemoryContextProvider(ContextProvider):
     """A `ContextProvider` that adds the user's memories to an agent's instructions.
 
     With `tools` ("all", or a list of names), the agent also gets the memory tools, limited to `user_id` and
-    `namespace`. If the server is unavailable, the run continues without memories. With `needed`, the run raises
-    MemoryUnavailableError instead.
+    `namespace`. If the server is unavailable, the run continues without memories or, with `needed`, raises
+    MemoryUnavailableError.
     """
 
     DEFAULT_SOURCE_ID = "agent_memory"

@@ -33,10 +33,10 @@ SUMMARY = "agentscope-summary"
 
 
 class AgentMemoryMemory(MemoryBase):
-    """A `MemoryBase` stored in a session on the server: `ReActAgent(…, memory=AgentMemoryMemory("monday", client))`.
+    """A `MemoryBase` stored in a session: `ReActAgent(…, memory=AgentMemoryMemory("monday", client))`.
 
-    The memory returns messages and marks exactly as they were added, including tool calls. The server promotes the
-    messages to long-term memory.
+    Messages and marks are returned exactly as they were added, including tool calls. The messages become long-term
+    memories.
     """
 
     def __init__(self, session_id: str, client: AnyClient, *, user_id: str | None = None, namespace: str | None = None) -> None:
@@ -46,7 +46,7 @@ class AgentMemoryMemory(MemoryBase):
     async def add(
         self, memories: Msg | list[Msg] | None, marks: str | list[str] | None = None, allow_duplicates: bool = False, **kwargs: Any
     ) -> None:
-        """Add messages with marks. Skip messages that are already stored, unless `allow_duplicates` is True."""
+        """Add messages with marks. Skip stored messages unless `allow_duplicates` is True."""
         named = _names(marks)
         messages: list[Any] = memories if isinstance(memories, list) else [] if memories is None else [memories]
         if messages:
@@ -60,8 +60,8 @@ class AgentMemoryMemory(MemoryBase):
     ) -> list[Msg]:
         """Return the messages that have `mark` and do not have `exclude_mark`.
 
-        If `mark` is None, return all messages without `exclude_mark`. With `prepend_summary`, the compressed summary
-        comes first, if there is one.
+        If `mark` is None, return all messages without `exclude_mark`. With `prepend_summary`, any compressed summary
+        comes first.
         """
         for name in (mark, exclude_mark):
             if name is not None and not isinstance(name, str):
@@ -78,7 +78,7 @@ class AgentMemoryMemory(MemoryBase):
         return await self._remove(lambda message: _their_id(message) in msg_ids)
 
     async def delete_by_mark(self, mark: str | list[str], *args: Any, **kwargs: Any) -> int:
-        """Delete messages that have any of the marks. Return the number of deleted messages."""
+        """Delete messages that have any of the marks. Return the number deleted."""
         named = set(_names(mark))
         return await self._remove(lambda message: bool(named & set(_marks(message))))
 
@@ -100,9 +100,9 @@ class AgentMemoryMemory(MemoryBase):
             await session.awaited(lambda client: client.items.delete([SUMMARY], session.session_id, **session.owner))
 
     async def update_messages_mark(self, new_mark: str | None, old_mark: str | None = None, msg_ids: list[str] | None = None) -> int:
-        """Add a mark to messages. If `old_mark` is given, the new mark replaces the old one.
+        """Add a mark to messages, or replace `old_mark`. Return the number of changed messages.
 
-        If `new_mark` is None, remove the old mark. Return the number of changed messages.
+        If `new_mark` is None, remove the old mark.
         """
 
         def change(messages: list[MemoryMessage]) -> list[MemoryMessage]:
@@ -223,7 +223,7 @@ def _marked(message: MemoryMessage, new: str | None, old: str | None) -> MemoryM
 
 
 def _our(message: Msg, marks: Sequence[str], *, again: bool = False) -> MemoryMessage:
-    """Convert a message. With `again`, give it a new id, because the session already contains its own id."""
+    """Convert a message. With `again`, give it a new id."""
     raw = json.loads(json.dumps(message.to_dict()))
     calls = [
         tool_call(block["id"], block["name"], json.dumps(block["input"], default=str)) for block in message.get_content_blocks("tool_use")

@@ -28,12 +28,11 @@ MESSAGE = "agentscope_message"
 
 
 class AgentMemoryMiddleware(MiddlewareBase):
-    """Middleware that stores an agent's conversation, and adds the user's memories to the agent's system prompt.
+    """Middleware that stores a conversation, and adds the user's memories to the system prompt.
 
     Use `Agent(…, middlewares=[AgentMemoryMiddleware("monday", client, user_id="ada")])`. To give the agent the memory
     tools, use `Toolkit(tools=await middleware.list_tools())`. `history` returns the messages, including tool calls. If
-    the server is unavailable, the middleware neither stores nor recalls anything. With `needed`, the middleware raises
-    MemoryUnavailableError instead.
+    the server is unavailable, the middleware does nothing or, with `needed`, raises MemoryUnavailableError.
     """
 
     def __init__(
@@ -55,7 +54,7 @@ class AgentMemoryMiddleware(MiddlewareBase):
     async def on_reply(
         self, agent: Any, input_kwargs: dict[str, Any], next_handler: Callable[..., AsyncGenerator[Any, None]]
     ) -> AsyncGenerator[Any, None]:
-        """Store the user's messages, the agent's tool calls with their results, and the reply."""
+        """Store the user's messages, the tool calls with their results, and the reply."""
         earlier_ids = {message.id for message in agent.state.context}
         async for event in next_handler(**input_kwargs):
             yield event
@@ -68,7 +67,7 @@ class AgentMemoryMiddleware(MiddlewareBase):
         return f"{current_prompt}\n\n{lines}" if lines else current_prompt
 
     async def list_tools(self) -> list[ToolBase]:
-        """Return the memory tools, limited to the user and namespace. The tools report errors to the model."""
+        """Return the memory tools for the user and namespace. They report errors to the model."""
         return [_MemoryTool(self._tools, schema) for schema in self._schemas]
 
     async def keep(self, messages: Sequence[Msg]) -> None:

@@ -29,8 +29,7 @@ _FILTERED = 20
 class AgentMemoryStorage:
     """CrewAI's `StorageBackend`. Each record is an item whose path is the record's scope.
 
-    The server computes its own vectors, so CrewAI's vectors are not stored. Use `search_text`, because `search` raises
-    NotImplementedError. Calls raise the errors in `agent_memory_client.errors`.
+    CrewAI's vectors are not stored. Use `search_text`, because `search` raises NotImplementedError.
     """
 
     def __init__(self, client: AnyClient, *, user_id: str | None = None, namespace: str | None = None) -> None:
@@ -62,7 +61,7 @@ class AgentMemoryStorage:
         older_than: datetime | None = None,
         metadata_filter: dict[str, Any] | None = None,
     ) -> int:
-        """Delete the records that match all given conditions. Return the number of deleted records."""
+        """Delete the records that match all given conditions. Return the number deleted."""
 
         def fits(record: MemoryRecord) -> bool:
             return (
@@ -133,11 +132,11 @@ class AgentMemoryStorage:
 
 
 class AgentMemoryMemory(Memory):
-    """CrewAI's `Memory`, for agents, crews and flows: `Agent(…, memory=AgentMemoryMemory(client, user_id="ada"))`.
+    """CrewAI's `Memory`: `Agent(…, memory=AgentMemoryMemory(client, user_id="ada"))`.
 
-    `remember` stores records as given, and does not ask a model for a scope or categories. `recall` searches by meaning
-    and keywords, and ranks results the way CrewAI does. `depth` has no effect. Calls raise the errors in
-    `agent_memory_client.errors`. After an error, an agent continues without memories.
+    `remember` stores records as given, without asking a model for a scope or categories. `recall` searches by meaning
+    and keywords, and ranks results the way CrewAI does. `depth` has no effect. After an error, an agent continues
+    without memories.
     """
 
     def __init__(self, client: AnyClient, *, user_id: str | None = None, namespace: str | None = None, **fields: Any) -> None:
@@ -172,7 +171,7 @@ class AgentMemoryMemory(Memory):
         agent_role: str | None = None,
         root_scope: str | None = None,
     ) -> list[MemoryRecord]:
-        """Store each text in `contents`. Return the records, or an empty list if this memory is read-only."""
+        """Store each text in `contents`. Return the records, or [] if this memory is read-only."""
         if self.read_only:
             return []
         values: dict[str, Any] = {"categories": categories or [], "metadata": metadata or {}, "source": source, "private": private}
@@ -195,7 +194,7 @@ class AgentMemoryMemory(Memory):
     ) -> list[MemoryMatch]:
         """Return matching records, ranked by similarity, age and importance.
 
-        A private record is returned only if `source` is the record's own source, or if `include_private` is True.
+        Private records of other sources are returned only if `include_private` is True.
         """
         place = join_scope_paths(self.root_scope, scope) if self.root_scope else scope
         scored = self._storage.search_text(query, place, categories, limit * 2) if query.strip() else []
@@ -215,7 +214,10 @@ class AgentMemoryMemory(Memory):
         metadata: dict[str, Any] | None = None,
         importance: float | None = None,
     ) -> MemoryRecord:
-        """Change some fields of a record. None leaves a field unchanged. Raises ValueError for an unknown record."""
+        """Change some fields of a record. None leaves a field unchanged.
+
+        Raises ValueError for an unknown record.
+        """
         record = self._storage.get_record(record_id)
         if record is None:
             raise ValueError(f"Record not found: {record_id}")

@@ -38,17 +38,16 @@ except ImportError as error:
 EVENT = "adk_event"
 """The message field that contains ADK's own event."""
 STATE = "adk-state"
-"""The first label of the items that store the state of the app, the user and each session."""
+"""The first label of the items that store states."""
 _WITHOUT_SESSION = "adk-events"
 
 
 class AgentMemorySessionService(BaseSessionService):
     """A `BaseSessionService`: `Runner(…, session_service=AgentMemorySessionService(client))`.
 
-    The server stores each session under its ADK id and user, in the app's namespace. The service returns events exactly
-    as they were appended. The server promotes the events to long-term memory. Items store the state of the session,
-    user (`user:`) and app (`app:`). Calls raise the errors in `agent_memory_client.errors` and the same errors as ADK's
-    own services.
+    Each session keeps its ADK id and user, in the app's namespace. Events are returned exactly as they were appended,
+    and become long-term memories. Items store the state of the session, user (`user:`) and app (`app:`). Calls raise
+    the errors in `agent_memory_client.errors` and the same errors as ADK's own services.
     """
 
     def __init__(self, client: AnyClient) -> None:
@@ -57,7 +56,10 @@ class AgentMemorySessionService(BaseSessionService):
     async def create_session(
         self, *, app_name: str, user_id: str, state: dict[str, Any] | None = None, session_id: str | None = None
     ) -> Session:
-        """Create a session. Raises AlreadyExistsError if the user has a session with this id in the app."""
+        """Create a session.
+
+        Raises AlreadyExistsError if the user has a session with this id in the app.
+        """
         session_id = (session_id or "").strip() or str(uuid4())
         access = _Access(self._client, app_name, user_id, session_id)
         created, _ = await access.awaited(lambda client: client.sessions.get_or_create(access.session_id, user_id, app_name))
@@ -69,7 +71,7 @@ class AgentMemorySessionService(BaseSessionService):
         return session
 
     async def get_session(self, *, app_name: str, user_id: str, session_id: str, config: GetSessionConfig | None = None) -> Session | None:
-        """Return a session with its events and all of its state, or None if it does not exist."""
+        """Return a session with its events and all of its state, or None."""
         access = _Access(self._client, app_name, user_id, session_id)
         recent = None if config is None else config.num_recent_events
         try:
@@ -82,7 +84,7 @@ class AgentMemorySessionService(BaseSessionService):
         return await _session(access, stored, events)
 
     async def list_sessions(self, *, app_name: str, user_id: str | None = None) -> ListSessionsResponse:
-        """Return one user's or all users' sessions without events, ordered by the time of the last write."""
+        """Return one user's or all users' sessions without events, ordered by last write."""
         sessions: list[Session] = []
         for owner, session_id in await EitherClient(self._client, user_id, app_name).aidentities():
             if owner is None:  # not an ADK session
@@ -96,7 +98,7 @@ class AgentMemorySessionService(BaseSessionService):
         return ListSessionsResponse(sessions=sorted(sessions, key=lambda session: (session.last_update_time, session.user_id, session.id)))
 
     async def delete_session(self, *, app_name: str, user_id: str, session_id: str) -> None:
-        """Delete a session and its state. Memories made from it are not deleted."""
+        """Delete a session and its state, but not memories made from it."""
         access = _Access(self._client, app_name, user_id, session_id)
         await access.adelete()
         await access.delete_state()
@@ -126,7 +128,7 @@ class AgentMemorySessionService(BaseSessionService):
 class AgentMemoryMemoryService(BaseMemoryService):
     """A `BaseMemoryService`: `Runner(…, memory_service=AgentMemoryMemoryService(client))`.
 
-    The server remembers the sessions of an `AgentMemorySessionService` automatically, so add only sessions from other
+    The sessions of an `AgentMemorySessionService` are remembered automatically, so add only sessions from other
     services. The app is the namespace. A search returns at most `limit` memories.
     """
 
@@ -154,7 +156,7 @@ class AgentMemoryMemoryService(BaseMemoryService):
     async def add_memory(
         self, *, app_name: str, user_id: str, memories: Sequence[MemoryEntry], custom_metadata: Mapping[str, object] | None = None
     ) -> None:
-        """Store memories, replacing stored memories with the same ids. Metadata is not stored."""
+        """Store memories, replacing memories with the same ids. Metadata is not stored."""
         records = [{"text": _text(entry.content), "user_id": user_id, "namespace": app_name, "id": entry.id or None} for entry in memories]
         access = EitherClient(self._client, user_id, app_name)
         await access.awaited(lambda client: client.memories.create(records))
@@ -234,7 +236,6 @@ async def _session(access: _Access, stored: Any, events: list[Event]) -> Session
 
 
 def _after(events: list[Event], timestamp: float) -> list[Event]:
-    """Return the events after the last event that is older than `timestamp`, as ADK's own service does."""
     older = [position for position, event in enumerate(events) if event.timestamp < timestamp]
     return events[older[-1] + 1 :] if older else events
 

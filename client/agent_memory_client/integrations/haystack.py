@@ -22,10 +22,9 @@ MESSAGE = "haystack_message"
 
 
 class AgentMemoryChatMessageStore:
-    """A store of chat messages. Each `chat_history_id` is the id of a session on the server.
+    """A store of chat messages. Each `chat_history_id` is the id of a session.
 
-    The store returns messages exactly as they were written, including tool calls. The server promotes the messages to
-    long-term memory. Calls raise the errors in `agent_memory_client.errors`.
+    Messages are returned exactly as they were written, including tool calls, and become long-term memories.
     """
 
     def __init__(self, client: AnyClient, *, user_id: str | None = None, namespace: str | None = None) -> None:
@@ -56,10 +55,10 @@ class AgentMemoryChatMessageStore:
 
 
 class AgentMemoryRecall(Recall):
-    """A component that recalls a user's memories as system messages. The list is empty if nothing matches the query.
+    """A component that recalls a user's memories as system messages.
 
-    If the server is unavailable, the component returns no memories. With `needed`, the component raises
-    MemoryUnavailableError instead.
+    The list is empty if nothing matches the query. If the server is unavailable, the component returns no memories or,
+    with `needed`, raises MemoryUnavailableError.
     """
 
     def run(self, query: str) -> list[ChatMessage]:
@@ -78,7 +77,7 @@ def get_memory_tools(
     namespace: str | None = None,
     tools: Sequence[str] | Literal["all"] = "all",
 ) -> list[Tool]:
-    """Return all memory tools, or only `tools`, for an `Agent`, limited to `user_id` and `namespace`.
+    """Return all memory tools, or only `tools`, limited to `user_id` and `namespace`.
 
     The tools report errors to the model. Raises ValueError for an unknown name.
     """

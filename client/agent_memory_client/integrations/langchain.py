@@ -32,9 +32,8 @@ _TYPES = {"user": "human", "assistant": "ai", "system": "system"}
 class AgentMemoryChatMessageHistory(BaseChatMessageHistory):
     """A `BaseChatMessageHistory` stored in a session on the server.
 
-    The history returns messages exactly as they were added, including tool calls. With a `MemoryClient`, use the
-    awaited calls (`aget_messages`, `aadd_messages`, `aclear`). With a `SyncMemoryClient`, use either kind of call.
-    Calls raise the errors in `agent_memory_client.errors`.
+    Messages are returned exactly as they were added, including tool calls. With a `MemoryClient`, use the awaited calls
+    (`aget_messages`, `aadd_messages`, `aclear`). With a `SyncMemoryClient`, use either kind of call.
     """
 
     def __init__(self, session_id: str, client: AnyClient, *, user_id: str | None = None, namespace: str | None = None) -> None:
@@ -68,10 +67,10 @@ class AgentMemoryChatMessageHistory(BaseChatMessageHistory):
 
 
 class AgentMemoryRetriever(BaseRetriever):
-    """A `BaseRetriever` for long-term memories. Each document contains a memory's text, with the other fields as metadata.
+    """A `BaseRetriever` for long-term memories. Each document contains a memory's text.
 
-    `user_id` and `namespace` limit the search. `k` is the maximum number of memories. A call can override `k`:
-    `invoke("…", k=3)`. With a `MemoryClient`, use `ainvoke`.
+    The other fields are metadata. `user_id` and `namespace` limit the search. `k` is the maximum number of memories. A
+    call can override `k`: `invoke("…", k=3)`. With a `MemoryClient`, use `ainvoke`.
     """
 
     client: Any
@@ -130,8 +129,8 @@ def get_memory_tools(
 ) -> list[StructuredTool]:
     """Return all of a conversation's tools, or only `tools`, limited to `user_id` and `namespace`.
 
-    With a `MemoryClient`, use `ainvoke`. With a `SyncMemoryClient`, use `invoke` (LangChain runs it in a thread when
-    you await the tool). The tools report errors to the model. Raises ValueError for an unknown name.
+    With a `MemoryClient`, use `ainvoke`. With a `SyncMemoryClient`, use `invoke`. The tools report errors to the model.
+    Raises ValueError for an unknown name.
     """
     calls = Tools(memory_client, session_id, user_id, namespace)
     return [_tool(calls, schema) for schema in tool_schemas(tools)]

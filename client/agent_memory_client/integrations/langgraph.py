@@ -38,13 +38,12 @@ _OPERATORS = frozenset({"$eq", "$ne", "$gt", "$gte", "$lt", "$lte"})
 
 
 class AgentMemoryStore(BaseStore):
-    """A `BaseStore` on the server, which all processes can share. Searches support filters, meaning and keywords.
+    """A `BaseStore` on the server. Searches support filters, meaning and keywords.
 
-    The items belong to `user_id` and `namespace`. Different users' stores are separate, and exporting or erasing a
-    user's data includes the items. Blocking and awaited calls work with either client. For an asynchronous client,
-    blocking calls open a second client, which `close` closes. `index` lists the fields to search (default: all). `ttl`
-    is LangGraph's TTL config. Calls raise the errors in `agent_memory_client.errors`, InvalidNamespaceError, and
-    ValueError for an unknown operator.
+    The items belong to `user_id` and `namespace`. Exporting or erasing a user's data includes the items. Blocking and
+    awaited calls work with either client. For an asynchronous client, blocking calls open a second client, which
+    `close` closes. `index` lists the fields to search (default: all). `ttl` is LangGraph's TTL config. Calls raise the
+    errors in `agent_memory_client.errors`, InvalidNamespaceError, and ValueError for an unknown operator.
     """
 
     supports_ttl = True
@@ -65,7 +64,10 @@ class AgentMemoryStore(BaseStore):
         self.ttl_config = ttl
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Run operations. Reads return values from before the batch. If a key is put several times, the last put wins."""
+        """Run operations. Reads return values from before the batch.
+
+        If a key is put several times, the last put wins.
+        """
         op_list = list(ops)
         results: dict[int, ItemResult] = {}
         for positions, operations in self._parts(op_list):
@@ -82,13 +84,13 @@ class AgentMemoryStore(BaseStore):
         return [_result(op, results.get(position)) for position, op in enumerate(op_list)]
 
     def close(self) -> None:
-        """Close the second, blocking client, if there is one. The original client stays open."""
+        """Close the second client, if there is one. The original client stays open."""
         self._access.close()
 
     def _parts(self, ops: Sequence[Op]) -> list[tuple[list[int], list[ItemOperation]]]:
-        """Split the operations into requests, with reads before writes.
+        """Return `(positions in ops, operations)` for each request, with reads before writes.
 
-        Return `(positions in ops, operations)` for each request. Raises ValueError.
+        Raises ValueError.
         """
         last = {(op.namespace, op.key): position for position, op in enumerate(ops) if isinstance(op, PutOp)}
         reads = [position for position, op in enumerate(ops) if not isinstance(op, PutOp)]
@@ -125,7 +127,10 @@ def _request(values: dict[str, Any]) -> ItemOperation:
 
 
 def _json(value: Any, name: str) -> Any:
-    """Return a value as JSON, with tuples as lists. Raises MemoryValidationError for NaN and infinity."""
+    """Return a value as JSON, with tuples as lists.
+
+    Raises MemoryValidationError for NaN and infinity.
+    """
     if isinstance(value, Mapping):
         return {key: _json(item, f"{name}.{key}") for key, item in cast("Mapping[Any, Any]", value).items()}
     if isinstance(value, (list, tuple)):
@@ -145,10 +150,7 @@ def _check_operators(filters: Mapping[str, Any] | None) -> None:
 
 
 def _check_labels(op: Op) -> None:
-    """Raise InvalidNamespaceError for an invalid label, as LangGraph's own stores do.
-
-    LangGraph itself does not check the labels in `batch`.
-    """
+    """Raise InvalidNamespaceError for an invalid label, as LangGraph's own stores do."""
     if isinstance(op, GetOp | PutOp):
         paths: list[Sequence[Any]] = [op.namespace]
     elif isinstance(op, SearchOp):

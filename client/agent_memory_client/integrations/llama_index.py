@@ -23,15 +23,17 @@ except ImportError as error:
 MESSAGE = "llama_index_message"
 """The message field that contains LlamaIndex's own message."""
 STATUS = "llama_index_status"
-"""The field that contains a message's status in LlamaIndex's `Memory`: "archived" once it has left the queue."""
+"""The field for a message's status in LlamaIndex's `Memory`.
+
+The status is "archived" once the message has left the queue.
+"""
 
 
 class AgentMemoryChatStore(BaseChatStore):
     """A `BaseChatStore`. Each key is the id of a session.
 
-    The store returns messages exactly as they were set, including tool calls. The server promotes the messages to
-    long-term memory under `user_id` and `namespace`. Blocking and awaited calls work with either client. Calls raise
-    the errors in `agent_memory_client.errors`.
+    Messages are returned exactly as they were set, including tool calls. They become long-term memories under `user_id`
+    and `namespace`. Blocking and awaited calls work with either client.
     """
 
     _access: EitherClient = PrivateAttr()
@@ -63,7 +65,7 @@ class AgentMemoryChatStore(BaseChatStore):
         await self._access.session(key).aappend(_ours([message]))
 
     def delete_messages(self, key: str) -> list[ChatMessage] | None:
-        """Delete and return all of a key's messages. Return None if the session is empty."""
+        """Delete and return all of a key's messages, or return None if there are none."""
         messages = self.get_messages(key)
         self._access.session(key).delete()
         return messages or None
@@ -74,7 +76,7 @@ class AgentMemoryChatStore(BaseChatStore):
         return messages or None
 
     def delete_message(self, key: str, idx: int) -> ChatMessage | None:
-        """Delete and return the message at a position. Return None if there is no message at that position."""
+        """Delete and return the message at a position, or return None if there is none."""
         return _at(self._access.session(key).change(lambda messages: _without(messages, idx)), idx)
 
     async def adelete_message(self, key: str, idx: int) -> ChatMessage | None:
@@ -87,7 +89,7 @@ class AgentMemoryChatStore(BaseChatStore):
         return await self.adelete_message(key, -1)
 
     def get_keys(self) -> list[str]:
-        """Return the ids of all sessions that belong to the user and namespace."""
+        """Return the ids of all sessions of the user and namespace."""
         return self._access.keys()
 
     async def aget_keys(self) -> list[str]:
@@ -114,7 +116,7 @@ class AgentMemoryDBChatStore(AsyncDBChatStore):
     async def get_messages(
         self, key: str, status: MessageStatus | None = MessageStatus.ACTIVE, limit: int | None = None, offset: int | None = None
     ) -> list[ChatMessage]:
-        """Return the messages with the given status, oldest first. If `status` is None, return all messages."""
+        """Return the messages with the given status (None: all), oldest first."""
         start = offset or 0
         messages = [message for message in await self._access.session(key).aread() if _has(message, status)]
         return _chat_messages(messages[start:] if limit is None else messages[start : start + limit])
@@ -135,7 +137,7 @@ class AgentMemoryDBChatStore(AsyncDBChatStore):
         return _at(await self._access.session(key).achange(lambda messages: _without(messages, idx)), idx)
 
     async def delete_messages(self, key: str, status: MessageStatus | None = None) -> None:
-        """Delete the messages with the given status. If `status` is None, delete all messages."""
+        """Delete the messages with the given status (None: all)."""
         if status is None:
             await self._access.session(key).adelete()
         else:
@@ -161,11 +163,11 @@ class AgentMemoryDBChatStore(AsyncDBChatStore):
 
 
 class AgentMemoryBlock(BaseMemoryBlock[str]):
-    """A memory block with the user's memories: `Memory.from_defaults(memory_blocks=[AgentMemoryBlock(client)])`.
+    """A memory block: `Memory.from_defaults(memory_blocks=[AgentMemoryBlock(client)])`.
 
     `limit` is the maximum number of memories. With an `AgentMemoryDBChatStore`, leave `keep_messages` off. With any
     other store, `keep_messages` stores messages in a session when they leave the queue. If the server is unavailable,
-    the block is empty. With `needed`, the block raises MemoryUnavailableError instead.
+    the block is empty or, with `needed`, raises MemoryUnavailableError.
     """
 
     keep_messages: bool = False

@@ -1,8 +1,8 @@
 """Memory for the OpenAI and Anthropic clients: `with_memory(OpenAI(), memory, user_id="ada")`.
 
-The returned client recalls memories before each call and stores the new messages after it. It wraps the client's HTTP
-calls, so every method has memory, including streams, helpers and raw responses. A call's headers override its options,
-as with the proxy: `extra_headers={"X-Memory": "off"}`.
+The returned client recalls memories before each call and stores the new messages after it. Every method has memory,
+including streams, helpers and raw responses. A call's headers override its options, as with the proxy:
+`extra_headers={"X-Memory": "off"}`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal, TypeVar, cast
 
+import anyio  # httpx requires it
 from pydantic import ValidationError
 
 from agent_memory_client._wire.requests import validation_error
@@ -54,10 +55,11 @@ def with_memory(
     agent_id: str | None = None,
     max_tokens: int | None = None,
 ) -> Client:
-    """Return an OpenAI or Anthropic client that adds a user's memory to its calls. It shares `client`'s connections.
+    """Return an OpenAI or Anthropic client that adds a user's memory to its calls.
 
-    `max_tokens` limits the added context. Without `session_id`, each conversation gets its own session. If the memory
-    server fails, calls continue without memory. Raises MemoryValidationError for invalid ids.
+    The new client shares the connections of `client`. `max_tokens` limits the added context. Without `session_id`, each
+    conversation gets its own session. If the memory server fails, calls continue without memory. Raises
+    MemoryValidationError for invalid ids.
     """
     options = {"user_id": user_id, "session_id": session_id, "namespace": namespace, "agent_id": agent_id, "max_tokens": max_tokens}
     defaults = {HEADERS[name]: str(value) for name, value in options.items() if value is not None}
@@ -73,7 +75,10 @@ def with_memory(
 
 
 class _Call:
-    """A call to a model, with memory. Each method that takes a memory client sends one request to the memory server."""
+    """A call to a model, with memory.
+
+    Each method that takes a memory client sends one request to the memory server.
+    """
 
     def __init__(self, http: Any, api: ModelApi, options: CallOptions, body: dict[str, Any], request: Any) -> None:
         self._http = http
@@ -121,8 +126,18 @@ class _Call:
             self.status = "failed"
             log.warning("model call continues without memories", extra={"error": str(error)})
 
+    @contextmanager
+    def storing(self) -> Generator[None]:
+        """Log a warning if storing the messages fails."""
+        try:
+            yield
+        except (MemoryClientError, ValidationError) as error:
+            # A validation error would show the message's text.
+            why = "invalid" if isinstance(error, ValidationError) else str(error)
+            log.warning("messages of a model call not stored", extra={"session_id": self._session_id, "error": why})
+
     def request(self) -> Any:
-        """Return the model request for an uncompressed response, with the memories but without the memory headers."""
+        """Return the model request with the memories, without the memory headers."""
         dropped = {*HEADERS.values(), "content-length", "accept-encoding"}
         headers = [(name, value) for name, value in self._request.headers.raw if name.decode().lower() not in dropped]
         body = self._api.with_context(self._body, self._context) if self._context else self._body
@@ -137,7 +152,7 @@ class _Call:
         )
 
     def response(self, response: Any, stream: Any) -> Any:
-        """Return the response with the given stream, adding headers that list the added memories."""
+        """Return the response with the given stream and headers that list the added memories."""
         headers = memory_headers(self.status, memory_ids=self._memory_ids, session_id=self._session_id)
         headers.pop("x-memory-stored")  # messages are stored at the end
         raw = [*response.headers.raw, *((name.encode(), value.encode()) for name, value in headers.items())]
@@ -152,7 +167,7 @@ class _Call:
             self._body_of_answer.append(piece)
 
     def messages(self, response: Any) -> Sequence[Any]:
-        """Return the new messages and the answer so far, to store in the session. Later calls return []."""
+        """Return the new messages and the answer so far. Later calls return []."""
         if self._options.mode != "on" or self._is_over or not response.is_success:
             return []
         self._is_over = True
@@ -180,7 +195,7 @@ def _options(headers: dict[str, str]) -> CallOptions:
 
 
 def _call_of(http: Any, request: Any, defaults: dict[str, str]) -> _Call | None:
-    """Return the model call in a request. Return None if the request is not a model call, or if it opts out of memory.
+    """Return the model call in a request, or None for other requests and opt-outs.
 
     Raises MemoryValidationError for invalid options.
     """
@@ -215,7 +230,7 @@ def _blocking_transport(http: Any, sender: Any, memory: EitherClient, defaults: 
 
         def close(self) -> None:
             self._response.close()
-            with self._call.going_on():
+            with self._call.storing():
                 if messages := self._call.messages(self._response):
                     self._call.append(memory.blocking, messages)
 
@@ -250,10 +265,12 @@ def _async_transport(http: Any, sender: Any, memory: EitherClient, defaults: dic
                 yield piece
 
         async def aclose(self) -> None:
-            await self._response.aclose()
-            with self._call.going_on():
-                if messages := self._call.messages(self._response):
-                    await memory.awaited(lambda client: self._call.append(client, messages))
+            # Web frameworks cancel the scope of a caller that disconnects. The messages must be stored nevertheless.
+            with anyio.CancelScope(shield=True):
+                await self._response.aclose()
+                with self._call.storing():
+                    if messages := self._call.messages(self._response):
+                        await memory.awaited(lambda client: self._call.append(client, messages))
 
     class Transport(http.AsyncBaseTransport):
         async def handle_async_request(self, request: Any) -> Any:

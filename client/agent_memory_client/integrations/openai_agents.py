@@ -25,8 +25,7 @@ ITEM = "agents_item"
 class AgentMemorySession:
     """A `Session` for the Agents SDK, stored on the server under `session_id`.
 
-    The session returns items exactly as they were added, including tool calls and reasoning. The server promotes the
-    items to long-term memory. Calls raise the errors in `agent_memory_client.errors`.
+    Items are returned exactly as they were added, including tool calls and reasoning, and become long-term memories.
     """
 
     def __init__(
@@ -63,7 +62,7 @@ class AgentMemorySession:
 
 
 def message_of(item: Any) -> MemoryMessage:
-    """Convert an item to a message that contains its text, its tool calls, and the item itself."""
+    """Convert an item to a message that contains its text, its tool calls, and the item."""
     raw = cast("dict[str, Any]", json.loads(json.dumps(item)))
     kind, role = raw.get("type", "message"), raw.get("role")
     if kind == "function_call":
@@ -79,7 +78,7 @@ def message_of(item: Any) -> MemoryMessage:
 
 
 def item_of(message: MemoryMessage) -> dict[str, Any]:
-    """Return the item stored in a message. If another program wrote the message, build an item from it."""
+    """Return the item in a message, or build one if another program wrote the message."""
     raw = message.own_fields.get(ITEM)
     if isinstance(raw, dict):
         return cast("dict[str, Any]", raw)
@@ -94,7 +93,7 @@ def get_memory_tools(
     namespace: str | None = None,
     tools: Sequence[str] | Literal["all"] = "all",
 ) -> list[FunctionTool]:
-    """Return all memory tools, or only `tools`, as function tools limited to `user_id` and `namespace`.
+    """Return all memory tools, or only `tools`, limited to `user_id` and `namespace`.
 
     The tools report errors to the model. Raises ValueError for an unknown tool name.
     """
@@ -118,10 +117,9 @@ def _tool(tools: Tools, schema: Mapping[str, Any]) -> FunctionTool:
 def memory_filter(
     client: AnyClient, *, user_id: str | None = None, namespace: str | None = None, limit: int = 5, needed: bool = False
 ) -> Callable[[CallModelData[Any]], Awaitable[ModelInputData]]:
-    """Return a hook that adds the user's memories to the instructions: `RunConfig(call_model_input_filter=…)`.
+    """Return a hook for `RunConfig(call_model_input_filter=…)` that adds memories to the instructions.
 
-    If the server is unavailable, the hook adds no memories. With `needed`, the hook raises MemoryUnavailableError
-    instead.
+    If the server is unavailable, the hook adds nothing or, with `needed`, raises MemoryUnavailableError.
     """
     recall = Recall(client, user_id, namespace, limit=limit, needed=needed)
 

@@ -33,10 +33,9 @@ MESSAGE = "pydantic_ai_message"
 class AgentMemoryHistory:
     """A conversation's message history, stored on the server in the session `session_id`.
 
-    To continue the conversation, call `agent.run(…, message_history=await history.get())`, then `await
-    history.add(result.new_messages())`. The history returns messages exactly as they were added. The server promotes
-    the messages to long-term memory. With `agent.run_sync`, use `get_sync`, `add_sync` and `clear_sync`. Calls raise
-    the errors in `agent_memory_client.errors`.
+    To continue the conversation, call `agent.run(…, message_history=await history.get())`, and then `await
+    history.add(result.new_messages())`. Messages are returned exactly as they were added, and become long-term
+    memories. With `agent.run_sync`, use `get_sync`, `add_sync` and `clear_sync`.
     """
 
     def __init__(self, session_id: str, client: AnyClient, *, user_id: str | None = None, namespace: str | None = None) -> None:
@@ -87,8 +86,8 @@ def memory_instructions(
 ) -> Callable[[RunContext[Any]], Awaitable[str]]:
     """Return a function that returns the user's memories as instructions.
 
-    Use it in `Agent(instructions=[…, memory_instructions(client)])`. If the server is unavailable, the instructions
-    contain no memories. With `needed`, the function raises MemoryUnavailableError instead.
+    Use it in `Agent(instructions=[…, memory_instructions(client)])`. If the server is unavailable, the function returns
+    no memories or, with `needed`, raises MemoryUnavailableError.
     """
     recall = Recall(client, user_id, namespace, limit=limit, needed=needed)
 

@@ -1,1 +1,1 @@
-"""API calls, one file per resource. `client/scripts/make_sync.py` generates the blocking twin of each file."""
+"""API calls, one file per resource."""

@@ -39,7 +39,6 @@ class Resource:
         return {"namespace": self._namespace(namespace), "user_id": user_id}
 
     def _window(self, model_name: str | None, context_window_max: int | None) -> dict[str, Any]:
-        """Return the model and window to send, by default the client's. Omit values that are None, "" or 0."""
         return omit_none(
             model_name=model_name or self._config.default_model_name,
             context_window_max=context_window_max or self._config.default_context_window_max,

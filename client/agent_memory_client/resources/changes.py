@@ -24,14 +24,14 @@ class Changes(Resource):
         limit: int = 20,
         offset: int = 0,
     ) -> ChangeListResponse:
-        """Return a page of changes, newest first. State "proposed" selects changes awaiting approval."""
+        """Return a page of changes, newest first. State "proposed" selects pending changes."""
         params = query(
             memory_id=memory_id, kind=kind, state=state, batch_id=batch_id, namespace=namespace, user_id=user_id, limit=limit, offset=offset
         )
         return await self._read(ChangeListResponse, Call("GET", _PATH, params))
 
     async def get(self, change_id: str) -> Change:
-        """Return a change, including the memories before and after the change. Raises MemoryNotFoundError."""
+        """Return a change, including the memories before and after. Raises MemoryNotFoundError."""
         return await self._read(Change, Call("GET", f"{_PATH}/{segment('change_id', change_id)}"))
 
     async def undo(self, change_id: str) -> Change:
@@ -47,7 +47,10 @@ class Changes(Resource):
         return await self._end(change_id, "reject")
 
     async def undo_batch(self, batch_id: str) -> ChangeListResponse:
-        """Undo all applied changes in a batch, newest first. Raises MemoryNotFoundError or MemoryConflictError."""
+        """Undo all applied changes in a batch, newest first.
+
+        Raises MemoryNotFoundError or MemoryConflictError.
+        """
         path = f"{_PATH}/batches/{segment('change_id', batch_id)}/undo"
         return await self._read(ChangeListResponse, Call("POST", path, headers=idempotency_headers()))
 

@@ -13,13 +13,13 @@ _PATH = "/v1/extraction-rules"
 
 
 class ExtractionRuleSets(Resource):
-    """Read and write the rules for exactly one namespace and user. If both are None, the rules apply to everyone."""
+    """Read and write the rules for exactly one namespace and user.
+
+    If both are None, the rules apply to everyone.
+    """
 
     async def get(self, namespace: str | None = None, user_id: str | None = None) -> ExtractionRules:
-        """Return the rules for exactly this namespace and user. If there are none, return empty rules.
-
-        If both arguments are None, return the rules that apply to everyone.
-        """
+        """Return the rules for exactly this namespace and user, or empty rules."""
         return await self._read(ExtractionRules, Call("GET", _PATH, query(namespace=namespace, user_id=user_id)))
 
     async def put(
@@ -27,7 +27,7 @@ class ExtractionRuleSets(Resource):
     ) -> ExtractionRules:
         """Replace the rules for this namespace and user.
 
-        To set rules for a single session, use the session's `long_term_memory_strategy.config` instead.
+        For a single session, use the session's `long_term_memory_strategy.config` instead.
         """
         return await self._read(ExtractionRules, Call("PUT", _PATH, query(namespace=namespace, user_id=user_id), as_body(rules)))
 

@@ -15,7 +15,7 @@ class Jobs(Resource):
     async def list(
         self, state: OperationState | str | None = None, kind: OperationKind | str | None = None, limit: int = 20, offset: int = 0
     ) -> OperationListResponse:
-        """Return a page of unfinished jobs (`limit` 1 to 100). State "dead" selects jobs that failed permanently.
+        """Return a page of unfinished jobs (`limit` 1 to 100). State "dead" selects failed jobs.
 
         To continue, pass the `next_offset` of the previous page as `offset`.
         """
@@ -26,11 +26,17 @@ class Jobs(Resource):
         return await self._read(OperationRecord, Call("GET", _job_path(operation_id)))
 
     async def replay(self, operation_id: str) -> OperationRecord:
-        """Retry a job that failed permanently. Raises MemoryNotFoundError, or MemoryConflictError for a job in any other state."""
+        """Retry a job that failed permanently.
+
+        Raises MemoryNotFoundError, or MemoryConflictError for a job in any other state.
+        """
         return await self._read(OperationRecord, Call("POST", f"{_job_path(operation_id)}/replay", headers=idempotency_headers()))
 
     async def drop(self, operation_id: str) -> AckResponse:
-        """Delete a job that failed permanently. Raises MemoryNotFoundError, or MemoryConflictError for a job in any other state."""
+        """Delete a job that failed permanently.
+
+        Raises MemoryNotFoundError, or MemoryConflictError for a job in any other state.
+        """
         # Sent only once: the server would reject a second request, as if the first had failed.
         return await self._read(AckResponse, Call("DELETE", _job_path(operation_id), idempotent=False))
 

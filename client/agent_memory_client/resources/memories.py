@@ -83,12 +83,12 @@ class Memories(Resource):
         wait: Wait = None,
         idempotency_key: str | None = None,
     ) -> Acknowledgement:
-        """Store memories, given as records or dicts. If a stored memory has the same id, the new memory replaces it.
+        """Store memories, given as records or dicts. A new memory replaces a memory with the same id.
 
-        Keyword search finds the memories immediately, and semantic search finds them a moment later. With `wait`
-        (seconds, or True for up to 10), the call waits for semantic search. `searchable` in the response is then True
-        if semantic search finds the memories. The call is safe to repeat. To repeat it from another process, pass the
-        same records and your own `idempotency_key`. Raises MemoryConflictError if an id belongs to another owner.
+        Keyword search finds the memories immediately, and semantic search a moment later. With `wait` (seconds, or True
+        for up to 10), the call waits for semantic search. In that case, `searchable` in the response is True on
+        success. The call is safe to repeat. To repeat it from another process, pass the same records and your own
+        `idempotency_key`. Raises MemoryConflictError if an id belongs to another owner.
         """
         namespace = self._config.default_namespace
         bodies = [record.model_dump(mode="json", exclude_none=True, by_alias=True) for record in as_records(memories)]
@@ -127,9 +127,10 @@ class Memories(Resource):
     async def get(
         self, memory_id: str, *, as_of: datetime | None = None, known_at: datetime | None = None, history: bool = False
     ) -> MemoryRecord:
-        """Return a memory: its current version, the version valid at `as_of`, or the version known at `known_at`.
+        """Return the current version of a memory.
 
-        With `history`, return the last version even if it is no longer current. Raises MemoryNotFoundError.
+        `as_of` selects the version valid at that time, and `known_at` the version known at that time. With `history`,
+        return the last version even if it is no longer current. Raises MemoryNotFoundError.
         """
         params = query(as_of=as_of, known_at=known_at, history=history or None)
         return await self._read(MemoryRecord, Call("GET", _path(memory_id), params))
@@ -137,12 +138,12 @@ class Memories(Resource):
     async def edit(self, memory_id: str, updates: dict[str, Any]) -> MemoryRecord:
         """Change some fields of a memory and return the changed memory.
 
-        None clears a field that is allowed to be empty. Raises MemoryNotFoundError.
+        None clears an optional field. Raises MemoryNotFoundError.
         """
         return await self._read(MemoryRecord, Call("PATCH", _path(memory_id), json=as_body(updates)))
 
     async def delete(self, memory_ids: Sequence[str]) -> AckResponse:
-        """Delete memories. The status contains the number of memories that existed. Raises MemoryServerError."""
+        """Delete memories. The status contains the number deleted. Raises MemoryServerError."""
         calls = [Call("DELETE", _PATH, {"memory_ids": ids}) for ids in short_queries(memory_ids)]
         return add_up([parse(AckResponse, await self._send(call)) for call in calls])
 
@@ -186,12 +187,13 @@ class Memories(Resource):
         distinct: bool = False,
         quarantined: bool = False,
     ) -> MemoryRecordResults:
-        """Return a page of memories that match `text` (`limit` 1 to 100). If `text` is empty, list all memories.
+        """Return a page of memories that match `text`. If `text` is empty, list all memories.
 
-        By default, the search combines meaning and keywords. `distance_threshold` is the maximum cosine distance (0 to
-        2). `hybrid_alpha` sets the balance from keywords only (0) to meaning only (1). `timezone` and `reference_time`
-        are used to resolve times in the text ("last week"). `explain` adds a scoring breakdown to each hit. `min_trust`
-        and `min_relevance` (0 to 1) exclude memories with lower values. `SearchRequest` describes the other options.
+        `limit` is 1 to 100. By default, the search combines meaning and keywords. `distance_threshold` is the maximum
+        cosine distance (0 to 2). `hybrid_alpha` sets the balance from keywords only (0) to meaning only (1). `timezone`
+        and `reference_time` are used to resolve times in the text ("last week"). `explain` adds a scoring breakdown to
+        each hit. `min_trust` and `min_relevance` (0 to 1) exclude memories with lower values. `SearchRequest` describes
+        the other options.
         """
         body = search_body(
             self._config.default_namespace,
@@ -247,7 +249,7 @@ class Memories(Resource):
         memory_type: MemoryType | dict[str, Any] | None = None,
         batch_size: int = 50,
     ) -> AsyncIterator[MemoryRecordResult]:
-        """Yield all hits of a search. Fetch them in pages of `batch_size` (1 to 100)."""
+        """Yield all hits of a search, fetched in pages of `batch_size` (1 to 100)."""
         offset: int | None = 0
         while offset is not None:
             page = await self.search(
@@ -280,7 +282,7 @@ class Memories(Resource):
         *,
         prompt: MemoryPromptRequest | dict[str, Any] | None = None,
     ) -> Explanation:
-        """Explain why a search or prompt did or did not return a memory. Reasons include filters and low ranks."""
+        """Explain why a search or prompt did or did not return a memory."""
         if prompt is not None:
             body: dict[str, Any] = {"memory_id": memory_id, "prompt": as_body(prompt)}
         else:
@@ -288,11 +290,11 @@ class Memories(Resource):
         return await self._read(Explanation, Call("POST", f"{_PATH}/explain", json=body))
 
     async def evidence(self, memory_id: str) -> MemoryEvidence:
-        """Return a memory's evidence, including the source messages that are still stored. Raises MemoryNotFoundError."""
+        """Return a memory's evidence, including stored source messages. Raises MemoryNotFoundError."""
         return await self._read(MemoryEvidence, Call("GET", f"{_path(memory_id)}/evidence"))
 
     async def history(self, memory_id: str) -> MemoryHistory:
-        """Return all versions of a memory, newest first, and its changes. Raises MemoryNotFoundError."""
+        """Return a memory's versions, newest first, and its changes. Raises MemoryNotFoundError."""
         return await self._read(MemoryHistory, Call("GET", f"{_path(memory_id)}/history"))
 
     async def compact(self, namespace: str | None = None, user_id: str | None = None) -> Acknowledgement:
@@ -314,7 +316,10 @@ class Memories(Resource):
         dry_run: bool = False,
         pinned_ids: list[str] | None = None,
     ) -> ForgetResponse:
-        """Delete the memories that `policy` selects, or list them with `dry_run`. A retry returns the first report."""
+        """Delete the memories that `policy` selects, or list them with `dry_run`.
+
+        A retry returns the first report.
+        """
         body: dict[str, Any] = {"policy": as_body(policy)} | ({"pinned_ids": list(pinned_ids)} if pinned_ids else {})
         params = query(namespace=namespace, user_id=user_id, session_id=session_id, limit=limit, dry_run=dry_run)
         return await self._read(ForgetResponse, Call("POST", f"{_PATH}/forget", params, body, idempotency_headers()))
@@ -329,7 +334,7 @@ class Memories(Resource):
         session_id: str | None = None,
         dry_run: bool = False,
     ) -> ForgetMemoryResponse:
-        """Forget facts by description (`text`) or by `ids`, and delete the messages behind them, even from sessions.
+        """Forget facts by description (`text`) or by `ids`, and delete the messages behind them.
 
         The call covers a user's memories in `namespace`. If `namespace` is None, the call covers all namespaces, even
         if the client has a default. If the request is ambiguous, nothing is deleted, and the `ambiguous` response lists
@@ -341,14 +346,17 @@ class Memories(Resource):
         return await self._read(ForgetMemoryResponse, Call("POST", _FORGET, {}, body, idempotent=False))
 
     async def get_forgotten(self, receipt_id: str) -> ForgettingResponse:
-        """Return what a `forget_by_request` call has deleted or, after `undo_forget`, what was restored.
+        """Return what `forget_by_request` has deleted or `undo_forget` has restored.
 
         Raises MemoryNotFoundError after the time limit.
         """
         return await self._read(ForgettingResponse, Call("GET", f"{_FORGET}/{segment('receipt_id', receipt_id)}"))
 
     async def undo_forget(self, receipt_id: str) -> ForgetUndoResponse:
-        """Undo a `forget_by_request` call. Repeating the undo changes nothing. Raises MemoryNotFoundError after the time limit."""
+        """Undo a `forget_by_request` call. Idempotent.
+
+        Raises MemoryNotFoundError after the time limit.
+        """
         return await self._read(ForgetUndoResponse, Call("POST", f"{_FORGET}/{segment('receipt_id', receipt_id)}/undo"))
 
     async def purge(
@@ -363,22 +371,25 @@ class Memories(Resource):
         """Delete the memories that come from a source and the memories made only from them.
 
         With `dry_run`, only count these memories. The call covers a user's memories in `namespace`. If `namespace` is
-        None, the call covers all namespaces, even if the client has a default. A worker does the work. If the work
-        takes longer than `wait` (seconds, or True for up to 10), the response is `pending`. In that case, get the
-        counts later: call `jobs.get` with the response's `operation_id`. The call is safe to repeat.
+        None, the call covers all namespaces, even if the client has a default. If the work takes longer than `wait`
+        (seconds, or True for up to 10), the response is `pending`. In that case, call `jobs.get` with its
+        `operation_id` later. The call is safe to repeat.
         """
         seconds = wait_seconds(wait)
         params = query(namespace=namespace, user_id=user_id, dry_run=dry_run, wait=seconds)
         return await self._read(PurgeResponse, Call("POST", f"{_PATH}/purge", params, as_body(source), wait=seconds))
 
     def validate(self, memory: ClientMemoryRecord | MemoryRecord) -> None:
-        """Raise MemoryValidationError if the server would reject the record, or if its id is not a ULID. Send nothing."""
+        """Raise MemoryValidationError if the record is invalid, or its id is not a ULID.
+
+        This sends no request.
+        """
         checked(MemoryRecord, **memory.model_dump())
         if not _ULID.fullmatch(memory.id):
             raise MemoryValidationError(f"id: must be a ULID (26 characters of Crockford's base 32), got {memory.id!r}")
 
     def validate_search(self, **filters: Any) -> None:
-        """Raise MemoryValidationError if the server would reject a search with these parameters. This sends no request."""
+        """Raise MemoryValidationError if the search parameters are invalid. This sends no request."""
         if unknown := sorted(set(filters) - set(SearchRequest.model_fields)):
             raise MemoryValidationError(f"{', '.join(unknown)}: no search parameter, use {', '.join(SearchRequest.model_fields)}")
         checked(SearchRequest, **filters)

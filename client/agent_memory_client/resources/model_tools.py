@@ -12,7 +12,7 @@ from agent_memory_client.resources.base import Resource
 
 
 class ModelTools(Resource, ABC):
-    """Tools for one resource. A subclass lists their `definitions` and runs the calls."""
+    """Tools for one resource. Subclasses define `definitions` and run the calls."""
 
     definitions: ClassVar[tuple[Definition, ...]] = ()
 
@@ -20,7 +20,6 @@ class ModelTools(Resource, ABC):
     async def run_tool(self, name: str, values: Mapping[str, Any], scope: ToolScope) -> dict[str, Any]:
         """Run a tool and return a dict with a `summary` for the model, or an `error`.
 
-        The model cannot override the user, namespace and agent that `scope` sets. If the method raises
-        MemoryClientError, the caller tells the model that the call failed.
+        The model cannot override the values in `scope`. Can raise MemoryClientError.
         """
         ...

@@ -37,15 +37,17 @@ class Prompts(Resource):
         shown_messages: Mapping[str, Any] | ShownMessages | None = None,
         **options: Unpack[PromptOptionArguments],
     ) -> PromptAnswer:
-        """Return messages for a chat model: a session (summary, newest messages) and the memories that match `query`.
+        """Return messages for a chat model, with a session and the memories that match `query`.
 
-        Pass a session, a search, or both. `user_id` and `namespace` identify their owner. The result is a dict that
-        also has attributes. For a chat completion API, pass the result of `to_openai()`. `format` selects the target
-        API: "openai" (`messages`), "anthropic" (`system` and `messages`) or "text" (`text`). `relevant` is True if
-        memory added something. `agent_id` adds the agent's memory blocks. You can omit it if the session was stored
-        with this agent. `timezone` (an IANA name) sets the time zone for dates. The default is the user's time zone.
-        Without a session, `shown_messages` (`session_id`, `message_ids`) names messages that you show to the model yourself.
-        The prompt omits memories made only from them.
+        Pass a session, a search, or both. `user_id` and `namespace` identify their owner. The result is a dict with
+        properties. For a chat completion API, pass the result of `to_openai()`. `format` selects the target API:
+        "openai" (`messages`), "anthropic" (`system` and `messages`) or "text" (`text`). `relevant` is True if memory
+        added something. `agent_id` adds the agent's memory blocks. You can omit it if the session was stored with this
+        agent. `timezone` (an IANA name) sets the time zone for dates. The default is the user's time zone.
+
+        Without a session, `shown_messages` (`session_id`, `message_ids`) lists messages that you show to the model
+        yourself. The prompt omits memories made only from these messages.
+
         `options` add more sections, each given as a model or mapping. See `models.features.prompt_options`.
         """
         values = omit_none(
@@ -95,7 +97,7 @@ class Prompts(Resource):
         *,
         min_relevance: float | None = None,
     ) -> PromptAnswer:
-        """Return a prompt that contains only the long-term memories that match `query` and the filters."""
+        """Return a prompt with only the long-term memories that match `query` and the filters."""
         search = search_body(
             self._config.default_namespace,
             session_id=session_id,

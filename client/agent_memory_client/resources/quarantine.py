@@ -20,7 +20,10 @@ class Quarantine(Resource):
         return await self._read(QuarantineListResponse, Call("GET", _PATH, params))
 
     async def approve(self, memory_id: str) -> MemoryRecord:
-        """Release a quarantined memory with its current text. Requires an administrator. Raises MemoryNotFoundError."""
+        """Release a quarantined memory with its current text. Requires an administrator.
+
+        Raises MemoryNotFoundError.
+        """
         return await self._read(MemoryRecord, _review(memory_id, "approve"))
 
     async def reject(self, memory_id: str) -> AckResponse:
@@ -29,5 +32,5 @@ class Quarantine(Resource):
 
 
 def _review(memory_id: str, action: str) -> Call:
-    """Build the call that ends a review. The call is sent only once, because the server would reject a repeat."""
+    """Build the call that ends a review. The call must not be repeated."""
     return Call("POST", f"{_PATH}/{segment('memory_id', memory_id)}/{action}", idempotent=False)

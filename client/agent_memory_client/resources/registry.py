@@ -1,4 +1,4 @@
-"""List the extensions' resources (such as `client.blocks`) and tools. Every extension adds a line to each list."""
+"""List the extensions' resources and tools. Every extension adds a line to each list."""
 
 from __future__ import annotations
 

@@ -18,7 +18,10 @@ class Server(Resource):
         return await self._read(HealthCheckResponse, Call("GET", "/v1/health"))
 
     async def ready(self) -> dict[str, Any]:
-        """Return the state of the server's components. Raises MemoryUnavailableError (503) if a component is unavailable."""
+        """Return the state of the server's components.
+
+        Raises MemoryUnavailableError (503) if a component is unavailable.
+        """
         return parse_object(await self._send(Call("GET", "/v1/ready", idempotent=False)))
 
     async def load(self, period: LoadPeriod = "hour") -> LoadHistory:

@@ -1,8 +1,6 @@
 """Sessions: a conversation's working memory.
 
-Some changes have no endpoint. For these, the client reads the session, changes it, and writes it back on the condition
-that its version has not changed (`ETag`, `If-Match`). If another writer was faster, the client starts over. This way,
-no change is lost.
+Changes without an endpoint are conditional writes (`ETag`, `If-Match`), repeated after concurrent changes.
 """
 
 from __future__ import annotations
@@ -57,12 +55,15 @@ _Change: TypeAlias = Callable[[WorkingMemory], dict[str, Any]]
 
 
 class Sessions(Resource):
-    """Read and write sessions. The client's config supplies the default namespace, model and window."""
+    """Read and write sessions, with the client's default namespace, model and window."""
 
     async def list(
         self, limit: int = 20, offset: int = 0, namespace: str | None = None, user_id: str | None = None, *, identities: bool = False
     ) -> SessionListResponse:
-        """Return a page of session ids (`limit` 1 to 100). With `identities`, include the sessions' users."""
+        """Return a page of session ids (`limit` 1 to 100).
+
+        With `identities`, include the sessions' users.
+        """
         params = query(limit=limit, offset=offset, **self._scope(namespace, user_id), identities=identities or None)
         return await self._read(SessionListResponse, Call("GET", "/v1/working-memory/", params))
 
@@ -76,7 +77,7 @@ class Sessions(Resource):
         *,
         recent_messages_limit: int | None = None,
     ) -> WorkingMemoryResponse:
-        """Return a session. If a model or window (tokens) is given, return only the newest messages that fit.
+        """Return a session. With a model or window (tokens), return only the newest messages that fit.
 
         Raises MemoryNotFoundError.
         """
@@ -94,10 +95,10 @@ class Sessions(Resource):
         *,
         if_match: str | None = None,
     ) -> WorkingMemoryResponse:
-        """Store a session, replacing any stored version, and return the session.
+        """Store a session, replacing any stored version, and return it.
 
-        `user_id` overrides the user in `memory`. With `if_match` (an `ETag`), raises MemoryPreconditionFailedError if
-        the session has a different version.
+        `user_id` overrides the user in `memory`. With `if_match` (an `ETag`), raises MemoryPreconditionFailedError for
+        a different version.
         """
         condition = {} if if_match is None else {"If-Match": if_match}
         session = memory if isinstance(memory, WorkingMemory) else checked(WorkingMemory, **{**memory, "session_id": session_id})
@@ -161,8 +162,8 @@ class Sessions(Resource):
     ) -> WorkingMemoryResponse:
         """Append messages to a session and return the session.
 
-        Without a `user_id`, the messages go to the session that a read without a user would return. This method sends a
-        read, the append and another read. `append` sends only one request, and writes to exactly the given scope.
+        Without a `user_id`, the messages go to the session that a read without a user would return. `append` needs
+        fewer requests, and writes to exactly the given scope.
         """
         if not messages:
             _, session = await self.get_or_create(session_id, user_id, namespace, model_name, context_window_max)
@@ -211,7 +212,7 @@ class Sessions(Resource):
         *,
         user_id: str | None = None,
     ) -> WorkingMemoryResponse:
-        """Add structured memories to a session, replacing the session's memories that have the same ids.
+        """Add structured memories to a session, replacing memories with the same ids.
 
         With `replace`, the added memories replace all of the session's memories.
         """
@@ -225,10 +226,10 @@ class Sessions(Resource):
         return await self._change(session_id, namespace, user_id, change)
 
     async def promote_memories(self, session_id: str, memory_ids: Sequence[str] | None = None, namespace: str | None = None) -> AckResponse:
-        """Store a session's structured memories (all, or the ones in `memory_ids`) as long-term memories now.
+        """Store a session's structured memories (all, or `memory_ids`) as long-term memories now.
 
-        Without this call, the server stores them later. Records keep their ids, so doing both does not create
-        duplicates. Records without a scope get the session's scope. Raises MemoryNotFoundError.
+        Without this call, the server stores them later, under the same ids. Records without a scope get the session's
+        scope. Raises MemoryNotFoundError.
         """
         session = await self._read(WorkingMemoryResponse, self._get_call(session_id, None, namespace))
         scope = {"namespace": session.namespace, "user_id": session.user_id, "session_id": session_id}
@@ -240,7 +241,7 @@ class Sessions(Resource):
         return await Memories(self._transport, self._config).create(memories) if memories else AckResponse(status="ok")
 
     async def flush(self, session_id: str, namespace: str | None = None, user_id: str | None = None, wait: Wait = None) -> Acknowledgement:
-        """Run a session's pending work now: promotion to long-term memory, summarization and fact extraction.
+        """Run a session's pending work now: promotion, summarization and fact extraction.
 
         `wait` (seconds, or True for up to 10) waits for the work. If the work takes longer, the response is `pending`.
         """
@@ -279,9 +280,8 @@ class Sessions(Resource):
     ) -> Messages:
         """Replace a session's messages with the result of `change`. Return the previous messages.
 
-        `change` receives a copy of the messages (an empty list if there is no session). After a concurrent write,
-        `change` is called again. If the messages stay the same, nothing is written. Memories made from removed messages
-        are not deleted.
+        `change` receives a copy of the messages ([] if there is no session), and is called again after a concurrent
+        write. Memories made from removed messages are not deleted.
         """
         before: Messages = []
 
@@ -297,10 +297,7 @@ class Sessions(Resource):
     async def _change(
         self, session_id: str, namespace: str | None, user_id: str | None, change: _Change, window: Mapping[str, Any] | None = None
     ) -> WorkingMemoryResponse:
-        """Apply the fields that `change` returns to the stored session (or an empty one), and write the session back.
-
-        The session is read without a model or window, because the server might otherwise omit messages.
-        """
+        """Apply the fields that `change` returns to the session, and write the session back."""
         for attempt in range(1, MAX_CHANGE_ATTEMPTS + 1):
             try:
                 response = await self._send(self._get_call(session_id, user_id, namespace))
@@ -328,7 +325,6 @@ class Sessions(Resource):
     def _put_call(
         self, session_id: str, memory: WorkingMemory, user_id: str | None, window: Mapping[str, Any], condition: Mapping[str, str]
     ) -> Call:
-        """Build a conditional PUT (`If-Match`). Include the session's timestamps only if they are set."""
         unset_times = _SESSION_TIMES - memory.model_fields_set
         body = memory.model_dump(mode="json", exclude_none=True, by_alias=True, include=set(WorkingMemory.model_fields) - unset_times)
         body |= {"messages": [message_body(message) for message in memory.messages], "session_id": session_id}

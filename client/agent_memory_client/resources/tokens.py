@@ -13,14 +13,13 @@ _PATH = "/v1/auth/tokens"
 
 
 class Tokens(Resource):
-    """Create and manage API keys. Raises MemoryAuthError (403) if the caller is not an administrator.
+    """Create and manage API keys. Raises MemoryAuthError (403) unless the caller is an administrator.
 
-    Calls that create or revoke a key are sent only once. A repeated creation would create a second key and lose the
-    first key's secret. A repeated deletion would fail because the key no longer exists.
+    Calls that create or revoke a key are not retried.
     """
 
     async def list(self) -> TokenList:
-        """Return the API keys for the caller's tenant, without secrets, oldest first.
+        """Return the tenant's API keys without secrets, oldest first.
 
         For operators, return all tenants' keys.
         """
@@ -29,7 +28,7 @@ class Tokens(Resource):
     async def create(self, request: CreateTokenRequest | Mapping[str, Any]) -> CreatedToken:
         """Create a key. Only this response contains its secret.
 
-        The call is sent only once. If the response is lost, revoke the key.
+        If the response is lost, revoke the key.
         """
         return await self._read(CreatedToken, Call("POST", _PATH, json=as_body(request), idempotent=False))
 
@@ -41,14 +40,16 @@ class Tokens(Resource):
         return await self._read(TokenInfo, Call("GET", _token_path(token_id)))
 
     async def delete(self, token_id: str) -> AckResponse:
-        """Revoke a key. Afterwards, no process accepts the key. Raises MemoryNotFoundError or MemoryConflictError."""
+        """Revoke a key. On return, no process accepts the key.
+
+        Raises MemoryNotFoundError or MemoryConflictError.
+        """
         return await self._read(AckResponse, Call("DELETE", _token_path(token_id), idempotent=False))
 
     async def rotate(self, token_id: str, grace_seconds: float = 3600.0) -> CreatedToken:
         """Give a key a new secret. The old secret stays valid for `grace_seconds` (up to 7 days).
 
-        The call is sent only once. If the response is lost, rotate again. Raises MemoryNotFoundError or
-        MemoryConflictError.
+        If the response is lost, rotate again. Raises MemoryNotFoundError or MemoryConflictError.
         """
         request = checked(RotateTokenRequest, grace_seconds=grace_seconds)
         return await self._read(CreatedToken, Call("POST", f"{_token_path(token_id)}/rotate", json=as_body(request), idempotent=False))

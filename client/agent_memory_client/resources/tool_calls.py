@@ -1,4 +1,4 @@
-"""Tools for language models. There is a method for each tool, and `resolve_tool_call` runs any tool call."""
+"""Tools for language models, and `resolve_tool_call`, which runs any tool call."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ class ToolCalls(Resource):
         """Search memories. Return `memories`, `summary`, `query` and the paging fields.
 
         The paging fields are `total_found`, `offset`, `next_offset` and `has_more`. A memory has `id`, `text`,
-        `memory_type`, `topics`, `entities`, `created_at` and `relevance_score` (at most 1). If `min_relevance` (0 to 1)
-        is given without a mode, the search is semantic. Raises MemoryClientError.
+        `memory_type`, `topics`, `entities`, `created_at` and `relevance_score` (at most 1). With `min_relevance` (0 to
+        1) and no mode, the search is semantic. Raises MemoryClientError.
         """
         by_meaning = search_mode in (None, SearchModeEnum.SEMANTIC)
         page = await self._memories.search(
@@ -95,7 +95,10 @@ class ToolCalls(Resource):
         return search_answer(query, offset, page)
 
     async def get_working_memory(self, session_id: str, namespace: str | None = None, user_id: str | None = None) -> dict[str, Any]:
-        """Return a session's counts, newest `messages`, `memories`, `data`, `context` and `summary`, or an `error`."""
+        """Return a session's counts, `messages`, `memories`, `data`, `context` and `summary`, or an `error`.
+
+        Only the newest messages are included.
+        """
         try:
             _, session = await self._sessions.get_or_create(session_id, user_id, namespace)
         except MemoryClientError as error:
@@ -109,7 +112,10 @@ class ToolCalls(Resource):
         user_id: str | None = None,
         long_term_memory_strategy: MemoryStrategyConfig | None = None,
     ) -> dict[str, Any]:
-        """Return the result of `get_working_memory`, plus `created`, which is True if this call created the session."""
+        """Return the result of `get_working_memory` and `created`.
+
+        `created` is True if this call created the session.
+        """
         try:
             created, session = await self._sessions.get_or_create(
                 session_id, user_id, namespace, long_term_memory_strategy=long_term_memory_strategy
@@ -150,7 +156,10 @@ class ToolCalls(Resource):
         namespace: str | None = None,
         user_id: str | None = None,
     ) -> dict[str, Any]:
-        """Change a session's `data`. Return `success`, the updated keys and a preview, or an `error`."""
+        """Change a session's `data`.
+
+        Return `success`, the updated keys and a preview, or an `error`.
+        """
         try:
             await self._sessions.update_data(session_id, data, namespace, merge_strategy, user_id)
         except MemoryClientError as error:
@@ -199,7 +208,10 @@ class ToolCalls(Resource):
         *,
         agent_id: str | None = None,
     ) -> ToolCallResolutionResult:
-        """Run a tool by its name and arguments (a dict, or a JSON object as text). Otherwise, this works like `resolve_tool_call`."""
+        """Run a tool by its name and arguments (a dict or JSON text).
+
+        Otherwise, this works like `resolve_tool_call`.
+        """
         scope = ToolScope(session_id, self._namespace(namespace or None), user_id or None, agent_id or None)
         try:
             values, group = arguments_of(function_arguments), self._groups.get(function_name)
@@ -220,7 +232,7 @@ class ToolCalls(Resource):
         *,
         agent_id: str | None = None,
     ) -> list[ToolCallResolutionResult]:
-        """Run several function calls (`{"name", "arguments"}`) in order and return their results. Never raises."""
+        """Run function calls (`{"name", "arguments"}`) in order and return their results. Never raises."""
         return [await self.resolve_tool_call(call, session_id, namespace, user_id, agent_id=agent_id) for call in function_calls]
 
     async def _run_tool(self, name: str, values: Mapping[str, Any], scope: ToolScope) -> dict[str, Any]:
@@ -287,7 +299,7 @@ class ToolCalls(Resource):
         return forget_answer(answer)
 
     async def _delete(self, tool_input: arguments.DeleteArguments, scope: ToolScope) -> dict[str, Any]:
-        """Delete memories. Skip other owners' memories, just as the server skips unknown ids.
+        """Delete memories. Skip other owners' memories.
 
         Raises MemoryNotFoundError if no memory is left.
         """

@@ -37,30 +37,29 @@ class Users(OwnerData):
     """Export, import and erase users. These calls ignore the client's default namespace."""
 
     def export(self, user_id: str, namespace: str | None = None) -> AsyncIterator[bytes]:
-        """Yield a user's data as JSON Lines, from `namespace`, or from all namespaces if `namespace` is None.
+        """Yield a user's data as JSON Lines.
 
-        The export contains everything that the server had acknowledged before the call. Raises MemoryProtocolError at
-        the end if the export is incomplete.
+        If `namespace` is None, the export covers all namespaces. The export contains everything that the server had
+        acknowledged before the call. Raises MemoryProtocolError at the end if the export is incomplete.
         """
         return self._export(_path(user_id), namespace)
 
     async def import_lines(
         self, user_id: str, lines: Iterable[bytes | str], namespace: str | None = None, import_source: str | None = None
     ) -> ImportReport:
-        """Import lines from an export as this user's data, into `namespace` if given. Repeating the import changes nothing.
+        """Import lines from an export as this user's data, into `namespace` if given. Idempotent.
 
-        If the user or namespace is not the same as in the export, the import creates copies with new ids. Stored data
-        does not change. The report lists rejected lines by number. `complete` is True if the import included the
-        export's last line, with the correct line count. To delete the imported data, pass its `import_source` to
-        `memories.purge`.
+        For a different user or namespace, the import creates copies with new ids. Stored data does not change. The
+        report lists rejected lines by number. `complete` is True if all lines up to the export's end were included. To
+        delete the imported data, pass its `import_source` to `memories.purge`.
         """
         return await self._import(_path(user_id), lines, namespace, import_source)
 
     async def delete(self, user_id: str, namespace: str | None = None, wait: Wait = None) -> Acknowledgement:
-        """Delete a user's sessions and memories in `namespace`, or in all namespaces if `namespace` is None.
+        """Delete a user's sessions and memories.
 
-        `wait` (seconds, or True for up to 10) waits for the deletion. If the deletion takes longer, the response is
-        `pending`. `operation_id` identifies the background job.
+        If `namespace` is None, the call covers all namespaces. `wait` (seconds, or True for up to 10) waits for the
+        deletion. If the deletion takes longer, the response is `pending`. `operation_id` identifies the background job.
         """
         return await self._delete(_path(user_id), namespace, wait)
 

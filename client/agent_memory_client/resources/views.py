@@ -46,7 +46,7 @@ class Views(Resource):
         return await self._read(Task, Call("POST", f"{_view_path(view_id)}/run", json=body, headers=idempotency_headers()))
 
     async def run_partition(self, view_id: str, group: dict[str, str]) -> SummaryViewPartitionResult:
-        """Compute and store one partition's summary. `group` must have a value for every grouping field.
+        """Compute and store one partition's summary. `group` needs a value for every grouping field.
 
         Raises MemoryNotFoundError.
         """

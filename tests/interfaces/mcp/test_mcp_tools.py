@@ -152,7 +152,12 @@ async def archive(session: Session, server: Server, namespace: str) -> None:
     page = await session.call("conversation_search_date", **days, **scope)
     assert [memory["text"] for memory in page["memories"]] == ["My violin needs new strings"]
     assert (page["total"], page["page"], page["has_more"]) == (1, 0, False)
+    days["end_date"] = "9999-12-31"
+    assert await texts("conversation_search_date", **days, **scope) == ["My violin needs new strings"]
     assert "start_date" in await session.error("conversation_search_date", start_date="soon", end_date="2026-03-02", **scope)
+    for wrong in ({"content": "long " * 20_000}, {"content": " "}, {"content": "Ada sings", "tags": ["food, travel"]}):
+        field = [*wrong][-1]
+        assert (await session.error("archival_memory_insert", **wrong, **scope)).startswith(f"422: {field}: ")
 
 
 async def profiles(session: Session, server: Server, namespace: str) -> None:

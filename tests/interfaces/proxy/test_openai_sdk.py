@@ -8,6 +8,7 @@ import json
 from collections.abc import AsyncGenerator, Generator
 from typing import Any
 
+import anyio
 import httpx2
 import openai
 import pytest
@@ -109,6 +110,29 @@ async def test_stream_closed_by_the_caller_stores_the_received_text(proxied: Pro
         return await proxied.said("s1") == [("user", ASKED), ("assistant", "Half")]
 
     await wait_until(stored, "half an answer")
+
+
+async def test_stream_in_a_cancelled_scope_stores_the_received_text(proxied: Proxied, sdk: AsyncOpenAI) -> None:
+    """Web frameworks cancel the scope of a response whose caller disconnects."""
+    proxied.upstream.answers.append(chat_stream("Half", " an answer", go=asyncio.Semaphore(1)))
+    with anyio.CancelScope() as scope:
+        async with await sdk.chat.completions.create(model="m", messages=[NUTS], stream=True) as stream:
+            async for _ in stream:
+                scope.cancel()
+
+    async def stored() -> bool:
+        return await proxied.said("s1") == [("user", ASKED), ("assistant", "Half")]
+
+    await wait_until(stored, "half an answer")
+
+
+async def test_warning_about_messages_that_are_not_stored_hides_their_text(
+    proxied: Proxied, sdk: AsyncOpenAI, caplog: pytest.LogCaptureFixture
+) -> None:
+    odd: Any = {"role": "user", "content": {"text": "my secret"}}
+    await sdk.chat.completions.create(model="m", messages=[odd])
+    assert {record.getMessage() for record in caplog.records if record.levelname == "WARNING"} == {"messages of a model call not stored"}
+    assert "my secret" not in str([vars(record) for record in caplog.records])
 
 
 async def test_messages_in_a_call_are_not_added_again_as_memories(proxied: Proxied, sdk: AsyncOpenAI) -> None:

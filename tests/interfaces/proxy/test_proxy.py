@@ -15,7 +15,7 @@ from agent_memory.features.sessions.service import SessionService
 from agent_memory.foundation.core.errors import RedisUnavailable
 from agent_memory.interfaces.proxy import call_memory, relay
 from agent_memory_client.models import MAX_APPENDED_MESSAGES
-from agent_memory_client.models.llm import Conversation
+from agent_memory_client.models.llm import ANTHROPIC, Conversation
 from tests.interfaces.proxy.conftest import KEY, Proxied
 from tests.interfaces.proxy.upstream import Answer, chat, chat_events, chat_stream, event
 from tests.support.waiting import wait_until
@@ -92,6 +92,49 @@ async def test_tool_calls_of_a_stream_are_stored(proxied: Proxied) -> None:
     await proxied.chat([NUTS], S1, stream=True)
     (_, answer) = await proxied.session("s1")
     assert answer["tool_calls"] == [{"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"at": "nuts"}'}}]
+
+
+async def test_tool_calls_with_the_same_index_and_a_split_emoji_are_stored(proxied: Proxied) -> None:
+    """Older versions of Ollama give each tool call the index 0. JavaScript gateways cut text between UTF-16 units."""
+    calls = [{"id": name, "type": "function", "function": {"name": name, "arguments": "{}"}} for name in ("a", "b")]
+    deltas = [{"content": "So \ud83d"}, {"content": "\ude00"}, *({"tool_calls": [{"index": 0, **call}]} for call in calls)]
+    proxied.upstream.answers.append(chat_events(*deltas))
+    await proxied.chat([NUTS], S1, stream=True)
+    (_, answer) = await proxied.session("s1")
+    assert (answer["content"], answer["tool_calls"]) == ("So 😀", calls)
+
+
+async def test_call_with_the_beginning_of_the_answer_stores_the_question(proxied: Proxied) -> None:
+    parts = [{"type": "thinking", "thinking": [{"type": "text", "text": "Nuts?"}]}, {"type": "text", "text": "anuts."}]
+    for _ in range(2):
+        proxied.upstream.answers.append(chat(parts))
+        await proxied.chat([NUTS, {"role": "assistant", "content": "Pe"}], S1)
+    assert await proxied.said("s1") == [("user", NUTS["content"]), ("assistant", "anuts.")]
+
+
+async def test_empty_result_of_a_tool_is_stored(proxied: Proxied) -> None:
+    """OpenAI refuses a prompt in which a tool call has no result."""
+    calls = [{"id": "c1", "type": "function", "function": {"name": "clear", "arguments": "{}"}}]
+    talk = [NUTS, {"role": "assistant", "content": None, "tool_calls": calls}, {"role": "tool", "tool_call_id": "c1", "content": ""}]
+    proxied.upstream.answers.append(chat("", tool_calls=calls))
+    await proxied.chat(talk[:1], S1)
+    await proxied.chat(talk, S1)
+    stored = [(message["role"], message.get("tool_call_id")) for message in await proxied.session("s1")]
+    assert stored == [("user", None), ("assistant", None), ("tool", "c1"), ("assistant", None)]
+
+
+def test_answer_contains_only_the_callers_tool_calls() -> None:
+    """Anthropic's servers run tools of their own, and a call without arguments has no parts."""
+    blocks = [{"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}, {"type": "tool_use", "id": "t", "name": "now"}]
+    events = [{"type": "content_block_start", "index": index, "content_block": block} for index, block in enumerate(blocks)]
+    events.insert(
+        1, {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": '{"query": "nuts"}'}}
+    )
+    reader = ANTHROPIC.answer()
+    for each in events:
+        reader.feed(event(each))
+    called = {"id": "t", "type": "function", "function": {"name": "now", "arguments": "{}"}}
+    assert reader.message() == {"role": "assistant", "content": None, "tool_calls": [called]}
 
 
 async def test_responses_api_call_gets_memories_and_is_stored(proxied: Proxied) -> None:

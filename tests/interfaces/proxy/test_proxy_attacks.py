@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
+from openai import APIStatusError, AsyncOpenAI
 from redis.asyncio import Redis
 
 from agent_memory.foundation.core.errors import StartupError
@@ -123,6 +124,27 @@ async def test_callers_access_only_their_user_namespace_and_agent(guarded: Proxi
         assert (answer.status_code, answer.headers["x-memory-status"]) == (200, "nothing")
         assert len(await stranger.session("s1")) == 2
     assert await guarded.said("s1") == before
+
+
+async def test_sdk_shows_why_a_call_is_refused(guarded: Proxied) -> None:
+    """OpenAI's SDK shows only the text in `error.message`."""
+    guarded.upstream.answers.append(Answer([b'{"detail": "of the upstream"}'], status="403 Forbidden"))
+    forwarded = await guarded.chat([NUTS])
+    assert (forwarded.status_code, forwarded.content) == (403, b'{"detail": "of the upstream"}')
+    async with as_caller(guarded, role="read", users=["eve"]) as eve:
+        for key, headers, reason in (
+            ("", {}, "send the key of this server as X-API-Key"),
+            ("wrong", {}, "API key"),
+            (ADMIN, {}, "name the user here"),
+            (ADMIN, {"X-Memory-User": "eve", "X-Memory": "of"}, "must be 'on', 'read' or 'off'"),
+            (eve.http.headers["x-api-key"], {"X-Memory-User": "eve"}, "read"),
+            (ADMIN, {"X-Memory-User": "eve", "X-Memory-Upstream": "none"}, "cannot be reached"),
+        ):
+            sent = {**headers, **({"X-API-Key": key} if key else {})}
+            sdk = AsyncOpenAI(base_url=f"{guarded.http.base_url}/proxy/v1", api_key=KEY, default_headers=sent, max_retries=0)
+            with pytest.raises(APIStatusError) as refused:
+                await sdk.chat.completions.create(model="m", messages=[NUTS])  # type: ignore[list-item]
+            assert reason in str(refused.value), refused.value
 
 
 async def test_read_only_key_stores_nothing(guarded: Proxied) -> None:

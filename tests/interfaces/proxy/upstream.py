@@ -108,7 +108,7 @@ async def running_upstream() -> AsyncGenerator[Upstream]:
     server.close()
 
 
-def chat(text: str, **more: Any) -> Answer:
+def chat(text: Any, **more: Any) -> Answer:
     """Return a chat completion."""
     message = {"role": "assistant", "content": text, **more}
     choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}

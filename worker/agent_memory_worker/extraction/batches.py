@@ -1,4 +1,4 @@
-"""Limit message batches to the configured size and to the space in a model's context."""
+"""Limit message batches to the configured size and the model's context."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ LEAST_TOKENS = 64
 
 @dataclass(frozen=True, slots=True)
 class PromptShares:
-    """How to divide the tokens that a prompt leaves free in a model's context."""
+    """How to divide the free tokens in a model's context."""
 
     messages: int
     """Maximum number of tokens for new messages, including `LINE_TOKENS` for each."""
     before: int
-    """Maximum number of tokens for context: earlier messages, or the summary so far."""
+    """Maximum number of tokens for earlier messages, or for the existing summary."""
     answer: int
     """Maximum number of tokens for the model's answer."""
 
@@ -34,10 +34,7 @@ class PromptShares:
     def of(
         cls, chat: ChatModel, prompt: Sequence[ChatMessage], answer: type[BaseModel], *, messages: float = 0.4, before: float = 0.15
     ) -> PromptShares | None:
-        """Return the shares for fact extraction, or None if the context certainly has no space left.
-
-        Assumes that the answer is about as long as the messages.
-        """
+        """Return the shares for fact extraction, or None if the context certainly has no space left."""
         room = chat.room(prompt, answer)
         if room < 2 * LEAST_TOKENS and chat.context.limit.certain:
             return None
@@ -49,21 +46,18 @@ class PromptShares:
 
     @classmethod
     def of_summary(cls, chat: ChatModel, prompt: Sequence[ChatMessage], answer: type[BaseModel]) -> PromptShares | None:
-        """Return the shares for a summary prompt, which shows the existing summary before the messages."""
+        """Return the shares for a summary, or None if the context certainly has no space left."""
         return cls.of(chat, prompt, answer, messages=0.3, before=0.4)
 
     def beside(self, before: int) -> int:
-        """Return the tokens available for messages if earlier context uses `before` tokens.
-
-        Messages get their own share and the unused part of the share for earlier context.
-        """
+        """Return the tokens for messages if earlier context uses `before` tokens."""
         return self.messages + max(self.before - before, 0)
 
 
 def within(messages: Sequence[StoredMessage], tokens: int, prompt_tokens: int | None = None) -> list[StoredMessage]:
     """Return the first messages that fit into `tokens`, and always at least one.
 
-    `prompt_tokens` is a second limit that applies to the messages as a prompt shows them.
+    `prompt_tokens` limits the messages as the prompt shows them.
     """
     fitting: list[StoredMessage] = []
     for stored in messages:
@@ -80,7 +74,7 @@ def size(messages: Sequence[StoredMessage]) -> int:
 
 
 def asks_less_after(error: ModelUnavailable, chat: ChatModel, message_tokens: int) -> bool:
-    """True if the model timed out on about `message_tokens` tokens. In that case, halve the size of future requests.
+    """True if the model timed out. In that case, halve the size of future requests.
 
     Return False for other errors, and for requests that are already small.
     """
@@ -91,8 +85,8 @@ def asks_less_after(error: ModelUnavailable, chat: ChatModel, message_tokens: in
 
 
 def less(planned: int, failed: int) -> int:
-    """Return the next request's size in tokens, after a request of `failed` tokens was too large.
+    """Return the next request's size in tokens after a request of `failed` tokens failed.
 
-    The result is `planned` if that is at most 80% of `failed`. Otherwise, it is half of `failed`.
+    The result is `planned` if that is at most 80% of `failed`, and half of `failed` otherwise.
     """
     return planned if planned <= failed * 4 // 5 else failed // 2

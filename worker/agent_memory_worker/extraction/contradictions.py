@@ -1,7 +1,6 @@
-"""While a tenant is idle, search for contradictions between facts that no model has compared yet.
+"""Find contradictions between similar facts of idle tenants.
 
-A pass compares batches of changed facts with their neighbors, which are similar facts. Similarity alone never makes a fact
-outdated. The cursor moves after each batch's writes, so repeating a crashed pass has no additional effect.
+Similarity alone never makes a fact outdated. Repeating a crashed pass has no additional effect.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ _LASTING = (MemoryTypeEnum.SEMANTIC, MemoryTypeEnum.PROCEDURAL)
 
 @dataclass(frozen=True, slots=True)
 class _Fact:
-    """A fact, the time when it was last mentioned (epoch seconds), and whether a caller edited it."""
+    """A fact, its last mention (epoch seconds), and whether a caller edited it."""
 
     memory: StoredMemory
     last_said: float
@@ -67,7 +66,7 @@ class _Question:
 
 @dataclass(slots=True)
 class _Pass:
-    """A pass over one tenant's facts. It counts the remaining model calls.
+    """A pass over one tenant's facts.
 
     `ended` counts superseded facts, and `touched` contains the mids of changed memories.
     """
@@ -80,15 +79,12 @@ class _Pass:
     touched: set[str] = field(default_factory=set[str])
 
     async def is_idle(self) -> bool:
-        """True while the tenant is idle.
-
-        Work that this pass causes also counts as activity. In that case, the pass stops, and a later pass continues.
-        """
+        """True while the tenant is idle. Work that this pass causes also counts as activity."""
         return bool(await self.runtime[IdleTenants].idle_tenants([self.scope.tenant], self.quiet_seconds))
 
 
 async def find_contradictions(runtime: Runtime, quiet_seconds: float = QUIET_SECONDS) -> int:
-    """Compare changed facts of idle tenants. Return how many facts were superseded or proposed as outdated."""
+    """Compare changed facts of idle tenants. Return the number superseded or proposed as outdated."""
     tenants = await runtime[MemoryScan].memory_tenants()
     ended = 0
     for tenant in await runtime[IdleTenants].idle_tenants(tenants, quiet_seconds):
@@ -102,7 +98,6 @@ async def find_contradictions(runtime: Runtime, quiet_seconds: float = QUIET_SEC
 
 
 async def _look_on(work: _Pass) -> None:
-    """Run a tenant's pass. Stop when no fact is left, a batch does not finish, or the limit is reached."""
     for _ in range(_BATCHES_PER_PASS):
         if not await _compare_batch(work):
             return
@@ -111,9 +106,7 @@ async def _look_on(work: _Pass) -> None:
 async def _compare_batch(work: _Pass) -> bool:
     """Decide a batch's pairs. Return False if no fact is left or the pass must stop.
 
-    Pairs that need no model come first. If the batch does not finish, the cursor does not move. Imported facts are
-    stored in a separate set, because the cursor may already be past the time of their last change. Raises
-    ModelUnavailable, including when the token budget is spent.
+    If the batch does not finish, the cursor does not move. Raises ModelUnavailable.
     """
     runtime, scope = work.runtime, work.scope
     cursor = f"{_JOB}:{scope.tenant}"
@@ -143,9 +136,9 @@ async def _compare_batch(work: _Pass) -> bool:
 
 
 async def _judge(work: _Pass, chat: ChatModel, questions: Sequence[_Question]) -> bool:
-    """Let a model judge pairs, apply its answers, and record the judged pairs. Return True if all pairs were judged.
+    """Let a model judge pairs, and apply its answers. Return True if all pairs were judged.
 
-    After an unusable answer, halve the batch. If the batch is a single fact, skip it. Raises ModelUnavailable.
+    After an unusable answer, halve the batch, or skip a single fact. Raises ModelUnavailable.
     """
     waiting = [questions] if questions else []
     while waiting:
@@ -173,7 +166,7 @@ async def _remember(runtime: Runtime, questions: Sequence[_Question]) -> None:
 
 
 async def _pairs(runtime: Runtime, scope: Scope, changed: Sequence[StoredMemory]) -> list[tuple[_Fact, _Fact]]:
-    """Return the pairs of a changed fact and a neighbor that have not been judged yet, as (later, earlier)."""
+    """Return unjudged pairs, as (later, earlier)."""
     vectors = await runtime[MemoryScan].load_vectors([memory.mid for memory in changed])
     facts = [memory for memory in changed if memory.mid in vectors and _compared(memory)]
     if not facts:
@@ -207,7 +200,7 @@ def _compared(memory: StoredMemory) -> bool:
 
 
 def _other_value(newer: _Fact, older: _Fact) -> bool:
-    """True if the facts have the same source class but different values for one slot. Such a pair needs no model."""
+    """True if the facts have the same source class but different values for one slot."""
     new_record, old_record = newer.memory.record, older.memory.record
     alike = new_record.slot is not None and (new_record.slot, new_record.source_class) == (old_record.slot, old_record.source_class)
     return alike and not says_same(new_record.text, old_record.text)
@@ -221,7 +214,7 @@ def _grouped(pairs: Sequence[tuple[_Fact, _Fact]]) -> list[_Question]:
 
 
 async def _ask(runtime: Runtime, chat: ChatModel, questions: Sequence[_Question]) -> list[_Question]:
-    """Return the questions, reduced to the older facts that a model considers outdated.
+    """Return the questions, reduced to the outdated facts.
 
     Raises ModelUnavailable and ModelAnswerInvalid.
     """
@@ -244,9 +237,9 @@ async def _ask(runtime: Runtime, chat: ChatModel, questions: Sequence[_Question]
 
 
 async def _carry_out(work: _Pass, question: _Question, model: str | None) -> bool:
-    """Supersede a question's older facts, or propose to do so. Return True if no older fact is still undecided.
+    """Supersede a question's older facts, or propose to do so.
 
-    Skip memories that this pass or a concurrent write has changed, because a later pass handles them.
+    Return True if no older fact is still undecided.
     """
     runtime, newer = work.runtime, question.newer.memory
     if not question.older:
@@ -280,7 +273,6 @@ async def _carry_out(work: _Pass, question: _Question, model: str | None) -> boo
 
 
 async def _changes(runtime: Runtime, scope: Scope, memories: Sequence[StoredMemory]) -> dict[str, list[StoredChange]]:
-    """Return the latest changes to each memory, in a dict keyed by mid."""
     changes = runtime[ChangeStore]
     ledgers = await changes.load_ledgers([memory.mid for memory in memories])
     names = list(dict.fromkeys(name for ledger in ledgers for name in ledger.changes[-_MOST_CHANGES:]))
@@ -291,7 +283,6 @@ async def _changes(runtime: Runtime, scope: Scope, memories: Sequence[StoredMemo
 
 
 def _decided_before(history: dict[str, list[StoredChange]], newer: StoredMemory, older: StoredMemory) -> bool:
-    """True if a change, in any state, already says that one of the facts supersedes the other."""
     decided = {change.id for change in history[newer.mid] if change.kind is ChangeKind.SUPERSEDE}
     return any(change.id in decided for change in history[older.mid])
 
@@ -303,9 +294,6 @@ def _is_own_word(history: dict[str, list[StoredChange]], fact: _Fact) -> bool:
 
 
 def _counts_more(older: MemoryRecord, newer: MemoryRecord) -> bool:
-    """True if a person must approve the replacement of `older` by `newer`.
-
-    This is the case if the older fact begins later or is more trusted, or if only the older one comes from a client.
-    """
+    """True if a person must approve the replacement of `older` by `newer`."""
     written = source_of(older) == "client" != source_of(newer)
     return written or trust_of(newer) < trust_of(older) or begins_at(older) > begins_at(newer)

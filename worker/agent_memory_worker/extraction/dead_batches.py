@@ -1,4 +1,4 @@
-"""Set aside batches that extraction cannot process, so that extraction can continue with later messages."""
+"""Set aside batches that extraction cannot process."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ log = get_logger(__name__)
 
 
 async def move_failed_batch(runtime: Runtime, member: str) -> bool:
-    """Set aside a batch that failed too often. An operator can replay or drop the batch.
+    """Set aside a batch that failed too often.
 
-    Return False if no messages are waiting. Also return False if the batch was set aside before, in which case it
-    becomes a dead letter.
+    Return False if no messages are pending, or if the batch was set aside before.
     """
     if "." in member:
         return False

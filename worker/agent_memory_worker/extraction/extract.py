@@ -1,4 +1,4 @@
-"""Ask a model for the facts in new messages, batch by batch. The write that stores the facts also moves the cursor."""
+"""Ask a model for the facts in new messages, batch by batch."""
 
 from __future__ import annotations
 
@@ -68,10 +68,8 @@ _ATTEMPTS = 5
 async def extract_facts(runtime: Runtime, sid: str) -> int:
     """Extract facts from all messages after the cursor. Return the number of changed memories.
 
-    One model call extracts a batch's facts. If the context allows, at most one more call reconciles them. A batch that
-    does not fit, or times out, is split. A single message that does not fit is set aside. Raises ModelUnavailable,
-    ModelAnswerInvalid, and TooMany at the tenant's limit. After an error, nothing is stored and the cursor does not
-    move.
+    Raises ModelUnavailable, ModelAnswerInvalid, and TooMany at the tenant's limit. After an error, nothing is stored
+    and the cursor does not move.
     """
     changed, failed = 0, None
     while runtime.chat is not None and (journal := await runtime[SessionStore].journal(sid, "je", BATCH)) is not None and journal.waiting:
@@ -119,7 +117,7 @@ async def extract_facts(runtime: Runtime, sid: str) -> int:
 
 
 def _shares(chat: ChatModel, journal: Journal, rules: Rules) -> PromptShares | None:
-    """Return how to divide the tokens that the instructions leave free, or None if there are certainly none."""
+    """Return the token shares, or None if the context certainly has no space left."""
     if rules.strategy == "summary":
         return PromptShares.of_summary(chat, thread_prompt(None, [], rules, rules.summary_words), ThreadSummary)
     task = _task_of(rules, journal, journal.waiting[0].message.created_at, chat.model)
@@ -195,11 +193,9 @@ async def _facts_of(
     *,
     halved: bool = False,
 ) -> list[ExtractedFact]:
-    """Return the facts in new messages.
+    """Return the facts in new messages. Add the reasons for rejected facts to `refused`.
 
-    If the model's answer is cut off, ask once about each half of the messages (`halved`). If the answer about a half is
-    cut off, use the complete facts in that answer. Add the reasons for rejected facts to `refused`. Raises
-    ModelUnavailable and ModelAnswerInvalid.
+    `halved` means that the model's previous answer was cut off. Raises ModelUnavailable and ModelAnswerInvalid.
     """
     try:
         answer = await chat.structured(extract_messages(new, context=context, task=task), ExtractionAnswer)
@@ -221,7 +217,6 @@ async def _facts_of(
 
 
 async def _under_free_ids(runtime: Runtime, scope: Scope, facts: Sequence[Candidate]) -> list[Candidate]:
-    """Replace a fact's id if it belongs to another owner's memory. This can happen because callers can compute ids."""
     taken_ids = set(await runtime[MemoryStore].taken_ids(scope, [fact.record for fact in facts]))
     others = {name: runtime.ids.instead_of(name) for name in taken_ids}
     return [
@@ -231,7 +226,6 @@ async def _under_free_ids(runtime: Runtime, scope: Scope, facts: Sequence[Candid
 
 
 def _fitting_pictures(runtime: Runtime, pictures: Mapping[str, Sequence[str]], tokens: int) -> dict[str, list[str]]:
-    """Shorten descriptions, and return the ones that fit into `tokens`, by message id."""
     count = min(sum(map(len, pictures.values())), tokens // _LEAST_CONTEXT_TOKENS)
     each = min(_CONTEXT_TOKENS, tokens // max(count, 1))
     pairs = islice(((name, text) for name, texts in pictures.items() for text in texts), count)
@@ -249,9 +243,9 @@ def _read_batch(
     *,
     questions: bool,
 ) -> tuple[list[ExtractionMessage], list[ExtractionMessage], bool]:
-    """Return the new and the earlier messages for the model, and whether a model call is worthwhile.
+    """Return the new and the earlier messages, and whether a model call is worthwhile.
 
-    `pictures` contains descriptions of pictures by message id. A message can have pictures and no text.
+    `pictures` contains descriptions of pictures by message id.
     """
 
     def read(stored_messages: Iterable[StoredMessage]) -> list[ExtractionMessage]:
@@ -279,7 +273,7 @@ def _context(runtime: Runtime, before: Sequence[ExtractionMessage], tokens: int)
 
 
 def _screen(runtime: Runtime, facts: Sequence[Candidate], messages: Sequence[ExtractionMessage]) -> list[Candidate]:
-    """Quarantine facts that look like instructions, or that come from a message that looks like instructions."""
+    """Quarantine facts that look like instructions or come from messages that do."""
     settings = runtime.settings
     if not settings.longterm.quarantine:
         return list(facts)
@@ -291,7 +285,7 @@ def _screen(runtime: Runtime, facts: Sequence[Candidate], messages: Sequence[Ext
 
 
 def _worth_it(messages: Sequence[ExtractionMessage], before: Sequence[ExtractionMessage], *, questions: bool) -> bool:
-    """True if the messages may contain a fact: a statement, or an answer to an assistant's question.
+    """True if the messages may contain a fact.
 
     Questions count as statements only if `questions` is True.
     """
@@ -306,7 +300,7 @@ def _worth_it(messages: Sequence[ExtractionMessage], before: Sequence[Extraction
 
 
 def _prompt_messages(messages: Sequence[ExtractionMessage], first: int, cut: Callable[[ExtractionMessage], str]) -> list[PromptMessage]:
-    """Number messages for the prompt. Answers cite these numbers, so a model cannot invent ids."""
+    """Number the messages, so that answers cite numbers instead of ids."""
     return [
         PromptMessage(number, DOCUMENT_ROLE if message.is_document else message.role, cut(message), message.stated_at, message.pictures)
         for number, message in enumerate(messages, start=first)

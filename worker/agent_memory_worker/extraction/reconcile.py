@@ -1,8 +1,4 @@
-"""Decide how new facts change memories, with one model call if the model's context allows.
-
-A fact with the same words as a memory becomes evidence for that memory. A fact without neighbors is new. The model
-judges all other facts, and may refer only to memories in its prompt.
-"""
+"""Decide how new facts change memories."""
 
 from __future__ import annotations
 
@@ -42,7 +38,7 @@ _NEGATION = re.compile(rf"\b(?:{DENIALS})\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class OpenFact:
-    """A fact for the model to judge, and the numbers (from 1) of its neighbors in the prompt."""
+    """A fact for the model to judge, and its neighbors' numbers (from 1) in the prompt."""
 
     candidate: Candidate
     near: list[int]
@@ -51,8 +47,7 @@ class OpenFact:
 async def decide(runtime: Runtime, chat: ChatModel, scope: Scope, facts: Sequence[Candidate]) -> list[Decision]:
     """Decide whether each fact is added, or whether it updates, supersedes or supports a memory.
 
-    Make one embedding call and, if the model's context allows, only one model call. Raises ModelUnavailable and
-    ModelAnswerInvalid.
+    Raises ModelUnavailable and ModelAnswerInvalid.
     """
     # Quarantined facts are stored, and change no other memory.
     quarantined: list[Decision] = [Add(fact.record, dedupe=False) for fact in facts if fact.record.quarantine is not None]
@@ -97,7 +92,7 @@ async def decide(runtime: Runtime, chat: ChatModel, scope: Scope, facts: Sequenc
 
 
 def _same(record: MemoryRecord, around: ExistingMemories) -> StoredMemory | None:
-    """Return the memory with the same words as the fact (ignoring function words), or None."""
+    """Return the memory with the same words as the fact, or None."""
     twin = around.twin
     if twin is not None and len({record.event_date.date() for record in (record, twin.record) if record.event_date is not None}) < 2:
         return twin
@@ -106,7 +101,6 @@ def _same(record: MemoryRecord, around: ExistingMemories) -> StoredMemory | None
 
 
 def _wording(record: MemoryRecord) -> tuple[object, ...]:
-    """Return a fact's ordered stems, negation, type and day, because an embedding does not capture them."""
     return (
         tuple(stems(record.text)),
         len(_NEGATION.findall(record.text)) % 2,
@@ -116,7 +110,6 @@ def _wording(record: MemoryRecord) -> tuple[object, ...]:
 
 
 def _evidence(candidate: Candidate, same: StoredMemory) -> list[Decision]:
-    """Return the decision to add a repeated fact to `same` as evidence, or [] if only the assistant repeated it."""
     if not candidate.witnessed:
         return []
     if same.record.event_date is None and candidate.record.event_date is not None and not same.record.pinned:
@@ -127,10 +120,9 @@ def _evidence(candidate: Candidate, same: StoredMemory) -> list[Decision]:
 async def judge_facts(
     runtime: Runtime, chat: ChatModel, memories: Sequence[StoredMemory], open_facts: Sequence[OpenFact]
 ) -> list[DecisionAnswer]:
-    """Return a valid decision for each fact. Make one model call, or several if the model's context is small.
+    """Return a valid decision for each fact, with as few model calls as possible.
 
-    If the model's answer omits a fact, or refers to memories that the prompt did not show, the decision is to add the
-    fact.
+    If the answer omits a fact or refers to unknown memories, add the fact.
     """
     decided: list[DecisionAnswer] = []
     most = len(open_facts)
@@ -155,7 +147,7 @@ async def judge_facts(
 def _fitting(
     runtime: Runtime, chat: ChatModel, memories: Sequence[StoredMemory], open_facts: Sequence[OpenFact], tokens: int
 ) -> Sequence[OpenFact]:
-    """Return the first facts that fit into one model call together with their neighbors. Return at least one fact."""
+    """Return the first facts that fit into one model call, and always at least one."""
     room = chat.room(reconcile_notes([], []), ReconcileAnswer)
     shown_numbers: set[int] = set()
     for number, open_ in enumerate(open_facts):
@@ -203,7 +195,7 @@ async def _decisions(
 def _with_slots(
     memories: Sequence[StoredMemory], open_facts: Sequence[OpenFact], answers: Sequence[DecisionAnswer], holders: Mapping[str, str]
 ) -> list[DecisionAnswer]:
-    """If a fact to add belongs to a slot that has a value, decide that it repeats or supersedes that value."""
+    """Decide that a fact repeats or supersedes the existing value of its slot."""
     places = {memory.mid: place for place, memory in enumerate(memories, start=1)}
     judged: list[DecisionAnswer] = []
     for open_, answer in zip(open_facts, answers, strict=True):
@@ -226,8 +218,7 @@ def _apply_answers(
 ) -> tuple[list[Decision], list[MemoryRecord]]:
     """Return the decisions that change memories, and the facts to add without changing a memory.
 
-    Pinned memories never change, and events never end. Instead, the new fact is added. If several facts in a batch
-    would change the same memory, one of them changes it and the others are added.
+    Pinned memories never change, and events never end. Only one fact in a batch can change a memory.
     """
     decisions: list[Decision] = []
     fresh: list[MemoryRecord] = []
@@ -261,9 +252,9 @@ def _apply_answers(
 
 
 def _former(of: Sequence[StoredMemory], record: MemoryRecord, holders: Mapping[str, str]) -> MemoryRecord | None:
-    """Return a fact that is older than the current value of its slot. Its validity ends when that value began.
+    """Return the record as a former value of its slot, or None.
 
-    Return None for other facts, and if the current value is pinned.
+    Return None if the fact is not older, or if the current value is pinned.
     """
     holder = next((memory.record for memory in of if memory.mid == holders.get(record.id)), None)
     if holder is None or holder.pinned or begins_at(holder) <= begins_at(record):
@@ -273,17 +264,12 @@ def _former(of: Sequence[StoredMemory], record: MemoryRecord, holders: Mapping[s
 
 
 def _may_end(memory: StoredMemory, by: MemoryRecord) -> bool:
-    """True if the fact `by` may supersede `memory`, which must not be pinned, be an event, or begin later."""
     old = memory.record
     lasting = old.memory_type in (MemoryTypeEnum.SEMANTIC, MemoryTypeEnum.PROCEDURAL)
     return lasting and not old.pinned and begins_at(old) <= begins_at(by)
 
 
 def _may_grow(memory: StoredMemory, by: MemoryRecord) -> bool:
-    """True if the text of the fact `by` may replace the memory's text.
-
-    The memory must not be pinned, the types must be the same, and the event dates must not differ.
-    """
     old = memory.record
     if old.pinned or old.memory_type is not by.memory_type:
         return False
@@ -292,9 +278,9 @@ def _may_grow(memory: StoredMemory, by: MemoryRecord) -> bool:
 
 
 def _extend_memory(old: MemoryRecord, new: MemoryRecord) -> MemoryRecord:
-    """Return the old memory with the new text, tags and dates. Keep its id, scope, pin and metadata.
+    """Return the old memory with the new text, tags and dates.
 
-    Dates from a caller take precedence, because a model only infers dates from the text.
+    Dates from a caller take precedence over inferred dates.
     """
     update = {name: getattr(new, name) for name in ("text", "model", "prompt_version", "updated_at", "memory_hash")}
     first, second = (old, new) if old.source_class in (None, "client") else (new, old)
@@ -308,8 +294,8 @@ def _extend_memory(old: MemoryRecord, new: MemoryRecord) -> MemoryRecord:
 def _one_per_slot(decisions: Sequence[Decision], fresh: Sequence[MemoryRecord], holders: Mapping[str, str]) -> list[Decision]:
     """Return all decisions, with only one current fact per slot.
 
-    New facts for the same slot supersede each other in chronological order. A new fact loses its slot if a memory keeps
-    the slot. `holders` maps fact ids to the mid of the slot's memory.
+    New facts for the same slot supersede each other in chronological order. `holders` maps fact ids to the mid of the
+    slot's memory.
     """
     settled: list[Decision] = []
     records_by_slot: dict[str, MemoryRecord] = {}

@@ -1,4 +1,4 @@
-"""Implement the "summary" strategy: each session has one memory, which each batch of messages updates."""
+"""Implement the "summary" strategy, which keeps one memory per session."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LEAST_WORDS = 24
 
 
 def thread_memory_id(ref: SessionRef) -> str:
-    """Return the id of a session's summary, computed in the same way as on the archived server."""
+    """Return the id of a session's summary, as on the archived server."""
     parts = f"{ref.namespace or ''}|{ref.user_id or ''}|{ref.session_id}"
     return "thread_summary_" + sha256(parts.encode()).hexdigest()[:24]
 
@@ -48,10 +48,10 @@ async def summarize(
     shares: PromptShares,
     clean: Callable[[str], str],
 ) -> list[Decision]:
-    """Return the decision that stores a session's summary, updated with these messages.
+    """Return the decision that stores a session's updated summary.
 
-    Return no decision if the stored summary is pinned, or if the new one is empty or blocked. If the model's context is
-    small, shorten the existing summary. Raises ModelUnavailable and ModelAnswerInvalid.
+    Return no decision if the stored summary is pinned, or if the new one is empty or blocked. Raises ModelUnavailable
+    and ModelAnswerInvalid.
     """
     memory_id, summary = await _standing(runtime, scope, ref)
     if summary is not None and summary.record.pinned:
@@ -68,10 +68,6 @@ async def summarize(
 
 
 async def _standing(runtime: Runtime, scope: Scope, ref: SessionRef) -> tuple[str, StoredMemory | None]:
-    """Return the id of a session's summary, and the stored summary, if there is one.
-
-    If another owner's memory already has the usual id, the summary gets a different id.
-    """
     names = [thread_memory_id(ref), runtime.ids.instead_of(thread_memory_id(ref))]
     owner = (ref.namespace, ref.user_id, None)
     for name, summary in zip(names, await runtime[MemoryStore].find(scope, names), strict=True):

@@ -1,7 +1,6 @@
-"""Merge duplicate memories. Find them by their words and, if a model can judge them, by their vectors.
+"""Merge duplicate memories.
 
-A pass compares each changed memory with all memories in its scope. It therefore finds the same duplicates as a pass
-over all memories.
+Memories are compared by their words and, if a model can judge them, by their vectors.
 """
 
 from __future__ import annotations
@@ -47,10 +46,7 @@ _PAIR_TOKENS = 24
 
 
 async def compact_changed(runtime: Runtime, quiet_seconds: float = QUIET_SECONDS) -> int:
-    """Merge duplicates of changed memories. Return the number of merged memories.
-
-    In idle tenants, a model also judges similar memories.
-    """
+    """Merge duplicates of changed memories. Return the number of merged memories."""
     began = await runtime[MemoryScan].redis_time()
     since = await runtime[JobTimes].looked_until(_JOB)
     tenants = await runtime[MemoryScan].memory_tenants()
@@ -69,10 +65,9 @@ async def compact_changed(runtime: Runtime, quiet_seconds: float = QUIET_SECONDS
 
 
 async def _compact_similar(runtime: Runtime, tenant: str, began: int | None) -> int:
-    """Merge similar memories that changed since the tenant's last such pass. Return the number of merged memories.
+    """Merge similar memories that changed since the last such pass. Return the number merged.
 
-    Do nothing while the tenant is busy (`began` is None). If the model is unavailable or its budget is spent, the
-    cursor does not move and the next pass continues.
+    Do nothing while the tenant is busy (`began` is None).
     """
     cursor, scope = f"{_JOB}:{tenant}", scope_of_work(tenant)
     since = await runtime[JobTimes].looked_until(cursor)
@@ -127,13 +122,13 @@ def _judges(runtime: Runtime) -> bool:
 def _selection_of(record: MemoryRecord) -> Selection:
     """Return a selection of memories with the record's namespace, user and type.
 
-    A query cannot require that the namespace or user is missing, so `kin` must check this afterward.
+    A query cannot require that the namespace or user is missing, so callers must filter with `kin`.
     """
     return Selection.of(record.namespace, record.user_id).model_copy(update={"memory_type": MemoryType(eq=record.memory_type)})
 
 
 async def _merge_repeats(runtime: Runtime, scope: Scope, page: Sequence[StoredMemory]) -> int:
-    """Merge each of the page's memories with any memory that has the same words. Return the number merged."""
+    """Merge memories on the page with memories that have the same words. Return the number merged."""
     families: dict[Kin, dict[str, StoredMemory]] = defaultdict(dict)
 
     def add_families() -> list[tuple[Selection, list[str]]]:
@@ -214,13 +209,13 @@ async def _merge_similar(runtime: Runtime, scope: Scope, page: Sequence[StoredMe
 def _fitting(
     runtime: Runtime, chat: ChatModel, pairs: Sequence[tuple[StoredMemory, StoredMemory]]
 ) -> Sequence[tuple[StoredMemory, StoredMemory]]:
-    """Return the first pairs that fit into one model call. Return at least one pair."""
+    """Return the first pairs that fit into one model call, and always at least one."""
     room = chat.room(find_repeats([]), RepeatsAnswer)
     return first_fitting(pairs, room, lambda pair: sum(runtime.counter.count(memory.record.text) for memory in pair) + _PAIR_TOKENS)
 
 
 async def _similar(runtime: Runtime, scope: Scope, page: Sequence[StoredMemory]) -> list[tuple[StoredMemory, StoredMemory]]:
-    """Return each pair of memories with similar vectors once, as (memory to keep, memory to merge)."""
+    """Return pairs of similar memories, as (memory to keep, memory to merge)."""
     candidates = [memory for memory in page if not memory.record.pinned]
     vectors = await runtime[MemoryScan].load_vectors([memory.mid for memory in candidates])
     memories_by_mid = {memory.mid: memory for memory in page}

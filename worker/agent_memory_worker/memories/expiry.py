@@ -1,4 +1,4 @@
-"""Move expired memories to history, embed ended versions without a vector, and delete forgotten memories."""
+"""Expire memories, and delete forgotten ones."""
 
 from __future__ import annotations
 
@@ -20,10 +20,7 @@ _BATCH = 200
 
 
 async def end_forgotten(runtime: Runtime) -> int:
-    """Delete memories forgotten more than `forgotten_kept_days` days ago, unless they were restored.
-
-    Return the number of completed changes.
-    """
+    """Delete memories whose time for undoing has passed. Return the number of completed changes."""
     days = runtime.settings.longterm.forgotten_kept_days
     before = datetime.now(UTC) - timedelta(days=days)
     deleted_count = offset = 0
@@ -51,10 +48,7 @@ async def _delete_forgotten(runtime: Runtime, scope: Scope, change_id: str) -> b
 
 
 async def sweep(runtime: Runtime) -> int:
-    """Move expired memories to history, and embed ended versions that have no vector.
-
-    Return the number of processed records. Reads never wait for the sweep.
-    """
+    """Expire memories, and embed ended versions. Return the number of processed records."""
     done = 0
     while ended := await runtime[MemoryStore].find_ended(_BATCH):
         moved = await runtime[MemoryStore].sweep_memories(ended)

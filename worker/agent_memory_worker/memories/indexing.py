@@ -26,10 +26,9 @@ _SPENT_SECONDS = 300
 
 
 async def index_memories(runtime: Runtime, claims: Sequence[Claim], long_texts: LongTexts | None = None) -> int:
-    """Embed the claimed memories in one call, and end the claims. Return how many became searchable.
+    """Embed the claimed memories, and end the claims. Return how many became searchable.
 
-    Tenants with a token budget get separate calls, and wait when the budget is spent. With `long_texts`, long texts are
-    not embedded, but added to the waiting texts. Raises ModelUnavailable and ModelAnswerInvalid.
+    With `long_texts`, long texts are queued there instead. Raises ModelUnavailable and ModelAnswerInvalid.
     """
     leases = {claim.member: claim for claim in claims}
     jobs, missing = await runtime[MemoryStore].index_jobs(list(leases))
@@ -115,7 +114,7 @@ async def _embed(embedder: Embedder, jobs: Sequence[IndexJob], passages: Mapping
 
 
 async def _put_off(runtime: Runtime, claim: Claim, spent: BudgetSpent) -> None:
-    """Delay embedding until the budget has tokens, but for at most 300 s, because an operator may raise the limit."""
+    """Delay embedding until the budget has tokens, but for at most 300 s."""
     delay = min(spent.retry_after, _SPENT_SECONDS)
     await runtime.outbox.fail_claim(DueKind.MEMORY, claim, f"{type(spent).__name__}: {spent}", delay_seconds=delay, forgive=True)
 
@@ -125,11 +124,9 @@ def _characters(jobs: Sequence[IndexJob]) -> int:
 
 
 def _context(job: IndexJob) -> list[str]:
-    """Return the texts that contribute to this memory's vector. Most of them are already in the batch or the cache."""
     return [beginning(job.record.text), *(beginning(near.text) for near in (*job.before, *job.after))]
 
 
 def _passages(job: IndexJob) -> list[str]:
-    """Return the passages of a long, current memory, or an empty list for any other memory."""
     text = job.record.text
     return [] if job.terms is not None else [text[start:end] for start, end in split_passages(text)]

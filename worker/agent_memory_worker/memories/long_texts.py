@@ -1,4 +1,4 @@
-"""Let memories with long texts wait for each other without blocking the worker."""
+"""Queue memories with long texts, so that they do not block the worker."""
 
 from __future__ import annotations
 
@@ -25,10 +25,9 @@ class LongText:
 
 
 class LongTexts:
-    """Limit how many passages are embedded at the same time, and hold the memories that wait.
+    """A queue that limits how many passages are embedded at the same time.
 
-    Each step takes at most half of the free passages, which leaves space for shorter texts. Every fourth step that
-    takes a text starts with the text that has waited longest, so that it cannot be overtaken forever.
+    Shorter texts go first, but every fourth round starts with the oldest text.
     """
 
     def __init__(self) -> None:
@@ -38,11 +37,11 @@ class LongTexts:
         self._waiting: dict[str, tuple[LongText, float]] = {}
 
     def wait(self, text: LongText) -> None:
-        """Add a text to the waiting texts. `take` returns it when it fits."""
+        """Add a text to the queue. `take` returns it when it fits."""
         self._waiting[text.mid] = (text, monotonic() + WAIT_SECONDS)
 
     def take(self) -> list[LongText]:
-        """Return the waiting texts that fit now, and reserve their passages until `free`."""
+        """Return the pending texts that fit now, and reserve their passages until `free`."""
         # Another worker may have claimed memories that waited too long. Memories that return keep their place.
         long_ago = monotonic() - WAIT_SECONDS
         self._waiting = {mid: waiting for mid, waiting in self._waiting.items() if waiting[1] > long_ago}
@@ -58,10 +57,7 @@ class LongTexts:
         self._free += sum(text.passages for text in texts)
 
     def _fitting(self) -> list[LongText]:
-        """Return the waiting texts that fit: each owner's shortest text, then each owner's second shortest, and so on.
-
-        If it is the oldest text's turn, that text may use all free passages, and the others wait until it fits.
-        """
+        """Return the pending texts that fit, in turn by owner, shortest first."""
         now = monotonic()
         waiting = [text for text, until in self._waiting.values() if until > now]
         places: dict[tuple[str, str | None], int] = defaultdict(int)

@@ -1,4 +1,4 @@
-"""Act on a message's kind (filler, question or request to forget), which follows from its vector."""
+"""Act on a message's kind: filler, question or request to forget."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ log = get_logger(__name__)
 
 
 def kinds_of(model: str, jobs: Sequence[IndexJob], vectors: Mapping[str, Vectors]) -> dict[str, Kind]:
-    """Return the kind of each current short message, in a dict keyed by mid.
+    """Return the kind of each current short message, keyed by mid.
 
-    The classifier's weights fit only one model (`MODEL`). For other models, the result is empty.
+    The result is empty for embedding models other than `MODEL`.
     """
     messages = [job for job in jobs if job.terms is None and job.record.text in vectors and is_turn(job.record) and is_plain(job.record)]
     if model != MODEL or not messages:
@@ -40,12 +40,11 @@ def _by_user(record: MemoryRecord) -> bool:
 
 
 def _answers(job: IndexJob) -> bool:
-    """True for a user's reply to an assistant's question. Such a reply states something, even if it is "nope"."""
     return _by_user(job.record) and any(not _by_user(near) and near.text.rstrip().endswith(MARKS) for near in job.before[-1:])
 
 
 async def act_on_kinds(runtime: Runtime, jobs: Sequence[IndexJob], kinds: Mapping[str, Kind]) -> set[str]:
-    """Delete filler, and propose to forget what users ask to forget. Return the mids of deleted memories."""
+    """Delete filler, and propose the deletions that users request. Return the mids of deleted memories."""
     dropped: set[str] = set()
     for job in jobs:
         scope = scope_of_work(job.tenant)
@@ -68,5 +67,5 @@ async def _propose(runtime: Runtime, scope: Scope, record: MemoryRecord) -> None
 
 
 def with_question_mark(record: MemoryRecord) -> MemoryRecord | None:
-    """Return the record marked as a question, or None if it is already marked."""
+    """Return the record marked as a question, or None if already marked."""
     return None if QUESTION in record.metadata else record.model_copy(update={"metadata": {**record.metadata, QUESTION: True}})

@@ -1,8 +1,4 @@
-"""Carry out erasure orders, which are stored requests to delete the data of a session, user or agent.
-
-The worker deletes sessions first, so that their pending work cannot restore data. Until an order is done, Redis rejects
-writes to the data that it covers (`storage/erasures.py`). The worker repeats the erasure until it finds nothing.
-"""
+"""Carry out orders to erase the data of a session, user or agent."""
 
 from __future__ import annotations
 
@@ -30,14 +26,13 @@ _MOST_ROUNDS = 20
 
 
 class _OrderEnded(Exception):
-    """Raised if another worker finished the order. The order does not cover data that was written after that."""
+    """Raised if another worker finished the order."""
 
 
 async def erase(runtime: Runtime, name: str) -> int:
-    """Carry out the erasure order `name`, and leave a receipt. Return the number of deletions.
+    """Carry out an erasure order, and leave a receipt. Return the number of deletions.
 
-    Repeating the order deletes nothing. Each run deletes only versions that it read while the order was open. A worker
-    that resumes after a pause therefore cannot delete newer versions.
+    Idempotent. Each run deletes only versions that it read while the order was open.
     """
     order = await runtime[ErasureStore].load(name)
     if order is None:
@@ -53,7 +48,7 @@ async def erase(runtime: Runtime, name: str) -> int:
 
 
 class _Erasing:
-    """One run of an order. It skips unreadable records, and lists them in the operation."""
+    """One run of an order. Skips unreadable records, and lists them in the operation."""
 
     def __init__(self, runtime: Runtime, scope: Scope, order: ErasureOrder) -> None:
         self._runtime = runtime
@@ -65,7 +60,7 @@ class _Erasing:
         self._failure: Exception | None = None
 
     async def carry_out(self) -> None:
-        """Erase in rounds until a round finds nothing. After the first round, delete traces in other places."""
+        """Erase in rounds until a round finds nothing. After the first, delete other traces."""
         await self._round()
         await self._erase_traces()
         for _ in range(_MOST_ROUNDS):
@@ -118,7 +113,7 @@ class _Erasing:
     async def _sessions(self) -> list[SessionEpoch]:
         """Return a page of the order's sessions.
 
-        If there are none, return ended sessions that still have pending work.
+        If there are none, return ended sessions with pending work.
         """
         erasure, sessions = self._erasure, self._runtime[SessionStore]
         if erasure.session_id is not None:
@@ -146,7 +141,6 @@ class _Erasing:
         return counts
 
     async def _purge_agent(self, agent_id: str) -> Counter[str]:
-        """Delete data with the agent's id, and memories that are derived only from such data."""
         await self._require_standing()
         where = (self._erasure.namespace, None)
         purged, _ = await purge_source(self._runtime, self._scope, PurgeRequest(agent_id=agent_id), where, self.unreadable)
@@ -175,7 +169,7 @@ class _Erasing:
         return await eraser.erase_owner(self._scope, Owner(erasure.namespace, erasure.user_id or ""))
 
     async def _erase_traces(self) -> None:
-        """Delete traces of a user or agent in API keys, orders, cached answers and the append-only file."""
+        """Delete traces in API keys, orders, cached answers and the append-only file."""
         traces, erasure, counts = self._runtime[TraceStore], self._erasure, self.counts
         await traces.forget_claims(self._scope)
         if erasure.session_id is not None:

@@ -1,8 +1,4 @@
-"""Purge a source: permanently delete its memories and the memories derived from them.
-
-The purge repeats until nothing is left, so killed workers and concurrent writes leave nothing behind. The purge deletes
-derived memories before their sources, which are needed to identify them.
-"""
+"""Purge a source: permanently delete its memories and the memories derived from them."""
 
 from __future__ import annotations
 
@@ -40,7 +36,7 @@ _COUNTED = ("matched", "inferred", "restored", "evidence", "proposals", "summari
 
 
 async def purge(runtime: Runtime, order: JobOrder) -> None:
-    """Carry out a purge order and leave a receipt. For a dry run, only simulate the purge."""
+    """Carry out a purge order and leave a receipt. A dry run deletes nothing."""
     scope = scope_of_work(order.tenant, order.namespaces, order.users)
     dry = order.arguments.get("dry_run") is not None
     owner = (order.arguments["namespace"], order.arguments["user_id"])
@@ -75,9 +71,9 @@ async def purge_source(
     *,
     dry: bool = False,
 ) -> tuple[Counter[str], list[str]]:
-    """Delete or count a source's data. Return the counts, and the ids of some of its memories.
+    """Delete a source's data, or only count it if `dry` is True.
 
-    Keep unreadable records, because their source is unknown, and add them to `unreadable`.
+    Return the counts and the ids of some memories. Unreadable records stay, and are added to `unreadable`.
     """
     selection = Selection.of(*owner)
     counts: Counter[str] = Counter()
@@ -104,7 +100,6 @@ async def purge_source(
 async def _purge_undo_copies(
     runtime: Runtime, scope: Scope, request: PurgeRequest, owner: tuple[str | None, str | None], tainted: set[str]
 ) -> Counter[str]:
-    """Delete undo copies that contain data from the source, so that no undo can restore the data."""
     lineage = runtime[LineageStore]
 
     def is_from_source(record: MemoryRecord, imported: str | None) -> bool:
@@ -117,7 +112,7 @@ async def _purge_undo_copies(
 
 @dataclass(slots=True)
 class _Run:
-    """One pass over all selected memories, including the deletions that follow from it."""
+    """One pass over all selected memories, including the deletions that follow."""
 
     runtime: Runtime
     scope: Scope
@@ -149,7 +144,7 @@ class _Run:
         return done
 
     async def _rounds(self) -> list[list[str]]:
-        """Return the mids to delete: first the source's memories, then memories derived only from them, and so on."""
+        """Return the mids to delete in rounds: the source's memories first, and then derived memories."""
         rounds: list[list[str]] = []
         tainted: set[str] = set()
         while True:
@@ -209,7 +204,7 @@ class _Run:
                         await self.runtime[ChangeStore].end_proposal(self.scope, change)
 
     async def _mend(self, verdict: PurgeVerdict) -> bool:
-        """Remove what the source contributed to a memory that stays. Return True, so that another pass follows."""
+        """Remove the source's contribution to a memory that stays. Return True."""
         memory, lineage, scope = verdict.memory, self.runtime[LineageStore], self.scope
         self._note(verdict)
         if self.dry:
@@ -253,7 +248,6 @@ class _Run:
         self.counts["evidence"] += verdict.pieces
 
     def _note(self, verdict: PurgeVerdict) -> None:
-        """Record the memory's messages, and the groups whose summaries may include the memory."""
         for version in verdict.memory.versions:
             self.source_messages.note(version.record)
             record = version.record

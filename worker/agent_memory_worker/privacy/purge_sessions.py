@@ -1,4 +1,4 @@
-"""Remove a source's messages from live sessions, and delete summaries that may cover these messages."""
+"""Remove a source's messages from live sessions, and delete affected summaries."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NO_WORDS = "-"
 
 
 class SourceMessages:
-    """The source's messages by session, collected from memories that the purge deletes or removes evidence from."""
+    """Messages of deleted or changed memories from the source, by session."""
 
     def __init__(self, source: PurgeRequest) -> None:
         self._source = source
@@ -70,7 +70,6 @@ async def strike(
 
 
 async def _imported(runtime: Runtime, scope: Scope, source: PurgeRequest, refs: Sequence[SessionRef]) -> set[SessionRef]:
-    """Return the imported sessions that no client has written to since the import."""
     if (import_source := whole_import(source)) is None:
         return set()
     sources = await runtime[SessionStore].import_sources(scope, refs)
@@ -97,7 +96,6 @@ async def _strike_session(
 def _is_of(
     runtime: Runtime, scope: Scope, source: PurgeRequest, ref: SessionRef, stored: StoredMessage, source_messages: SourceMessages
 ) -> bool:
-    """True if a message or its memory comes from the source."""
     # Match without the text, because some messages, such as tool calls and pictures, have none.
     if stored.message.id in source_messages.of(ref) or matches(source, message_memory(ref, stored.message, _NO_WORDS), None):
         return True
@@ -105,7 +103,7 @@ def _is_of(
 
 
 def _may_tell(source: PurgeRequest, state: SessionState, bad: Collection[StoredMessage], message_ids: Collection[str]) -> bool:
-    """True if the session's summary may cover the source's messages, because some may have left the session."""
+    """True if the session's summary may cover the source's messages."""
     if message_ids:
         return not {stored.message.id for stored in state.messages}.issuperset(message_ids)
     return bool(bad) or (source.session_id == state.ref.session_id and source.source_class is None and source.metadata is None)

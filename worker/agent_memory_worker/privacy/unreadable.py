@@ -1,4 +1,4 @@
-"""Collect unreadable records, so that they do not stop an erasure or purge. The operation lists them."""
+"""Collect unreadable records, so that an erasure or purge can continue."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class UnreadableRecords:
     def passing_over(self, name: str) -> Generator[None]:
         """If the `with` block fails, record the name and continue.
 
-        Re-raise an AgentMemoryError, such as the error for an unavailable Redis.
+        Re-raise an AgentMemoryError.
         """
         try:
             yield
@@ -41,7 +41,7 @@ class UnreadableRecords:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Return the counts for a receipt, or an empty dict if all records were readable."""
+        """Return the counts for a receipt, or {} if all records were readable."""
         return {"unreadable": len(self._names)} if self._names else {}
 
     @property

@@ -1,4 +1,4 @@
-"""Ask a model what the pictures in a session show, and store each description as a memory."""
+"""Ask a model to describe a session's pictures, and store the descriptions as memories."""
 
 from __future__ import annotations
 
@@ -37,8 +37,7 @@ _ANSWER_TOKENS = 1000
 async def describe_pictures(runtime: Runtime, sid: str) -> int:
     """Describe the pictures that no model has seen yet. Return the number of new memories.
 
-    Skip pictures that the user's memories already describe. If a model accepts no pictures, do not ask it again for a
-    day. The next attempt continues where this one ended. Raises ModelUnavailable, and TooMany at the tenant's limit.
+    The next attempt continues where this one ended. Raises ModelUnavailable, and TooMany at the tenant's limit.
     """
     read = await runtime[SessionStore].by_sid(sid, last=1) if runtime.extracts and runtime.settings.longterm.enabled else None
     if read is None or read[1].pictures_seen_to is None or not read[1].messages or read[1].messages[-1].seq <= read[1].pictures_seen_to:
@@ -143,7 +142,6 @@ async def _description(runtime: Runtime, chat: ChatModel, address: str, language
 
 
 def _may_be_about_picture(error: ModelAnswerInvalid | ModelUnavailable) -> bool:
-    """True if the error may mean that the model accepts no pictures. Servers report this in different ways."""
     return not isinstance(error, ContextExceeded) and error.data.get("reason") in ("refused", "too_long", "server_error", "not_found")
 
 
@@ -169,8 +167,6 @@ async def _find_cause(runtime: Runtime, chat: ChatModel, language: str | None) -
 
 
 def _plain_picture() -> str:
-    """Return the data URL of a gray PNG that every vision model accepts."""
-
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 

@@ -29,9 +29,9 @@ _BATCH = 50
 
 
 async def promote_session(runtime: Runtime, sid: str) -> list[str]:
-    """Promote all waiting messages of a session. Return the mids of the new memories, which have no vectors yet.
+    """Promote all pending messages of a session. Return the mids of the new memories.
 
-    The memories and the cursor are written atomically, so repeating the call has no effect.
+    The new memories have no vectors yet. The write is atomic and idempotent.
     """
     promoted: list[str] = []
     taken_ids: set[str] = set()
@@ -90,10 +90,7 @@ def _asks(stored: StoredMessage) -> bool:
 
 
 def _up_to_request(journal: Journal) -> Journal:
-    """Truncate the journal before the first request to forget.
-
-    The request may refer to memories from earlier messages, which must be stored first.
-    """
+    """Truncate the journal before the first request to forget, which may refer to earlier messages."""
     first = next((position for position, stored in enumerate(journal.waiting) if position and _asks(stored)), None)
     return journal if first is None else replace(journal, waiting=journal.waiting[:first])
 
@@ -103,7 +100,7 @@ async def _records_of(
 ) -> list[MemoryRecord]:
     """Convert messages to memories.
 
-    If no model extracts facts and embeddings are local, the memories also get the nearest categories.
+    If no model extracts facts and embeddings are local, also assign the nearest categories.
     """
 
     def build() -> list[MemoryRecord]:

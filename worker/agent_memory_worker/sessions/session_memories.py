@@ -1,4 +1,4 @@
-"""Store the memories that callers put into a session, using the callers' rights."""
+"""Store memories from sessions with the rights of their callers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ log = get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    """A memory as it is in a session's journal (`raw`), as its caller gave it (`own`), and as stored (`record`)."""
+    """A memory as stored in the journal (`raw`), as given (`own`), and as converted (`record`)."""
 
     raw: str
     own: OwnMemory
@@ -40,11 +40,10 @@ class _Waiting:
 
 
 async def store_own(runtime: Runtime, sid: str, journal: Journal, pending: Mapping[str, str], statement_filter: StatementFilter) -> bool:
-    """Store waiting memories as if their writers had created them.
+    """Store pending memories as if their writers had created them.
 
-    Repeats become evidence, and each slot keeps one fact. Reject memories that their writer is not allowed to create or
-    whose id is taken, and report the reason in the session. Return False if the session or a memory changed, or if some
-    memories must wait for others. In that case, the caller must read the journal again.
+    Reject forbidden memories, and report the reason in the session. Return False if the caller must read the journal
+    again.
     """
     if not runtime.settings.longterm.enabled:
         # Long-term memory was switched off after the memories arrived.
@@ -86,10 +85,9 @@ def _waiting(runtime: Runtime, journal: Journal, raw: str, statement_filter: Sta
 
 
 async def _settle(runtime: Runtime, sid: str, journal: Journal, waiting: Sequence[_Waiting], refused: dict[str, str]) -> set[str] | None:
-    """Store memories from writers with equal rights. Return the stored ids, or None after a concurrent change.
+    """Store memories from writers with equal rights.
 
-    If a memory's id belongs to another owner's memory, add the new memory to `refused`. A memory that shares words or a
-    slot with an earlier memory may have to wait.
+    Return the stored ids, or None after a concurrent change. Add memories whose ids are taken to `refused`.
     """
     rights = waiting[0].own.rights
     scope = scope_of_writer(journal.tenant, rights)
@@ -122,5 +120,5 @@ async def _end(runtime: Runtime, sid: str, journal: Journal, dropped: Mapping[st
 
 
 def _fence(sid: str, journal: Journal, own: Mapping[str, str], refused: Mapping[str, tuple[str, str]]) -> Fence:
-    """Return a fence that keeps the cursor. It removes the given memories from the journal if they are unchanged."""
+    """Return a fence that keeps the cursor and removes unchanged memories from the journal."""
     return Fence(sid, journal.epoch, "jp", journal.start, journal.start, JOURNAL_CONTEXT, own=own, refused=refused)

@@ -1,4 +1,4 @@
-"""Summarize the oldest messages of a session that exceeds its window, and remove these messages."""
+"""Summarize and remove the oldest messages of a session that exceeds its window."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _NOTHING = "(greetings only)"
 
 
 async def summarize_session(runtime: Runtime, sid: str, *, plainly: bool = False) -> bool:
-    """Summarize a session if its messages exceed its window. Return True if the session was summarized.
+    """Summarize a session if its messages exceed its window. Return True if it was summarized.
 
     If `plainly` is True, use no language model. Raises ModelUnavailable and ModelAnswerInvalid, without changing the
     session.
@@ -83,7 +83,7 @@ def _window(runtime: Runtime, state: SessionState) -> int:
 
 
 def summary_tokens(window: int) -> int:
-    """Return a summary's token limit: 1/8, 1/10 or 1/20 of the window, as in the archived server, but at most 2,048."""
+    """Return the token limit of a summary: 1/8 to 1/20 of the window, at most 2,048."""
     share = 8 if window < 10_000 else 10 if window < 50_000 else 20
     return max(64, min(window // share, 2048))
 
@@ -126,7 +126,10 @@ async def _model_summary(runtime: Runtime, chat: ChatModel, state: SessionState,
 
 
 async def _next_summary(runtime: Runtime, chat: ChatModel, former: str, run: Sequence[StoredMessage], room: int, budget: int) -> str:
-    """Return the summary, updated to cover a chunk of messages. Raises ModelUnavailable and ModelAnswerInvalid."""
+    """Return the summary, updated to cover a chunk of messages.
+
+    Raises ModelUnavailable and ModelAnswerInvalid.
+    """
     most = max(room - LINE_TOKENS, LEAST_TOKENS // 2)
     prompt_messages = await run_in_thread(
         lambda: [_prompt_message(runtime, number, stored, most) for number, stored in enumerate(run, start=1)],
@@ -143,21 +146,19 @@ async def _next_summary(runtime: Runtime, chat: ChatModel, former: str, run: Seq
 
 
 def _reads_like_an_order(runtime: Runtime, stored: StoredMessage) -> bool:
-    """True if a message looks like instructions to a model. A summary would carry them into prompts."""
     message = stored.message
     of_user = message.role not in TOOL_ROLES and message.role != "assistant"
     return runtime.settings.longterm.quarantine and suspicion(message.content, of_user=of_user) is not None
 
 
 def _prompt_message(runtime: Runtime, number: int, stored: StoredMessage, room: int) -> PromptMessage:
-    """Return a message, truncated to fit into a chunk. The stored message does not change."""
     message = stored.message
     content = message.content if stored.tokens <= room else runtime.counter.shorten(message.content, room)
     return PromptMessage(number, message.role, content, message.created_at)
 
 
 async def _sentence_summary(runtime: Runtime, state: SessionState, leaving: Sequence[StoredMessage], budget: int) -> str:
-    """Summarize without a model by picking the most informative statements, each with its day and speaker.
+    """Summarize without a model by picking the most informative statements.
 
     If QUARANTINE is on, omit suspicious messages.
     """

@@ -1,7 +1,4 @@
-"""Learn a procedure from a session that has a result. A language model is optional.
-
-The learner processes each result once. A fence detects concurrent learning for the same owner.
-"""
+"""Learn a procedure from a session that has a result."""
 
 from __future__ import annotations
 
@@ -66,7 +63,7 @@ class _Session:
 
 
 class _Decision(NamedTuple):
-    """The decision about a lesson: outcome, procedure to merge into, new content, and vector of a new situation."""
+    """What to do with a lesson. `existing` is the procedure to merge it into."""
 
     outcome: str = "nothing"
     existing: StoredProcedure | None = None
@@ -84,7 +81,7 @@ class SessionLearner:
         sessions: SessionStore,
         models: tuple[TenantModels, ContextLimits | None, TokenCounter],
     ) -> None:
-        """Create a learner. Without `ContextLimits` in `models`, the learner uses no language model."""
+        """Create a learner. Without `ContextLimits` in `models`, it uses no language model."""
         self._settings = settings
         self._client, self._keys = stores
         self._procedure_keys = ProcedureKeys(self._keys.root)
@@ -96,9 +93,9 @@ class SessionLearner:
         self._learn = Script(self._client, "procedures/procedure_learn")
 
     async def learn(self, sid: str) -> str:
-        """Learn from the session `sid`. Return "created", "merged" or "nothing".
+        """Learn from a session. Return "created", "merged", "nothing" or "gone".
 
-        Return "gone" if the result was already learned or the session was deleted. Raises ModelUnavailable. Raises
+        The result is "gone" if the session was deleted or its result already learned. Raises ModelUnavailable. Raises
         Conflict if the compared procedures keep changing; the caller can retry later.
         """
         answers: dict[tuple[Any, ...], LearnedProcedure | None] = {}
@@ -160,7 +157,7 @@ class SessionLearner:
         return _Decision("created" if existing is None else "merged", existing, content, vector)
 
     async def _learned_before(self, session: _Session) -> StoredProcedure | None:
-        """Return the procedure learned from the session's earlier result, if it still lists the session as a source."""
+        """Return the procedure learned from the session's earlier result, if any."""
         former = session.marked.learned.get("id")
         stored = None if former is None else await self._store.load(session.scope, former)
         name = session.state.ref.session_id
@@ -169,10 +166,7 @@ class SessionLearner:
         return stored if any(source.session_id == name for source in stored.content.learned_from) else None
 
     async def _like(self, session: _Session, situation: Situation) -> list[Match]:
-        """Return the active procedures for similar situations, best first.
-
-        Include only procedures whose owner is exactly the session's owner.
-        """
+        """Return active procedures for similar situations, best first."""
         clause = exactly_owned_by(procedures_of(session.scope), session.scope, session.owner)
         replies = await read(self._client, lambda pipe: self._search.queue_matches(pipe, clause, situation))
         matches = self._search.rank_matches(replies, situation)
@@ -187,7 +181,7 @@ class SessionLearner:
     async def _ask(
         self, session: _Session, similar_procedures: Sequence[StoredProcedure], answers: dict[tuple[Any, ...], LearnedProcedure | None]
     ) -> LearnedProcedure | None:
-        """Return the model's draft, or None if there is no model or its answer is unusable.
+        """Return the model's draft, or None without a usable answer.
 
         `answers` caches the drafts from earlier attempts.
         """
@@ -220,7 +214,7 @@ class SessionLearner:
         return answer.model_copy(update={"when_to_use": clean(answer.when_to_use, redacts=self._redacts), **cleaned})
 
     def _lines(self, session: _Session, tokens: int) -> list[str]:
-        """Format the session's summary (or first message) and the latest messages that fit, oldest first."""
+        """Format the summary (or first message) and the latest messages that fit."""
         messages: list[PromptMessage] = []
         for number, stored in enumerate(session.state.messages, start=1):
             message = stored.message
@@ -276,7 +270,7 @@ def _chosen(draft: LearnedProcedure, candidates: Sequence[StoredProcedure]) -> S
 
 
 def _nearest(likes: Sequence[Match]) -> StoredProcedure | None:
-    """Return the best match if its vector or words are similar enough to count as the same situation."""
+    """Return the best match for the same situation."""
     same = (match for match in likes if (match.similarity or 0.0) >= _SAME or match.overlap >= _SAME_WORDS)
     return next((match.stored for match in same), None)
 

@@ -1,8 +1,7 @@
 """Merge lessons from sessions into existing procedures.
 
-If a caller stored the procedure, a session only adds pitfalls. In a learned procedure, steps from a successful session
-replace steps from a failed one. Between two successful sessions, steps written by a model win; without a model, the
-shorter list of steps wins.
+A session only adds pitfalls to a caller's procedure. In a learned one, steps from a success replace steps from a
+failure. Between two successes, a model's steps win. Without a model, the shorter list wins.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _MOST_PITFALL_CHARS = 2000
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """A lesson from one session. If `by_model` is True, a model wrote it after seeing similar procedures."""
+    """A lesson from one session. `by_model` is True if a model wrote it."""
 
     draft: LearnedProcedure
     source: ProcedureSource
@@ -50,7 +49,7 @@ def new_procedure(lesson: Lesson, owner: ProcedureOwner, procedure_id: str, now:
 
 
 def merged(existing: ProcedureContent, lesson: Lesson, now: datetime) -> ProcedureContent:
-    """Return a procedure with a session's lesson, which replaces any earlier lesson from the same session."""
+    """Return a procedure with the lesson, which replaces the session's earlier one."""
     existing = without_session(existing, lesson.source.session_id)
     draft = lesson.draft
     takes_steps = existing.origin == "learned" and _takes_steps(existing, lesson)
@@ -75,7 +74,7 @@ def merged(existing: ProcedureContent, lesson: Lesson, now: datetime) -> Procedu
 
 
 def without_session(content: ProcedureContent, *session_ids: str) -> ProcedureContent:
-    """Return a procedure without the given sessions as sources and without the pitfalls that only they added."""
+    """Return a procedure without these sessions and the pitfalls that only they added."""
     removed_sources = [source for source in content.learned_from if source.session_id in session_ids]
     rest = [source for source in content.learned_from if source.session_id not in session_ids]
     removed_pitfalls = {line for source in removed_sources for line in source.pitfalls} - {

@@ -1,4 +1,4 @@
-"""Create the prompt that asks a model to write a procedure from a finished session, given similar procedures."""
+"""Create the prompt that turns a session into a procedure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agent_memory.foundation.text.data_fences import DATA_RULE, fence
 from agent_memory_client.models.features import procedures as wire
 
 VERSION = "procedure/1"
-"""The prompt's version, which is recorded in changes to procedures. Increase it whenever the prompt changes."""
+"""The prompt's version. Increase it whenever the prompt changes."""
 
 _TASK = f"""You read a session of an agent that is over, and write down what a later agent should do in the same kind of situation.
 
@@ -54,7 +54,7 @@ class LearnedProcedure(BaseModel):
 def learn_procedure(
     session: Sequence[str], result: wire.SessionResultRequest, similar_procedures: Sequence[wire.ProcedureContent]
 ) -> list[ChatMessage]:
-    """Return the messages for one model call. `session` contains the session's messages as JSON lines."""
+    """Return the messages for one model call. `session` contains JSON lines."""
     ended = {"result": result.result, "score": result.score, "comment": result.comment}
     parts = [
         f"The session, one JSON object per line:\n{fence(chr(10).join(session), 'session')}",

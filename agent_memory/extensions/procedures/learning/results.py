@@ -1,4 +1,4 @@
-"""Store a session's result in the session's hash. The same script marks the session as due for learning."""
+"""Store session results, and mark the sessions as due for learning."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ LEARN_SESSION = "learn_session"
 class MarkedSession(NamedTuple):
     """A session's result, as a worker reads it.
 
-    `epoch` changes if the session is deleted and created again. `mark` is the result's number. `learned` describes the
-    procedures learned from this result or an earlier one.
+    `epoch` identifies the session, and `mark` the result. `learned` describes the procedures learned from this result
+    or an earlier one.
     """
 
     tenant: str
@@ -44,7 +44,7 @@ class MarkedSession(NamedTuple):
 
 
 class _ResultLine(BaseModel):
-    """A session's result in an export. The export has a separate line for the learned procedure."""
+    """A session's result in an export."""
 
     said: SessionResultRequest
     at: Instant
@@ -52,8 +52,6 @@ class _ResultLine(BaseModel):
 
 
 class ResultStore:
-    """Reads and writes session results, and exports each one as part of its session's line."""
-
     part = "result"
 
     def __init__(self, client: Redis, keys: Keys, *, fsync: bool = False) -> None:
@@ -62,7 +60,7 @@ class ResultStore:
         self._mark = Script(client, "procedures/session_result", fsync=fsync)
 
     async def mark(self, scope: Scope, ref: SessionRef, result: SessionResultRequest) -> SessionResult | None:
-        """Store a session's result. Return None if the session is missing. Raises Forbidden."""
+        """Store a result. Return None if the session is missing. Raises Forbidden."""
         permit_session(scope, ref, write=True)
         await permit_session_agents(self._client, self._keys, scope, ref)
         sid = self._keys.sid(scope.tenant, ref)
@@ -80,14 +78,14 @@ class ResultStore:
         return None if reply is None else _result_of(ref, reply)
 
     async def load(self, scope: Scope, ref: SessionRef) -> SessionResult | None:
-        """Return a session's result, or None if the session has none. Raises Forbidden."""
+        """Return a session's result, or None. Raises Forbidden."""
         permit_session(scope, ref, write=False)
         meta = self._keys.session(self._keys.sid(scope.tenant, ref)).meta
         values = (await read(self._client, lambda pipe: pipe.hmget(meta, "rs", "rt", "rm", "rl")))[0]
         return None if values[0] is None else _result_of(ref, values)
 
     async def load_marked(self, sid: str) -> MarkedSession | None:
-        """Return the result of the session `sid`, or None if the session or its result is missing."""
+        """Return a session's result, or None if the session or result is missing."""
         (values,) = await read(self._client, lambda pipe: pipe.hmget(self._keys.session(sid).meta, "tn", "ep", "rm", "rs", "rl"))
         if values[1] is None or values[3] is None:
             return None
@@ -102,9 +100,9 @@ class ResultStore:
         return {"said": json.loads(fields[b"rs"]), "at": iso(from_micros(int(fields[b"rt"]))), "learned": learned}
 
     def restore_part(self, scope: Scope, target: RestoreTarget, part: Any, messages: int) -> Mapping[str, str]:
-        """Return the hash fields for an exported result. The import sets the agent. Raises BadInput or Forbidden.
+        """Return the hash fields for an exported result. Raises BadInput or Forbidden.
 
-        If a worker has already learned from the result, do not count tool calls in the first `messages` messages again.
+        If a worker has learned from it, do not count tool calls in the first `messages` messages again.
         """
         line = validated(_ResultLine, part)
         agent_id = target.agent(line.said.agent_id)
@@ -114,7 +112,7 @@ class ResultStore:
         return fields if line.learned == "waiting" else fields | {"rl": compact({"mark": "1", "what": line.learned, "seq": messages})}
 
     async def resume_part(self, scope: Scope, session: SessionRef) -> None:
-        """Request learning from an imported session if no worker had learned from it before the export."""
+        """Request learning from an imported session unless it happened before the export."""
         session_result = await self.load(scope, session)
         if session_result is not None and session_result.learned == "waiting":
             values = session_result.model_dump(include=set(SessionResultRequest.model_fields))

@@ -1,4 +1,4 @@
-"""Store tool statistics in Redis: one hash per tool and owner, in the search index for procedures."""
+"""Store tool statistics in Redis."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from agent_memory_client.models.features.procedures import ProcedureOwner, ToolM
 
 
 def tools_of(scope: Scope, tool: str | None = None) -> str:
-    """Return a filter for a scope's statistics about one tool, or about all tools if `tool` is None."""
+    """Return a filter for tool statistics. None matches all tools."""
     narrowed = (is_value("kd", TOOL), *(() if tool is None else (is_value("tl", tool),)))
     return all_of(where(scope), *narrowed)
 
 
 class ToolStore:
     def __init__(self, client: Redis, keys: Keys, spec: VectorSpec, *, redacts: bool, fsync: bool = False) -> None:
-        """Create the store. If `redacts` is set, the store redacts secrets in arguments and errors."""
+        """Create the store. If `redacts` is set, redact secrets in arguments and errors."""
         self._client = client
         self._keys = keys
         self._procedure_keys = ProcedureKeys(keys.root)
@@ -44,7 +44,7 @@ class ToolStore:
         self._write = Script(client, "procedures/tool_write", fsync=fsync)
 
     def call_arguments(self, scope: Scope, owner: ProcedureOwner, call: ToolCall, at: datetime) -> tuple[str, dict[str, Any]]:
-        """Return the key for a call's tool, and the call in the form that the scripts expect."""
+        """Return the tool's key, and the call as script arguments."""
         arguments: dict[str, Any] = {
             "fields": tool_fields(scope.tenant, owner, call.tool, at.timestamp()),
             "ok": call.success,
@@ -67,7 +67,7 @@ class ToolStore:
         return decode_tool({name.encode(): value for name, value in zip(TOOL_FIELDS, values, strict=True) if value is not None})
 
     async def list_page(self, clause: str, offset: int, limit: int) -> tuple[int, list[ToolMemory]]:
-        """Return the number of matching tools and a page of them, newest first."""
+        """Return the number of matches and a page of them, newest first."""
         query = FilterQuery(clause, return_fields=list(TOOL_FIELDS), sort_by=("c", "DESC"))
         query.paging(offset, limit)
         hits = await search(self._client, self._index, query)
@@ -87,10 +87,7 @@ class ToolStore:
                     yield name, fields
 
     async def bring_in(self, scope: Scope, owner: ProcedureOwner, tool: str, fields: dict[str, str], imported: str) -> bool:
-        """Store exported statistics unless the owner already has some for this tool. Return True if they were stored.
-
-        Raises ErasureUnderWay while the owner is being erased.
-        """
+        """Store exported statistics. Return False if the owner already has some. Raises ErasureUnderWay."""
         key = self._procedure_keys.procedure(tool_pid(scope.tenant, owner, tool))
         own = tool_fields(scope.tenant, owner, tool, float(fields["c"]))
         values = dict(zip(own[::2], own[1::2], strict=True)) | {
@@ -106,7 +103,7 @@ class ToolStore:
 
     @staticmethod
     def check_fields(fields: dict[str, str]) -> ToolMemory:
-        """Decode exported fields. Raises ValueError, KeyError or TypeError if they are not a tool's statistics."""
+        """Decode exported fields. Raises ValueError, KeyError or TypeError."""
         float(fields["c"])
         json.loads(fields["d"])
         return decode_tool({name.encode(): value.encode() for name, value in fields.items()})

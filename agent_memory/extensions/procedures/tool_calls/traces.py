@@ -1,8 +1,4 @@
-"""Extract tool calls and their outcomes from a session's messages, and format them as a procedure's steps.
-
-The messages can be chat API messages (`tool_calls`, `tool_call_id`) or contain Anthropic content blocks (`tool_use`,
-`tool_result`). Text is truncated to a maximum length, and secrets are redacted if redaction is enabled.
-"""
+"""Extract tool calls and their outcomes from messages in the formats of chat APIs and Anthropic."""
 
 from __future__ import annotations
 
@@ -38,7 +34,7 @@ _TYPES: tuple[tuple[type[Any], str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A tool call. `answered` is the number of the message with the answer. `ms` is the duration, if known."""
+    """A tool call. `answered` is the number of the answer's message."""
 
     tool: str
     arguments: Mapping[str, Any]
@@ -50,7 +46,7 @@ class ToolCall:
 
 
 def tool_calls(messages: Sequence[tuple[int, MemoryMessage]]) -> list[ToolCall]:
-    """Return the calls that have an answer, in the order of the answers. `messages` are (number, message) pairs."""
+    """Return the answered calls, in the order of the answers. `messages` are (number, message) pairs."""
     open_calls: dict[str, tuple[str, Mapping[str, Any], datetime]] = {}
     calls: list[ToolCall] = []
     for number, message in messages:
@@ -101,10 +97,7 @@ def _flag(fields: Mapping[str, Any]) -> bool | None:
 
 
 def reads_as_failure(content: str) -> bool:
-    """True if a tool's answer reports an error in a JSON field or as its first word.
-
-    Call this function only for answers without a failure flag.
-    """
+    """True if an answer looks like an error. Use it only for answers without a failure flag."""
     head = content.lstrip()[:200]
     if head.startswith("{"):
         try:
@@ -119,16 +112,13 @@ def reads_as_failure(content: str) -> bool:
 
 
 def shape_of(arguments: Mapping[str, Any]) -> str:
-    """Return the names and JSON types of arguments, as JSON with sorted keys."""
+    """Return the names and JSON types of arguments, as JSON."""
     names = sorted(arguments)[:_MOST_ARGUMENTS]
     return json.dumps({name[:_MOST_NAME_CHARS]: _type_of(arguments[name]) for name in names}, ensure_ascii=False)
 
 
 def example_of(arguments: Mapping[str, Any], *, redacts: bool) -> str:
-    """Return arguments as JSON of at most MAX_EXAMPLE_CHARS characters. Truncate long values and omit later arguments.
-
-    If `redacts` is set, redact secrets.
-    """
+    """Return arguments as JSON of at most MAX_EXAMPLE_CHARS characters. If `redacts` is set, redact secrets."""
     example: dict[str, Any] = {}
     for name in sorted(arguments)[:_MOST_ARGUMENTS]:
         example[name[:_MOST_NAME_CHARS]] = _shown_value(name, arguments[name], redacts=redacts)
@@ -144,7 +134,7 @@ def step_of(call: ToolCall, *, redacts: bool) -> str:
 
 
 def steps_of(calls: Sequence[ToolCall], *, redacts: bool) -> list[str]:
-    """Return the successful calls as steps. Omit calls that repeat the previous step."""
+    """Return the successful calls as steps, without repetitions."""
     steps: list[str] = []
     for call in calls:
         step = step_of(call, redacts=redacts)[:MAX_STEP_CHARS]
@@ -154,7 +144,7 @@ def steps_of(calls: Sequence[ToolCall], *, redacts: bool) -> list[str]:
 
 
 def failures_of(calls: Sequence[ToolCall], *, redacts: bool) -> list[str]:
-    """Return the text of each failed call with its error, without duplicates."""
+    """Return each failed call with its error, without duplicates."""
     failures: dict[str, None] = {}
     for call in calls:
         if not call.success:
@@ -201,7 +191,7 @@ def _type_of(value: Any) -> str:
 
 
 def _arguments(value: Any) -> Mapping[str, Any]:
-    """Parse a call's arguments: an object, or its JSON text in chat APIs. Return {} for anything else."""
+    """Parse the arguments: an object or its JSON text. Return {} for anything else."""
     if isinstance(value, str):
         try:
             value = json.loads(value[: 64 * 1024])

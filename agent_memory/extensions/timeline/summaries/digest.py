@@ -1,4 +1,4 @@
-"""Summarize a period without a model: list its main events, one line each, with the event's days and speaker."""
+"""Summarize a period by listing its main events, without a model."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def shown_days(event: dict[str, Any]) -> str:
 
 
 def weightiest(events: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Sort events by weight: number of mentions, then certainty of the date, then precision, then start."""
+    """Sort events by mentions, certainty of the date, precision and start."""
     return sorted(
         events,
         key=lambda event: (
@@ -54,8 +54,7 @@ def weightiest(events: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 def digest_of(unit: str, events: Sequence[dict[str, Any]], days: Sequence[tuple[str, str]] = ()) -> str:
     """Return a period's most important events, one line each, sorted by day.
 
-    `days` are pairs (name, summary) for the period's days. If there are too many lines, the first line of each day
-    takes precedence over the other lines.
+    `days` are (name, summary) pairs. The first line of each day takes precedence.
     """
     ranked = [(event["start"], event_line(event)) for event in weightiest(events)]
     texts = [(name, _lines(name, text)) for name, text in days]
@@ -66,6 +65,6 @@ def digest_of(unit: str, events: Sequence[dict[str, Any]], days: Sequence[tuple[
 
 
 def _lines(name: str, text: str) -> list[str]:
-    """Split a day's summary into lines. Prepend the day to lines that a model wrote."""
+    """Split a day's summary into lines that start with a date."""
     lines = [line for line in text.split("\n") if line.strip()]
     return [line if _DAY.match(line) else f"{name}: {line}" for line in lines]

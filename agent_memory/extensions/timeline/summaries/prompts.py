@@ -1,4 +1,4 @@
-"""Create the prompt that asks a model to summarize a period from its events and the summaries of its days."""
+"""Create the prompt that summarizes a period."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class PeriodAnswer(BaseModel):
 
 
 def event_lines(events: Sequence[dict[str, Any]], days: Sequence[tuple[str, str]] = ()) -> list[str]:
-    """Format day summaries (name, text) and events as one JSON object per line, so that no text can break a line."""
+    """Format day summaries (name, text) and events as JSON lines."""
     rows = [{"at": name, "role": "summary", "text": text} for name, text in days]
     rows += [{"at": shown_days(event), "role": event.get("who") or "user", "text": event["text"]} for event in events]
     return [json.dumps({"n": number, **row}, ensure_ascii=False) for number, row in enumerate(rows, start=1)]

@@ -1,4 +1,4 @@
-"""Store period summaries in Redis. Find periods that are waiting for a summary, and read the inputs for it."""
+"""Store period summaries in Redis, and read their inputs."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ _MOST_EVENTS = 200
 class PeriodInputs:
     """The inputs for a period's summary.
 
-    The script compares `mark` with the stored mark, which changes when one of the period's events changes. If `mark` is
-    "", the period is not waiting for a summary.
+    `mark` changes with the period's events. It is "" if no summary is pending.
     """
 
     mark: str
@@ -36,9 +35,9 @@ class PeriodInputs:
     events: Sequence[dict[str, Any]]
     """The events to summarize. For a week or month, only events without an exact day; `days` covers the others."""
     days: Sequence[tuple[str, dict[str, Any]]] = ()
-    """The summaries of the period's days, each with the day's period key."""
+    """The summaries of the period's days, each with its period key."""
     waits_until: float | None = None
-    """The time (seconds since 1970) at which the period's last waiting day is due; None if no day is waiting."""
+    """The Unix time at which the last pending day is due, or None."""
 
 
 class SummaryStore:
@@ -50,10 +49,7 @@ class SummaryStore:
         self._put = Script(client, "timeline/timeline_summary")
 
     async def waiting_timelines(self, limit: int) -> list[tuple[str, str]]:
-        """Return timelines with finished periods that are waiting for a summary, longest wait first.
-
-        Each item is a pair: the owner's `name` and the tenant.
-        """
+        """Return timelines with due summaries, as (owner's `name`, tenant), longest wait first."""
         now = datetime.now(UTC).timestamp()
         (names,) = await read(self._client, lambda pipe: pipe.zrangebyscore(self._timeline_keys.waiting, "-inf", now, start=0, num=limit))
         owners = [name.decode() for name in names]
@@ -62,13 +58,12 @@ class SummaryStore:
         return [(owner, json.loads(row)[0]) for owner, row in zip(owners, rows, strict=True) if row is not None]
 
     async def waiting_periods(self, owner: str, limit: int) -> list[str]:
-        """Return the keys of an owner's due periods: first days, then weeks, then months."""
+        """Return the keys of due periods: days, weeks and months, in that order."""
         key, now = f"{self._timeline_keys.timeline(owner)}:p", datetime.now(UTC).timestamp()
         (names,) = await read(self._client, lambda pipe: pipe.zrangebyscore(key, "-inf", now, start=0, num=limit))
         return sorted((name.decode() for name in names), key=lambda name: ("dwm".index(name[0]), int(name[1:])))
 
     async def read_inputs(self, owner: str, key: str) -> PeriodInputs:
-        """Read the inputs for a period's summary in one round trip."""
         period, unit = period_of_key(key)
         low, high = day_number(period.start), day_number(period.end)
         days = [] if unit == "day" else [f"d{number}" for number in range(low, high + 1)]
@@ -92,11 +87,11 @@ class SummaryStore:
         return PeriodInputs(mark.decode(), int(count), parsed, live, max(waiting, default=None))
 
     async def put_summary(self, owner: str, key: str, inputs: PeriodInputs, summary: dict[str, Any]) -> bool:
-        """Store a summary. Return False if one of the period's events changed after `inputs` was read."""
+        """Store a summary. Return False if an event changed after `inputs` was read."""
         named = {"owner": owner, "period": key, "mark": inputs.mark}
         return bool(await self._put(self._keys, **named, later=0.0, summary=compact(summary)))
 
     async def put_off(self, owner: str, key: str, inputs: PeriodInputs, until: float) -> bool:
-        """Postpone a summary to `until` (seconds since 1970). Return False if an event changed after the read."""
+        """Postpone a summary to the Unix time `until`. Return False if an event has changed."""
         named = {"owner": owner, "period": key, "mark": inputs.mark}
         return bool(await self._put(self._keys, **named, later=until, summary=None))

@@ -1,4 +1,4 @@
-"""Summarize finished days, weeks and months with a language model, or by listing the most important events."""
+"""Summarize finished days, weeks and months."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LATER, _A_MOMENT = 3_600.0, 60.0
 
 
 class PeriodSummarizer:
-    """Writes due summaries. Days come first, because weekly and monthly summaries are based on daily summaries."""
+    """Writes due summaries. Longer periods use the summaries of their days."""
 
     def __init__(self, store: SummaryStore, models: TenantModels, limits: ContextLimits | None, counter: TokenCounter) -> None:
         """Create a summarizer. Without `limits`, the summarizer uses no language model."""
@@ -40,11 +40,9 @@ class PeriodSummarizer:
         self._counter = counter
 
     async def summarize(self, owner: str, tenant: str) -> int:
-        """Write an owner's due summaries. Return the number of stored summaries.
+        """Write an owner's due summaries, and return their number. `owner` is the owner's `name`.
 
-        `owner` is the owner's `name`. Store each summary as soon as it is finished, unless one of the period's events
-        has changed. Raises ModelUnavailable if the model fails or the token budget is spent. The remaining periods then
-        stay due.
+        Raises ModelUnavailable if the model fails or the token budget is spent. The remaining periods stay due.
         """
         chat = None if self._limits is None else self._models.chat(tenant)
         if chat is not None and self._limits is not None:
@@ -73,7 +71,7 @@ class PeriodSummarizer:
         return made
 
     async def _ask(self, chat: ChatModel, key: str, inputs: PeriodInputs) -> str | None:
-        """Return the model's summary, or None if its answer is unusable. Raises ModelUnavailable."""
+        """Return the model's summary, or None if it is unusable. Raises ModelUnavailable."""
         period, unit = period_of_key(key)
         words = _WORDS[unit]
         room = chat.room(summarize_period(unit, period.name, [], max_words=words), PeriodAnswer) - _ANSWER_TOKENS
@@ -98,7 +96,7 @@ def _named_days(inputs: PeriodInputs) -> list[tuple[str, str]]:
 
 
 def _summary(text: str, inputs: PeriodInputs, *, by_model: bool) -> dict[str, Any]:
-    """Return a summary in its stored form. `by` is "model" if a model wrote the text or a day's summary in it."""
+    """Return a summary in its stored form. `by` is "model" if a model wrote any of the text."""
     wrote = by_model or any(summary["by"] == "model" for _, summary in inputs.days)
     ends = [part["until"] for part in (*inputs.events, *(summary for _, summary in inputs.days)) if "until" in part]
     hidden = {"until": min(ends)} if ends else {}

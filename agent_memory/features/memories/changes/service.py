@@ -33,7 +33,7 @@ _NO_NEWS = {"recorded_at", "retired_at", "updated_at", "persisted_at", "last_acc
 
 
 def diff(before: MemoryRecord | None, after: MemoryRecord | None) -> dict[str, list[Any]]:
-    """Return the fields in which two records differ, as [before, after]. Ignore fields that the server sets itself."""
+    """Return the fields in which two records differ, as [before, after], except server-set fields."""
     old, new = (
         {} if record is None else record.model_dump(mode="json", exclude=_NO_NEWS, exclude_defaults=True) for record in (before, after)
     )
@@ -50,17 +50,17 @@ class HistoryService:
         self._commits = commits
         self._approvals: dict[str, Approval] = {}
         self.undo_forgetting: Callable[[Scope, str], Awaitable[Any]] | None = None
-        """Undoes a forget request, given the id of its receipt. The feature that forgets data sets this function."""
+        """Undoes a forget request, given its receipt id. The feature that forgets data sets this function."""
 
     def register_approval(self, kind: str, approval: Approval) -> None:
-        """Register `approval` to run when a caller approves a proposal that contains the key `kind`."""
+        """Register `approval` for proposals that contain the key `kind`."""
         self._approvals[kind] = approval
 
     async def record_at(self, scope: Scope, memory_id: str, as_of: datetime | None, known_at: datetime | None) -> MemoryRecord:
-        """Return the version that the server knew at `known_at` and that was true at `as_of`.
+        """Return the version known at `known_at` and true at `as_of`. Raises NotFound.
 
         Without `known_at`, consider only the current version. Without `as_of`, use `known_at` for both. Without either,
-        return the latest version, even if the memory has ended. Raises NotFound.
+        return the latest version, even if the memory has ended.
         """
         moment = as_of or known_at
         for memory in await self._versions(scope, memory_id):
@@ -98,12 +98,11 @@ class HistoryService:
         )
 
     async def count_versions(self, scope: Scope, memory_ids: Sequence[str]) -> list[int]:
-        """Return the number of versions of each memory, or 1 for unknown ids."""
+        """Return the number of versions of each memory (1 for unknown ids)."""
         ledgers = await self._changes.load_ledgers([self._store.mid(scope, name) for name in memory_ids])
         return [1 + len(ledger.versions) for ledger in ledgers]
 
     async def _versions(self, scope: Scope, memory_id: str) -> list[StoredMemory]:
-        """Return a memory's versions, newest first. If the id is an alias, use the memory that it points to."""
         mid = self._store.mid(scope, memory_id)
         versions = await self._versions_of(scope, mid)
         if not versions and (memory := (await self._store.find(scope, [memory_id]))[0]) is not None:
@@ -117,7 +116,7 @@ class HistoryService:
         return [memory for memory in (current, *past) if memory is not None]
 
     async def read_evidence(self, scope: Scope, memory_id: str) -> MemoryEvidence:
-        """Return a memory's evidence, with the cited messages that still exist. Raises NotFound."""
+        """Return a memory's evidence and the cited messages that still exist. Raises NotFound."""
         memory = await self._store.require(scope, memory_id)
         own = evidence_of(memory.record)
         cited = {(piece.session_id, *piece.message_ids) for piece in own if piece.message_ids}
@@ -136,7 +135,7 @@ class HistoryService:
     async def read_changes(
         self, scope: Scope, values: dict[str, str], memory_id: str | None, offset: int, limit: int
     ) -> ChangeListResponse:
-        """Return a page of changes, newest first. With `memory_id`, return only that memory's changes."""
+        """Return a page of changes, newest first. With `memory_id`, include only that memory's changes."""
         if memory_id is None:
             total, ids = await self._changes.find_changes(scope, values, offset, limit)
         else:
@@ -151,12 +150,12 @@ class HistoryService:
         return (await self._render_changes(scope, [await self._require(scope, change_id)]))[0]
 
     async def undo_by_id(self, scope: Scope, change_id: str) -> Change:
-        """Undo a change, and return the new change that records the undo. Raises NotFound or Conflict."""
+        """Undo a change, and return the change that records the undo. Raises NotFound or Conflict."""
         name = await self._undo(scope, await self._require(scope, change_id), str(ULID()))
         return await self.read_change(scope, name)
 
     async def undo_batch(self, scope: Scope, batch_id: str) -> ChangeListResponse:
-        """Undo the applied changes of a batch, newest first. Raises NotFound, or Conflict at the first failure."""
+        """Undo a batch's applied changes, newest first. Raises NotFound. Raises Conflict at the first failure."""
         batch, undone = str(ULID()), list[str]()
         _, ids = await self._changes.find_changes(scope, {"bt": batch_id, "st": "applied"}, 0, 10_000)
         applied = await self._reached(scope, await self._changes.load_changes(scope, ids))
@@ -168,7 +167,7 @@ class HistoryService:
         return ChangeListResponse(changes=changes, total=len(undone))
 
     async def _undo(self, scope: Scope, change: StoredChange, batch: str) -> str:
-        """Undo a change, and return the id of the undo. For a forget request, return the id of the change itself."""
+        """Undo a change. Return the id of the undo or of the forget request."""
         if self.undo_forgetting is None or FORGOTTEN not in change.origin:
             return await self._changes.write_undo(scope, change, batch=batch)
         if change.state != "applied":
@@ -177,7 +176,7 @@ class HistoryService:
         return change.id
 
     async def approve_proposal(self, scope: Scope, change_id: str) -> Change:
-        """Carry out a proposal. Raises NotFound, and Conflict if it is not a proposal or a memory has changed."""
+        """Carry out a proposal. Raises NotFound, and Conflict if it is invalid or outdated."""
         change = await self._require(scope, change_id)
         if change.proposal is None:
             raise Conflict(f"change {change_id} is not a proposal: only proposals can be approved")
@@ -243,7 +242,6 @@ class HistoryService:
 
 
 def _reaches_change(scope: Scope, change: StoredChange, versions: dict[tuple[str, str], StoredMemory | None]) -> bool:
-    """True if the caller may see the record that a change proposes, or a version in the change."""
     if scope.agents is None:
         return True
     record = (change.proposal or {}).get("record")
@@ -253,7 +251,7 @@ def _reaches_change(scope: Scope, change: StoredChange, versions: dict[tuple[str
 
 
 def _proposed_ids(change: StoredChange) -> list[str]:
-    """Return the ids of the memories that an open proposal would change, end or delete."""
+    """Return the ids of memories that an open proposal would affect."""
     if change.proposal is None or change.state != "proposed":
         return []
     former = [change.proposal["record"]["id"]] if "former" in change.proposal else []
@@ -261,10 +259,7 @@ def _proposed_ids(change: StoredChange) -> list[str]:
 
 
 def _proposed(change: StoredChange, former: Mapping[str, MemoryRecord]) -> list[ChangedMemory]:
-    """Return the memories that a proposal would change, or that a change without versions deleted.
-
-    `former` maps memory ids to the current memories.
-    """
+    """Return the memories that the proposal would change, or that the change deleted."""
     proposal = change.proposal or {}
     names = _proposed_ids(change)
     pairs: list[tuple[str, MemoryRecord | None, MemoryRecord | None]] = []
@@ -296,7 +291,7 @@ def _item(piece: Evidence, records: dict[tuple[str | None, str], MemoryRecord | 
 
 
 def _message(piece: Evidence, message: str, record: MemoryRecord) -> MemoryMessage:
-    """Return the cited message. If its id is only an alias, take the speaker, time and words from the evidence."""
+    """Return the cited message. For an alias, use the values in the evidence."""
     itself = message in (record.extracted_from or ()) and record.session_id == piece.session_id
     role, stated_at, words = (None, None, None) if itself else (piece.role, piece.at, piece.quote)
     return MemoryMessage.model_construct(

@@ -1,4 +1,4 @@
-"""Read and undo recorded changes. A change refers to versions of memories, whose content is in the history."""
+"""Read and undo recorded changes."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from agent_memory.foundation.storage.search.syntax import all_of
 from agent_memory_client.models import MemoryRecord
 
 FORGOTTEN = "forgotten"
-"""The key for the counts of a forget request in a change's `origin`."""
+"""The key in a change's `origin` for the counts of a forget request."""
 DELETED = "deleted"
-"""The key for the ids of deleted memories in the `origin` of a change without versions."""
+"""The key in a change's `origin` for the ids of memories deleted without versions."""
 CONVERSATION = "conversation"
 """The actor of changes that a user requested in a conversation."""
 
@@ -50,14 +50,14 @@ class StoredChange:
 
     @property
     def memories(self) -> list[tuple[str, str, str]]:
-        """The changed memories as (mid, version before, version after). "" means that there is no version."""
+        """The changed memories as (mid, version before, version after). "" means no version."""
         moved = [line[1:] for line in self.lines if line[0] == "m"]
         return [(mid, "" if before == "-" else before, "" if after == "-" else after) for mid, before, after in moved]
 
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """A memory's earlier versions, the mids of its aliases, and the ids of its changes."""
+    """A memory's earlier versions, alias mids and change ids."""
 
     versions: list[str]
     aliases: list[str]
@@ -71,7 +71,7 @@ class ChangeStore:
         self._scripts = scripts
 
     async def load_changes(self, scope: Scope, ids: Sequence[str]) -> list[StoredChange | None]:
-        """Return changes by id, with None for each change that is missing or that the caller may not access."""
+        """Return the change for each id, or None if it is missing or inaccessible."""
         names = ["t", "kd", "st", "bt", "at", "o", "i", "ns", "u", "p"]
         rows = await read(self._client, lambda pipe: [pipe.hmget(self._keys.change(change_id), names) for change_id in ids])
         return [_stored(scope, change_id, row) for change_id, row in zip(ids, rows, strict=True)]
@@ -86,7 +86,7 @@ class ChangeStore:
         return hits.total, [hit.mid for hit in hits.hits]
 
     async def find_forgettings(self, before: datetime, offset: int, limit: int) -> list[tuple[str, str]]:
-        """Return a page of (tenant, change id) for applied forget requests older than `before`, oldest first."""
+        """Return (tenant, change id) for each applied forget request before `before`, oldest first."""
         clause = filters.is_value("kd", ChangeKind.FORGET.value) & filters.is_value("st", "applied") & (Num("at") < before.timestamp())
         query = FilterQuery(clause, return_fields=["t"], sort_by=("at", "ASC"))
         query.paging(offset, limit)
@@ -109,7 +109,7 @@ class ChangeStore:
         ]
 
     async def load_versions(self, scope: Scope, names: Sequence[tuple[str, str]]) -> list[StoredMemory | None]:
-        """Return versions of memories by (mid, version), with None for each version that is deleted or not accessible."""
+        """Return the memory for each (mid, version), or None if it is missing or inaccessible."""
         past, now = self._keys.history, self._keys.memory
         keys = [key for mid, version in names for key in (past(f"{mid}.{version}"), now(mid), past(mid))]
         rows = await read(self._client, lambda pipe: [pipe.hmget(key, READ_FIELDS) for key in keys])
@@ -122,15 +122,14 @@ class ChangeStore:
         return [parse(mid, version, rows[3 * index : 3 * index + 3]) for index, (mid, version) in enumerate(names)]
 
     async def load_evidence(self, mid: str) -> dict[str, StoredEvidence]:
-        """Return the evidence added after the memory was written, keyed by hash field."""
+        """Return the evidence added after the memory was written, by hash field."""
         values = (await read(self._client, lambda pipe: pipe.hgetall(self._keys.evidence(mid))))[0]
         return {name.decode(): StoredEvidence.model_validate_json(value) for name, value in values.items()}
 
     async def write_undo(self, scope: Scope, change: StoredChange, *, batch: str) -> str:
         """Undo an applied change, and return the id of the undo.
 
-        Raises Conflict if the change's state or a memory has changed. Raises Forbidden if the undo would end a
-        quarantine and the caller is not an administrator.
+        Raises Conflict, and Forbidden if only an administrator may undo the change.
         """
         if change.state != "applied":
             raise Conflict(f"change {change.id} is {change.state}: only applied changes can be undone")
@@ -166,9 +165,9 @@ class ChangeStore:
     async def record_forgetting(
         self, scope: Scope, owner: tuple[str | None, str | None], name: str, counts: Mapping[str, int], until: datetime | None, **about: Any
     ) -> None:
-        """Record a forget request with its owner, its counts and the deadline for an undo, but without content.
+        """Record a forget request and the deadline for its undo, without content.
 
-        `name` is the receipt's id, which becomes the change's id. `about` contains more fields for the change's origin.
+        `name` is the receipt's id. `about` contains more fields for the change's origin.
         """
         namespace, user_id = owner
         origin = {"actor": scope.actor or CONVERSATION, FORGOTTEN: dict(counts), "receipt_id": name, "user_id": user_id}
@@ -183,7 +182,7 @@ class ChangeStore:
         await self._scripts.run_group(scope.tenant, claim_change(scope, name, "applied", "undone"))
 
     async def erase_forgettings(self, scope: Scope, namespace: str | None, user_id: str) -> None:
-        """Delete the records of a user's requests to forget. Other changes are deleted together with their memories."""
+        """Delete the records of a user's requests to forget."""
         values = {"kd": ChangeKind.FORGET.value, "u": user_id} | ({} if namespace is None else {"ns": namespace})
         clause = all_of(filters.where(scope), *(filters.is_value(name, value) for name, value in values.items()))
         async for names in walk(self._client, change_index_name(self._keys), clause, "at"):
@@ -196,7 +195,7 @@ class ChangeStore:
         await write(self._client, lambda pipe: pipe.delete(self._keys.change(change_id)))
 
     async def end_proposal(self, scope: Scope, change: StoredChange) -> None:
-        """Reject a proposal. Raises Conflict if the change is not an open proposal."""
+        """Reject a proposal. Raises Conflict if it is not open."""
         if (await self._scripts.run_group(scope.tenant, claim_change(scope, change.id, "proposed", "rejected")))[0] != "ok":
             raise Conflict(f"change {change.id} is not a proposal any more: read it again")
 

@@ -1,9 +1,4 @@
-"""Choose repeated memories to merge. Pure functions.
-
-Usually, only facts that a worker extracted and that nobody edited are merged into another memory, because no caller
-knows their ids. Memories that differ only in ids, times and counts are also merged, because they come from a client
-that repeated a create request. Messages are never merged.
-"""
+"""Choose repeated memories to merge, but never messages. Pure functions."""
 
 from __future__ import annotations
 
@@ -41,7 +36,7 @@ _INCIDENTAL = {
 
 
 def is_unedited_extraction(record: MemoryRecord) -> bool:
-    """True if the memory's id and times show that a worker extracted it as a fact and nobody has edited it since."""
+    """True if a worker extracted the fact and nobody has edited it since."""
     ref = SessionRef(record.session_id or "", record.namespace, record.user_id)
     ids = (fact_memory_id(ref, record.text), fact_memory_id(ref, record.text, record.extracted_from or ()))
     if record.session_id is None or record.persisted_at is None or record.id not in ids:
@@ -64,9 +59,9 @@ def may_go(record: MemoryRecord, stays: MemoryRecord) -> bool:
 
 
 def precedence(memory: StoredMemory) -> tuple[bool, bool, datetime, str]:
-    """Return a sort key that puts pinned memories first, then memories whose ids callers know, then the oldest.
+    """Return a sort key that puts the memory to keep first.
 
-    The first memory is kept.
+    Prefer pinned memories, then memories whose ids callers know, then the oldest.
     """
     record = memory.record
     return not record.pinned, is_unedited_extraction(record), record.created_at, record.id
@@ -85,7 +80,7 @@ def plan(group: Sequence[StoredMemory]) -> list[Merge]:
 
 
 def merge_records(stays: MemoryRecord, repeats: Sequence[MemoryRecord]) -> MemoryRecord:
-    """Return a copy of `stays` with the repeats' source messages, tags, counts and new metadata keys added."""
+    """Return a copy of `stays` with details from its repeats."""
     everyone = [stays, *repeats]
     return stays.model_copy(
         update={
@@ -105,7 +100,7 @@ def _union(lists: Any, most: int | None = None) -> list[str] | None:
 
 
 def comparable(stays: MemoryRecord, other: MemoryRecord) -> bool:
-    """True if a model should compare two similar memories. Their numbers, negations and event dates must agree."""
+    """True if a model should compare these similar memories."""
     if not is_unedited_extraction(other) or other.pinned or MemoryTypeEnum.MESSAGE in (stays.memory_type, other.memory_type):
         return False
     if kin(stays)[1:5] != kin(other)[1:5]:

@@ -1,4 +1,4 @@
-"""Queue compactions (merges of repeated memories) for the workers, and count the remaining memories."""
+"""Queue compactions (merges of repeated memories), and count the remaining memories."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class DuplicateService:
         self._survey = survey
 
     async def order_compaction(self, scope: Scope, namespace: str | None, user_id: str | None, session_id: str | None = None) -> Mark:
-        """Queue a job that merges repeats, and return the mark to wait for. An argument that is None matches everything."""
+        """Queue a compaction, and return its mark. An argument that is None matches everything."""
         order = JobOrder.of(writing(scope), COMPACT, namespace=namespace, user_id=user_id, session_id=session_id)
         await self._orders.place_orders(order)
         return Mark(DueKind.ORDER, order.name)

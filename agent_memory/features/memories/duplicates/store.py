@@ -1,4 +1,4 @@
-"""Merge repeats. Store which pairs a model has judged, and which imported facts have not been compared yet."""
+"""Merge repeats, and store which memories have been compared."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class MergeStore:
         return (await self._commits.commit(scope, decisions, ChangeOrigin("compaction"), background=True)).done
 
     async def are_judged(self, pairs: Sequence[str]) -> list[bool]:
-        """Return True for each pair (from `pair_by_versions` or `pair_by_words`) that a model has judged."""
+        """Return whether a model has judged each pair (from `pair_by_versions` or `pair_by_words`)."""
         return [bool(reply) for reply in await read(self._client, lambda pipe: [pipe.exists(self._keys.apart(pair)) for pair in pairs])]
 
     async def remember_judged(self, pairs: Sequence[str]) -> None:
@@ -44,13 +44,13 @@ class MergeStore:
 
 
 def pair_by_words(memory: StoredMemory, other: StoredMemory) -> str:
-    """Return a key for two memories, made from their texts and slots. An undo does not change the key."""
+    """Return a key made from the texts and slots. An undo does not change it."""
     first, second = sorted((memory, other), key=lambda either: either.mid)
     parts = [part for either in (first, second) for part in (either.mid, either.record.text, either.record.slot)]
     return digest("contradiction", *parts)
 
 
 def pair_by_versions(memory: StoredMemory, other: StoredMemory) -> str:
-    """Return a key for two memories, made from their versions. After any change, the model judges the pair again."""
+    """Return a key made from the versions of both memories. Any change makes a new key."""
     first, second = sorted((memory, other), key=lambda either: either.mid)
     return digest("pair", first.mid, str(first.version), second.mid, str(second.version))

@@ -1,4 +1,4 @@
-"""Quarantine texts that read like instructions to a model, for an administrator to review."""
+"""Quarantine texts that read like instructions to a model."""
 
 from __future__ import annotations
 
@@ -49,10 +49,7 @@ def rules_of(settings: Settings, records: Iterable[MemoryRecord]) -> Sequence[Ru
 
 
 def screen_record(settings: Settings, record: MemoryRecord, rules: Sequence[Rule] | None = None, *, derived: bool = False) -> MemoryRecord:
-    """Return the record, quarantined if it is suspicious or `derived` from a suspicious message.
-
-    `rules` is the result of `rules_of`. If omitted, the function calls `rules_of` itself.
-    """
+    """Return the record, quarantined if it is suspicious or derived from a suspicious message."""
     reason = None
     # An approval is the digest of the approved text, so a changed text needs a new approval.
     if settings.longterm.quarantine and (record.approved is None or record.approved != text_digest(record.text)):
@@ -65,7 +62,7 @@ def screen_record(settings: Settings, record: MemoryRecord, rules: Sequence[Rule
 
 
 def screen_caller_record(settings: Settings, record: MemoryRecord, rules: Sequence[Rule] | None = None) -> MemoryRecord:
-    """Screen a record from a caller. Ignore the caller's values for `quarantine` and `approved`."""
+    """Screen a caller's record. Ignore its values for `quarantine` and `approved`."""
     if record.approved is not None:
         record = record.model_copy(update={"approved": None})
     return screen_record(settings, record, rules)
@@ -92,7 +89,10 @@ class QuarantineService:
         return QuarantineListResponse(memories=memories, total=hits.total, next_offset=next_offset)
 
     async def approve_memory(self, scope: Scope, memory_id: str) -> MemoryRecord:
-        """Release a memory from quarantine. Drop its slot if it is taken. Raises Forbidden, NotFound or Conflict."""
+        """Release a memory from quarantine, without its slot if the slot is taken.
+
+        Raises Forbidden, NotFound or Conflict.
+        """
         origin = ChangeOrigin(administering(scope).actor, "released from quarantine")
         for _ in range(_TRIES):
             memory = await self._waiting(scope, memory_id)

@@ -1,6 +1,6 @@
-"""Delete memories according to a policy: evaluate all matching memories, and delete at most `limit` of them.
+"""Delete memories according to a policy.
 
-Never delete pinned memories, memories with an excluded id, or memories that have changed since they were evaluated.
+Never delete pinned or excluded memories, or memories that have changed since their evaluation.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LONG_AGO = datetime(1, 1, 2, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Selects memories to delete, optionally only of certain `types`. `budget` is the number of memories to keep."""
+    """Selects memories to delete, optionally only of certain `types`. `budget` is the number to keep."""
 
     max_age_days: float | None = None
     max_inactive_days: float | None = None
@@ -46,10 +46,9 @@ class Policy:
 
 
 def parse_policy(raw: Mapping[str, Any]) -> Policy:
-    """Return the policy in a request. As in the archived server's API, ignore unknown keys and non-numeric values.
+    """Return the policy in a request. Ignore unknown keys and non-numeric values.
 
-    Raises BadInput for a negative number or an invalid allow-list, because ignoring it would delete more than
-    requested.
+    Raises BadInput for a negative number or an invalid allow-list.
     """
     types = raw.get("memory_type_allowlist")
     if types is not None and not (isinstance(types, list) and all(isinstance(name, str) for name in cast("list[Any]", types))):
@@ -75,10 +74,9 @@ def _number(raw: Mapping[str, Any], name: str) -> float | None:
 
 
 def outdated(policy: Policy, record: MemoryRecord, now: datetime) -> bool:
-    """True if the memory is older, or has been unread for longer, than the policy allows.
+    """True if the memory exceeds the policy's limits on age and time since the last read.
 
-    If the policy sets both limits, a memory must exceed both, or `hard_age_multiplier` times the maximum age. The
-    archived server has the same rule.
+    With both limits, it must exceed both, or `hard_age_multiplier` times the maximum age.
     """
     age = (now - record.created_at).total_seconds() / _DAY
     idle = (now - record.last_accessed).total_seconds() / _DAY
@@ -100,7 +98,7 @@ def recency(record: MemoryRecord, now: datetime) -> float:
 
 @dataclass
 class Choice:
-    """Chooses at most `limit` of the memories passed to `look`. Keeps at most twice that many in RAM."""
+    """Chooses at most `limit` of the memories passed to `look`."""
 
     policy: Policy
     now: datetime
@@ -135,7 +133,7 @@ class Choice:
 
 
 def narrow_selection(selection: Selection, policy: Policy, now: datetime) -> Selection:
-    """Narrow the selection to the policy's age limits. The narrowed selection still contains all outdated memories."""
+    """Narrow the selection to the policy's age limits. The result contains all outdated memories."""
     if policy.budget is not None:
         return selection
     if policy.max_age_days is not None:

@@ -1,4 +1,4 @@
-"""Queue the commands for a search's candidate lists on a pipeline, and parse the replies."""
+"""Queue the commands for candidate lists, and parse the replies."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ _BY_WORDS = frozenset(
 )
 _OWN_SCORER = "BM25STD"
 FACTS_DEPTH = 16
-"""The depth of the lists of facts. A prompt shows half as many facts."""
+"""The depth of the lists of facts. A prompt shows half as many."""
 
 Candidates = Mapping[CandidateList, Hits]
 
 
 def lists_of(query: SearchQuery) -> Sequence[CandidateList]:
-    """Return the lists that a query needs, in the order of its commands, or () if it cannot match anything."""
+    """Return the lists that a query needs, in the order of its commands."""
     kinds = CandidateList
     if query.empty:
         return ()
@@ -76,7 +76,7 @@ def lists_of(query: SearchQuery) -> Sequence[CandidateList]:
 
 
 def queue_candidates(pipe: Pipe, store: MemoryStore, query: SearchQuery) -> int:
-    """Queue a query's commands. Return the number of replies to pass to `parse_candidates`."""
+    """Queue a query's commands. Return the number of replies for `parse_candidates`."""
     lists = lists_of(query)
     for clause, past in query.clauses:
         for kind in lists:
@@ -110,7 +110,7 @@ def _queue_list(pipe: Pipe, store: MemoryStore, query: SearchQuery, kind: Candid
 
 
 def parse_candidates(query: SearchQuery, replies: Sequence[Any]) -> Candidates:
-    """Return the hits in each list, parsed from a query's replies. Raises RedisUnavailable if a reply is incomplete."""
+    """Parse the replies to a query. Raises RedisUnavailable if a reply is incomplete."""
     lists = lists_of(query)
     hits = list(map(parse_hits, replies))
     if query.words.weights and query.request.text_scorer == _OWN_SCORER:
@@ -129,7 +129,7 @@ def _with_history(current: Hits, past: Hits) -> Hits:
 
 
 def times_of(candidates: Candidates, field: bytes) -> dict[str, float]:
-    """Map each hit's name to the value of one time field (epoch seconds)."""
+    """Map each hit's name to one of its time fields (epoch seconds)."""
     times: dict[str, float] = {}
     for hits in candidates.values():
         times |= hits.numbers(field)

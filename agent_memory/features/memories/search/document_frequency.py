@@ -37,7 +37,7 @@ _MOST_TERMS = 256
 
 
 class TermStatistic(NamedTuple):
-    """The number of memories that contain a term, and the highest score that the term gives to any of them."""
+    """The number of memories that contain a term, and the term's highest score."""
 
     memories: int
     best_score: float
@@ -51,11 +51,11 @@ class TermStatistics:
     speakers: Collection[str] = frozenset()
 
     def weights(self) -> Mapping[str, float]:
-        """Return each term's weight (IDF). The result is empty if there are no memories."""
+        """Return each term's weight (IDF), or an empty mapping if there are no memories."""
         return inverse_frequencies(self.total, {term: statistic.memories for term, statistic in self.terms.items()})
 
     def unknown_share(self, terms: Collection[str]) -> float:
-        """Return the share of the total weight that belongs to terms found in no memory, smoothed by `_OTHERS`."""
+        """Return the weighted share of unknown terms, smoothed by `_OTHERS`."""
         memory_counts = {term: self.terms[term].memories for term in terms if term in self.terms} if self.total else {}
         weights = inverse_frequencies(self.total + _OTHERS, memory_counts)
         total_weight = sum(weights.values())
@@ -64,7 +64,7 @@ class TermStatistics:
 
 @dataclass(slots=True)
 class _CachedTerms:
-    """The term counts for one clause. The counts are valid for a minute from `since` (monotonic seconds)."""
+    """The term counts for one clause, valid for a minute from `since` (monotonic seconds)."""
 
     since: float
     total: int = 0
@@ -78,7 +78,7 @@ class _Sample(NamedTuple):
 
 
 class DocumentFrequencies:
-    """Counts terms. Caching the counts for a minute saves 8% of the CPU time when a user searches again."""
+    """Counts terms, and caches the counts for a minute."""
 
     def __init__(self, settings: Settings, reader: PipelineReader, store: MemoryStore) -> None:
         self._settings = settings
@@ -89,10 +89,9 @@ class DocumentFrequencies:
         self._samples: dict[str, _Sample] = {}
 
     async def count_terms(self, clause: str, terms: Sequence[str], *, settle: bool = False) -> TermStatistics:
-        """Return statistics for terms in the memories that match a clause (see `around`), usually in one round trip.
+        """Return statistics for terms in the memories that match a clause (see `around`).
 
-        Include memories that are not valid yet or have just ended, because the index would need 50% more time to
-        exclude them. With `settle`, wait briefly if many new memories do not have vectors yet.
+        With `settle`, wait briefly if many new memories have no vectors.
         """
         counted_before, now = self._counts_by_clause.get(clause), monotonic()
         if counted_before is None or counted_before.since + _TRUST_SECONDS < now or len(counted_before.terms) > _MOST_TERMS:
@@ -140,7 +139,7 @@ class DocumentFrequencies:
         self._store.queue_count(pipe, clause, embedded=True)
 
     async def _wait_for_vectors(self, clause: str, missing: int) -> None:
-        """Wait up to `settle_seconds` for missing vectors. If none arrive, searches during the next 30 seconds do not wait."""
+        """Wait up to `settle_seconds` for missing vectors, unless a recent wait failed."""
         loop = asyncio.get_running_loop()
         until = loop.time() + self._settings.search.settle_seconds
         if loop.time() < self._no_wait_until:
@@ -155,7 +154,7 @@ class DocumentFrequencies:
 
 
 def around(scope: Scope, request: SearchRequest, where: str) -> str:
-    """Return the clause for counting words. It matches all memories of the request's users and namespaces."""
+    """Return the clause that matches all memories of the request's users and namespaces."""
     if filters.only(request, ("user_id", "namespace")):
         return where
     return filters.where(scope, SimpleNamespace(user_id=request.user_id, namespace=request.namespace))
@@ -166,9 +165,8 @@ def overrated(terms: Sequence[str], statistics: TermStatistics) -> Sequence[str]
 
     Return an empty sequence if all words are affected.
 
-    RediSearch 2.10 computes N - n in BM25's IDF as an unsigned number. It also counts rewritten documents several times
-    until its garbage collector runs. A word in nearly all memories then gets an IDF of about 39 instead of 0. A correct
-    score is at most (k1 + 1) * ln(1 + N / (n + 0.5)) (Robertson, Zaragoza 2009), computed here with N = ten million.
+    RediSearch 2.10 computes N - n in BM25's IDF as an unsigned number. A word in nearly all memories gets an IDF of
+    about 39 instead of 0. A correct score is at most (k1 + 1) * ln(1 + N / (n + 0.5)) (Robertson, Zaragoza 2009).
     """
     too_high: list[str] = []
     for term in terms:

@@ -1,8 +1,4 @@
-"""Score candidates by words and passages. Pure functions.
-
-RediSearch computes scores from statistics for its entire index. This module recomputes the scores from statistics for
-the searched memories, so that other users' memories do not influence the scores.
-"""
+"""Score candidates by words and passages, based only on the searched memories. Pure functions."""
 
 from __future__ import annotations
 
@@ -23,12 +19,12 @@ _NEARLY_ALL = 0.8
 
 
 def inverse_frequencies(total: int, frequencies: Mapping[str, int]) -> dict[str, float]:
-    """Return each term's inverse document frequency: ln(1 + (N - n + 0.5) / (n + 0.5)), never negative."""
+    """Return each term's IDF: ln(1 + (N - n + 0.5) / (n + 0.5)), never negative."""
     return {term: math.log(1 + max(total - n + 0.5, 0.0) / (n + 0.5)) for term, n in frequencies.items()}
 
 
 def bm25(documents: Sequence[str], weights: Mapping[str, float], mean_length: float) -> list[float]:
-    """Return each document's BM25 score. A document is a string of terms separated by spaces."""
+    """Return each document's BM25 score. Terms are separated by spaces."""
     is_weighted, scores = weights.__contains__, list[float]()
     fixed, growing = _K1 * (1 - _B), _K1 * _B / max(mean_length, 1.0)
     for document in documents:
@@ -44,10 +40,9 @@ def bm25(documents: Sequence[str], weights: Mapping[str, float], mean_length: fl
 
 
 def rescored(hits: Hits, weights: Mapping[str, float], mean_length: float) -> Hits:
-    """Return keyword hits with scores computed from the given statistics, best first.
+    """Return keyword hits with scores from the given statistics, best first.
 
-    Only the first hundred hits get new scores. The others follow in their original order, so a longer list begins with
-    the same hits as a shorter one.
+    Only the first hundred hits get new scores. The others keep their order.
     """
     first = hits.texts(TERMS_FIELD, _RESCORED)
     scores = bm25([text.decode() for text in first], weights, mean_length)
@@ -60,7 +55,7 @@ def rescored(hits: Hits, weights: Mapping[str, float], mean_length: float) -> Hi
 
 
 def is_quoted(hits: Hits | None, weights: Mapping[str, float]) -> bool:
-    """True if the query has at least six terms, and the best hit contains at least 80% of them by weight."""
+    """True if the best hit contains 80% (by weight) of at least six query terms."""
     if hits is None or not hits.rows or len(weights) < _FEW_TERMS:
         return False
     terms = frozenset(hits.texts(TERMS_FIELD, 1)[0].decode().split(" "))
@@ -75,8 +70,7 @@ def mean_length(documents: Collection[str]) -> float:
 def with_nearest_passages(near: Mapping[str, float], passages: Hits | None) -> tuple[dict[str, float], dict[str, int]]:
     """Return each memory's similarity, and the number of its best passage.
 
-    For a long memory, average the similarities of its beginning and its best passage. Then subtract the amount that the
-    best of many passages gains by chance.
+    For a long memory, average the similarities of its beginning and best passage, minus the gain by chance.
     """
     similarities, farthest = dict(near), min(near.values(), default=0.0)
     best = _best_passages(passages)
@@ -88,13 +82,13 @@ def with_nearest_passages(near: Mapping[str, float], passages: Hits | None) -> t
 
 
 def with_best_passages(words: Mapping[str, float], passages: Hits | None) -> tuple[dict[str, float], dict[str, int]]:
-    """Return each memory's score, raised to the score of its best passage, and the number of that passage."""
+    """Raise each score to that of the memory's best passage. Also return passage numbers."""
     best = _best_passages(passages)
     return {**words, **{mid: max(score, words.get(mid, 0.0)) for mid, (_, score) in best.items()}}, _numbers(best)
 
 
 def _best_passages(passages: Hits | None) -> dict[str, tuple[str, float]]:
-    """Return the name ("<mid>.<number>") and value of each memory's best passage: its first one in the list."""
+    """Return each memory's best passage as ("<mid>.<number>", value)."""
     best: dict[str, tuple[str, float]] = {}
     for name, value in zip(passages.names, passages.values, strict=True) if passages is not None else ():
         best.setdefault(name.partition(".")[0], (name, value))

@@ -1,7 +1,4 @@
-"""List memories by creation time, newest first.
-
-The engine orders memories with the same creation time by last write; this module orders them by name.
-"""
+"""List memories by creation time, newest first. Equal times are sorted by name."""
 
 from __future__ import annotations
 
@@ -27,10 +24,7 @@ def queue_list(pipe: Pipe, store: MemoryStore, query: SearchQuery) -> int:
 
 
 async def rank_list(read: PipelineReader, store: MemoryStore, query: SearchQuery, replies: Sequence[Any]) -> Ranking:
-    """Return the memories on the page. If the history is searched, return all memories up to the end of the page.
-
-    If more memories have the same time as the page's first or last one, read them in a second round trip.
-    """
+    """Return the memories on the page. With history, start at the top of the ranking."""
     request, answers = query.request, [parse_listed(reply) for reply in replies]
     start, most = _span(query)
     total = sum(answer.total for answer in answers)
@@ -54,7 +48,7 @@ async def rank_list(read: PipelineReader, store: MemoryStore, query: SearchQuery
 
 
 async def _moments(read: PipelineReader, store: MemoryStore, query: SearchQuery, moments: Sequence[float]) -> tuple[int, list[ListEntry]]:
-    """Return the number of memories newer than the first moment, and all memories created at the given moments."""
+    """Return the number of newer memories, and all memories created at the given moments."""
 
     def build(pipe: Pipe) -> None:
         for clause, past in query.clauses:
@@ -69,10 +63,7 @@ async def _moments(read: PipelineReader, store: MemoryStore, query: SearchQuery,
 
 
 def _span(query: SearchQuery) -> tuple[int, int]:
-    """Return the offset and length to read: the page plus one memory before it and one after it.
-
-    If the history is searched, read all memories up to the end of the page.
-    """
+    """Return the offset and length to read: the page and one memory on each side. With history, the offset is 0."""
     request = query.request
     start = 0 if query.history is not None else max(request.offset - 1, 0)
     return start, request.offset - start + request.limit + 1

@@ -1,8 +1,6 @@
 """Find memories in a search result that repeat another memory. Pure functions.
 
-A repeat has the same owner and the same words, ignoring case, accents, punctuation, articles and fillers. Events and
-messages must also have the same day. Similarity alone is not enough: "I live in Berlin" and "I used to live in Berlin"
-are similar by every measure.
+A repeat has the same owner and words. Events and messages must also have the same day.
 """
 
 from __future__ import annotations
@@ -21,13 +19,13 @@ Key = tuple[object, ...]
 
 
 def deciding_words(text: str) -> tuple[str, ...]:
-    """Return a text's words without fillers, or all its words if it consists only of fillers."""
+    """Return a text's words without fillers, or all words if it has only fillers."""
     words = [bare for chunk in fold(text).split() if (bare := chunk.strip(_EDGES))]
     return tuple(word for word in words if word not in _FILLERS) or tuple(words) or (text,)
 
 
 def _ends(text: str) -> tuple[str, str] | None:
-    """Return the first and last words that are not fillers, or None. If these words differ, the texts differ."""
+    """Return the first and last words that are not fillers, or None."""
     folded = text.lower() if text.isascii() else fold(text)
     outer = folded.split(None, 1)
     first, last = (_bare(outer[0]), _bare(folded.rsplit(None, 1)[-1])) if outer else ("", "")
@@ -51,7 +49,7 @@ class DuplicateFilter:
         self._unread: dict[Key, list[ShownMemory]] = {}
 
     def add_memory(self, memory: ShownMemory) -> str | None:
-        """Return the id of an earlier memory that this one repeats, or add this memory and return None."""
+        """Return the id of an earlier memory that this one repeats, or add it and return None."""
         key = (memory.user_id, memory.namespace, _ends(memory.text))
         alike = self._unread.get(key)
         if alike is None:

@@ -1,4 +1,4 @@
-"""Read the memories on one page of a ranking from Redis, with their scores and passages."""
+"""Read the memories on one page of a ranking, with scores and passages."""
 
 from __future__ import annotations
 
@@ -59,10 +59,7 @@ class PageReader:
     async def read_page(
         self, scope: Scope, query: SearchQuery, ranking: Ranking, without: Collection[str] = ()
     ) -> tuple[list[ShownMemory], bool]:
-        """Return the requested page, and whether the ranking had enough memories to fill it.
-
-        Omit memories that have since been deleted.
-        """
+        """Return the requested page without deleted memories, and whether the ranking could fill it."""
         scored = [each for each in ranking.scored if each[1] not in without] if without else ranking.scored
         if query.age is Age.BREAKS_TIES_ON_PAGE:
             return (await self._read_newer_first(scope, query, ranking, scored))[0], len(scored) >= page_of(query).stop
@@ -75,8 +72,7 @@ class PageReader:
         """Return the memories for a prompt, best first, and further candidates.
 
         Facts and messages each get half of the limit, plus whatever the other kind leaves unused. The further
-        candidates are facts that a returned message may support, and the next messages. On a full page, these are the
-        messages beyond the limit. Otherwise, they are the nearest messages below the threshold.
+        candidates are facts that a returned message may support, and the next messages.
         """
         scored = [each for each in ranking.scored if each[1] not in without] if without else ranking.scored
         apart = bool(ranking.facts) and not query.request.offset
@@ -119,9 +115,9 @@ class PageReader:
     async def read_later_statements(
         self, scope: Scope, query: SearchQuery, mentions: Sequence[tuple[str, datetime]]
     ) -> list[list[ShownMemory]]:
-        """For each (text, time), return users' messages since that time that contain the text as a phrase.
+        """For each (text, time), return users' messages since that time that contain the phrase.
 
-        The result also includes messages next to such a message.
+        Include neighboring messages.
         """
 
         def build(pipe: Pipe) -> None:
@@ -139,10 +135,7 @@ class PageReader:
     async def _read_newer_first(
         self, scope: Scope, query: SearchQuery, ranking: Ranking, scored: Sequence[Scored], further: Sequence[Scored] = ()
     ) -> tuple[list[ShownMemory], list[ShownMemory]]:
-        """Read a page, break ties by age, and read the `further` memories that are not on the page.
-
-        Reading all ages from the index would cost a prompt 10% more CPU time.
-        """
+        """Read a page, break ties by age, and read the `further` memories not on it."""
         page, now = page_of(query), now_of(query.request)
         first = may_be_among(scored, page.stop)
         many = len(first) > query.request.limit + _FEW_MORE
@@ -163,7 +156,6 @@ class PageReader:
     async def _with_places(
         self, scope: Scope, query: SearchQuery, ranking: Ranking, scored: Sequence[Scored], rows: Sequence[MemoryRow]
     ) -> list[ShownMemory]:
-        """Return the memories in `rows` with their scores and passages. Use a thread if the rows are long."""
         kind, explains, first = query.score_type, query.request.explain, query.request.offset + 1
 
         def place() -> list[ShownMemory]:
@@ -189,12 +181,7 @@ def _by_score(scored: Sequence[Scored]) -> list[Scored]:
 def _further_messages(
     query: SearchQuery, ranking: Ranking, scored: Sequence[Scored], beyond: Sequence[Scored], without: Collection[str]
 ) -> Sequence[Scored]:
-    """Return messages to read after a prompt's page: those beyond the limit, then the nearest ones below the threshold.
-
-    Fill the rest of the page. If the page is full but its limit is below the default, return up to the difference,
-    because these messages may correct a shown one. Return an empty list if the query mentions a time and a subject. If
-    it mentions only a time, a message about that time may be relevant even if it is not similar to the query.
-    """
+    """Return the messages to read after a prompt's page, those beyond the limit first."""
     left = query.request.limit - len(scored)
     beside = bool(scored) and query.span is None
     if not (beside or (left > 0 and names_time_alone(query))) or not query.facts_apart or query.request.offset:
@@ -205,7 +192,7 @@ def _further_messages(
 
 
 def page_of(query: SearchQuery) -> slice:
-    """Return the slice of a ranking that is the requested page. A listing without history contains only this page."""
+    """Return the slice of a ranking for the requested page."""
     start = 0 if query.mode is None and query.history is None else query.request.offset
     return slice(start, start + query.request.limit)
 

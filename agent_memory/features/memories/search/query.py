@@ -1,4 +1,4 @@
-"""Turn a search request into an index query: filter, words, mentioned time and vector."""
+"""Turn a search request into an index query."""
 
 from __future__ import annotations
 
@@ -46,9 +46,7 @@ class QueryWords:
 
     - `subject`: the terms that do not express a time.
     - `muted`: terms that find no candidates on their own.
-    - `phrase`: a clause for the quoted phrases.
     - `weights`: the IDF of each term.
-    - `mean_length`: the mean number of terms in a memory.
     """
 
     terms: Sequence[str] = ()
@@ -59,14 +57,14 @@ class QueryWords:
     mean_length: float = 1.0
     memories: int = 0
     unknown: float = 0.0
-    """The share of the subject's weight that belongs to terms in no memory. Without a subject, all terms count."""
+    """The share of the subject's weight that belongs to unknown terms. Without a subject, all terms count."""
 
 
 @dataclass(slots=True)
 class QueryMeaning:
-    """A query's vector, the embedded text, the names omitted from that text, and the embedding model's profile.
+    """A query's vector, the embedded text, the omitted names, and the model's profile.
 
-    `unknown_script` is True if the model was not trained on the text's script. The vector is then almost meaningless.
+    `unknown_script` is True if the model was not trained on the text's script.
     """
 
     vector: NDArray[np.float32]
@@ -78,10 +76,10 @@ class QueryMeaning:
 
 @dataclass(slots=True)
 class SearchQuery:
-    """A search that is ready to send to Redis. If `mode` is None, it is a listing without a query text.
+    """A search that is ready to send to Redis. If `mode` is None, it is a listing.
 
     - `history`: the clause for the history, or None if the history is not searched.
-    - `meaning`: the query's vector; None in a keyword-only search.
+    - `meaning`: None in a keyword-only search.
     - `paged`: True if more pages may follow.
     - `facts_apart`: True if facts get separate candidate lists.
     """
@@ -108,12 +106,12 @@ class SearchQuery:
 
     @property
     def empty(self) -> bool:
-        """True if the query cannot match anything, because it has no searchable words and no vector."""
+        """True if the query cannot match anything."""
         return self.mode is not None and self.meaning is None and not self.words.terms
 
     @property
     def score_type(self) -> str | None:
-        """The type of the scores in the response, or None for a listing."""
+        """The type of the response's scores, or None for a listing."""
         if self.mode is None:
             return None
         return "keyword" if self.meaning is None else self.mode.value
@@ -133,7 +131,7 @@ class QueryBuilder:
         *,
         reranks: bool,
     ) -> None:
-        """Create a builder. `embedder_of` returns a tenant's embedder. `reranks` is True if a model reranks every ranking."""
+        """Create a builder. `embedder_of` returns a tenant's embedder. `reranks` is True if a model reranks."""
         self._settings = settings
         self._frequencies = frequencies
         self._embedder_of = embedder_of
@@ -147,8 +145,8 @@ class QueryBuilder:
     async def build_query(self, scope: Scope, request: SearchRequest, *, optimize_query: bool = False, paged: bool = True) -> SearchQuery:
         """Return the query for a request. Raises UnsupportedRequest, BadInput or RedisUnavailable.
 
-        With `optimize_query`, a language model rewrites the text for the vector search. If the embedding model
-        fails, the query uses only keywords. `notices` reports each failure.
+        With `optimize_query`, a language model rewrites the text for the vector search. `notices` reports failures of
+        the models.
         """
         if not self._settings.longterm.enabled:
             raise UnsupportedRequest(
@@ -213,7 +211,7 @@ class QueryBuilder:
         )
 
     async def _with_zone(self, scope: Scope, request: SearchRequest, text: str) -> tuple[SearchRequest, Span | None]:
-        """Return the request and the mentioned time span. A request that depends on days gets the user's time zone."""
+        """Return the request, with the user's time zone if needed, and the mentioned time span."""
         # Finding dates in a text takes longer than finding words.
         span = await run_in_thread(lambda: span_of(request, text), 2 * len(text))
         if request.timezone is not None or self._load_zone is None or (span is None and not filters.names_days(request)):
@@ -223,7 +221,7 @@ class QueryBuilder:
         return zoned, span if zone is UTC else await run_in_thread(lambda: span_of(zoned, text), 2 * len(text))
 
     async def _meaning(self, tenant: str, spoken: str, omitted_names: Sequence[str]) -> tuple[QueryMeaning | None, str | None]:
-        """Return the query's meaning and None, or None and the reason why the query could not be embedded."""
+        """Return the query's meaning, or None and the reason why embedding failed."""
         try:
             timeout = self._settings.models.query_embedding_timeout_seconds
             embedder = self._embedder_of(tenant)
@@ -237,7 +235,6 @@ class QueryBuilder:
             return None, "the embedding model does not answer"
 
     def _bounded(self, request: SearchRequest) -> tuple[SearchRequest, list[str]]:
-        """Return the request with its query truncated to the size limit, and a notice if it was truncated."""
         text = "" if is_blank(request.text or "") else plain_text(request.text or "").strip()
         if text != (request.text or ""):
             request = request.model_copy(update={"text": text})
@@ -252,13 +249,12 @@ class QueryBuilder:
 
 
 def _phrase(text: str, mode: SearchModeEnum) -> str:
-    """Return the clause for quoted phrases. In a keyword search, a hit needs only one of the phrases or loose terms."""
     phrases = analysis.phrases(text)
     return syntax.quoting(phrases, analysis.loose_terms(text), every=mode is SearchModeEnum.HYBRID) if phrases else ""
 
 
 def depth_of(request: SearchRequest, *, paged: bool = True) -> int:
-    """Return how many hits to read from each list for the requested page, or for a response without pages."""
+    """Return how many hits to read from each list."""
     least = 2 * (request.offset + request.limit)
     if asks_for_recency(request):
         least = max(least, _AGE_DEPTH)
@@ -268,10 +264,7 @@ def depth_of(request: SearchRequest, *, paged: bool = True) -> int:
 
 
 def mode_of(request: SearchRequest) -> SearchModeEnum:
-    """Return the requested mode. The default is hybrid, or semantic if the request has a distance threshold.
-
-    Raises UnsupportedRequest if the request combines a distance threshold with another mode.
-    """
+    """Return the requested or default mode. Raises UnsupportedRequest."""
     threshold = request.distance_threshold
     if "search_mode" not in request.model_fields_set:
         return SearchModeEnum.HYBRID if threshold is None else SearchModeEnum.SEMANTIC
@@ -283,7 +276,7 @@ def mode_of(request: SearchRequest) -> SearchModeEnum:
 
 
 def span_of(request: SearchRequest, text: str) -> Span | None:
-    """Return the time span that the query mentions, in the request's time zone. Raises BadInput for an unknown zone."""
+    """Return the time span that the query mentions. Raises BadInput for an unknown zone."""
     try:
         zone = zone_of(request.timezone)
     except ValueError as error:
@@ -306,5 +299,5 @@ _ANYTHING = frozenset(
 
 
 def subject_of(text: str, span: Span | None) -> Sequence[str]:
-    """Return the query's words without the mentioned time, or () if the query has no time or no subject."""
+    """Return the query's words without its time, or () if it lacks a time or subject."""
     return () if span is None else tuple(term for term in analysis.query_terms(beside(text, span)) if term not in _ANYTHING)

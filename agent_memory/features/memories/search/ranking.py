@@ -1,4 +1,4 @@
-"""Fuse candidate lists into a scored ranking. Pure functions; docstrings cite the sources of the formulas."""
+"""Fuse candidate lists into a scored ranking. Pure functions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ALPHA_QUOTED = 0.3
 # The weight of meaning for a query in a script that the model does not know: the vector only breaks ties.
 ALPHA_UNKNOWN_SCRIPT = 0.02
 NEAR_SHARE = 0.5
-"""In a prompt about a time, a memory that shares no word needs at least this share of the highest similarity."""
+"""In a prompt about a time, memories without query words need this share of the highest similarity."""
 # The bonus for memories from the query's time, on scores from 0 to 1. R@10 of MiniLM, LoCoMo (116) and REALTALK (22):
 # 0.2: 88.6, 68.2; 0.1: 87.9, 63.6; 0.3: 90.2, 61.4; without times 84.3, 61.4; that time first 87.1, 36.4.
 TIME_BONUS = 0.2
@@ -58,11 +58,11 @@ def fuse(
     least: float | None = None,
     far: float = 0.0,
 ) -> list[Scored]:
-    """Fuse two lists by alpha * similarity + (1 - alpha) * words, and return the scores (0..1), best first.
+    """Fuse two lists by alpha * similarity + (1 - alpha) * words. Return scores (0..1), best first.
 
-    Both values are divided by the best value in their list. The similarity scale starts at `far`, and the word scale at
-    0. A memory without a similarity gets `least`; the default is the lowest similarity. A memory without a word score
-    gets `last_word`, or 0 if it is `in_time`.
+    Both values are divided by the best value in their list. The similarity scale starts at `far`. A memory without a
+    similarity gets `least`; the default is the lowest similarity. A memory without a word score gets `last_word`, or 0
+    if it is `in_time`.
 
     Source: Bruch, Gai, Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval", ACM TOIS 2023.
     """
@@ -88,16 +88,13 @@ def fuse(
 
 
 def weight_of_meaning(similarities: Mapping[str, float], words: Mapping[str, float], *, names_time: bool) -> float:
-    """Return the weight of meaning. The weight depends on how many memories are among the first ten in both lists.
-
-    If the query mentions a time, the overlap does not matter.
-    """
+    """Return the weight of meaning, based on the overlap of both lists' first ten."""
     nearest, best = (set(nlargest(_COMPARED, scores, key=scores.__getitem__)) for scores in (similarities, words))
     return ALPHA_BY_CHANCE if names_time or len(nearest & best) <= _UNALIKE else ALPHA
 
 
 def with_bonus(fused: Iterable[Scored], favored: Collection[str], bonus: float = TIME_BONUS) -> list[Scored]:
-    """Add a bonus to the memories in `favored`, such as those from the mentioned time, and scale scores back to 0..1."""
+    """Add a bonus to the `favored` memories, and scale the scores back to 0..1."""
     return _ordered(((score + (bonus if name in favored else 0.0)) / (1.0 + bonus), name) for score, name in fused)
 
 
@@ -108,7 +105,10 @@ def relevant(
     least_similarity: float,
     also: Collection[str] = (),
 ) -> tuple[list[Scored], list[Scored]]:
-    """Split a ranking into memories that share a word, are similar enough or are in `also`, and all other memories."""
+    """Split a ranking into relevant and other memories.
+
+    Relevant memories share a word, are similar enough or are in `also`.
+    """
     answers = {name for name, near in similarities.items() if near >= least_similarity}.union(words, also)
     order = list(fused)
     return [scored for scored in order if scored[1] in answers], [scored for scored in order if scored[1] not in answers]
@@ -130,17 +130,15 @@ def score_parts(similarities: Mapping[str, float], words: Mapping[str, float], i
 
 
 def saturated(score: float) -> float:
-    """Map a BM25 score x to 0..1 by x / (x + 10). A score of 10 gives 0.5. The result is the same on every page."""
+    """Map a BM25 score x to 0..1 by x / (x + 10)."""
     return score / (score + 10.0) if score > 0 else 0.0
 
 
 @dataclass(slots=True)
 class Ranking:
-    """A ranking, best first. The memories in `below_threshold` were ranked but are not relevant enough.
+    """A ranking, best first. The memories in `below_threshold` are not relevant enough.
 
     - `total`: the number of matches; in a hybrid search without pages, the number of ranked memories.
-    - `facts`: the memories from the lists of facts.
-    - `sharing_words`: the memories that share a word with the query.
     - `similarities`: None in a keyword-only search.
     - `reranked`: scores on the reranker's own scale.
     """
@@ -176,14 +174,14 @@ class Ranking:
         return 1.0 - (scored[0] if self.similarities is None else self.similarities.get(scored[1], 0.0))
 
     def rank_of(self, name: str) -> int | None:
-        """Return a memory's rank, starting at 1, or None if the memory is not ranked."""
+        """Return a memory's rank, starting at 1, or None if it is not ranked."""
         return next((rank for rank, (_, ranked) in enumerate(self.scored, start=1) if ranked == name), None)
 
 
 def rank_candidates(query: SearchQuery, candidates: Candidates, min_similarity: float) -> Ranking:
     """Rank candidates, and move memories with too little relevance below the threshold.
 
-    In a search without pages, also move memories that share no word and are less similar than `min_similarity`.
+    A search without pages also requires a shared word or a similarity of `min_similarity`.
     """
     ranking = _rank(query, candidates, min_similarity)
     least = least_relevance(query)
@@ -198,7 +196,7 @@ def rank_candidates(query: SearchQuery, candidates: Candidates, min_similarity: 
 
 
 def least_relevance(query: SearchQuery) -> float | None:
-    """Return the lowest relevance that a hit may have, or None if every hit counts."""
+    """Return the lowest relevance of a hit, or None if every hit counts."""
     request = query.request
     if request.min_relevance is not None:
         return request.min_relevance
@@ -288,10 +286,9 @@ def _rank_both(query: SearchQuery, candidates: Candidates, min_similarity: float
 
 
 def _far(query: SearchQuery, near: Mapping[str, float]) -> float:
-    """Return the similarity below which memories count as far: 0 or, for some models, the median of a first page.
+    """Return the similarity below which memories count as far.
 
-    If there are fewer memories than a full first page, count the missing ones as 0, because a few memories may all be
-    near.
+    It is 0 or, for some models, the median of the first page. Memories missing from that page count as 0.
     """
     if query.meaning is None or query.meaning.profile.far == "zero":
         return 0.0
@@ -311,7 +308,7 @@ def _memories_by_named_speakers(query: SearchQuery, candidates: Candidates) -> C
 
 
 def _capped(scores: Mapping[str, float], least: float) -> tuple[Mapping[str, float], float]:
-    """Flatten the scores beyond a first page's depth, so that later pages do not repeat memories from earlier pages."""
+    """Flatten scores beyond the first page, so that later pages repeat no memories."""
     if len(scores) < _FIRST_DEPTH:
         return scores, least
     end = sorted(scores.values(), reverse=True)[_FIRST_DEPTH - 1]
@@ -319,20 +316,17 @@ def _capped(scores: Mapping[str, float], least: float) -> tuple[Mapping[str, flo
 
 
 def names_days(query: SearchQuery) -> bool:
-    """True if the query has a subject and mentions a time span of at most a month.
-
-    Longer spans do not count, because too many memories belong to them.
-    """
+    """True if the query has a subject and mentions a time span of at most a month."""
     return _is_short(query) and bool(query.words.subject)
 
 
 def _asks_for_events(query: SearchQuery) -> bool:
-    """True if the query has no subject or asks for plans. Memories from the mentioned time then come first."""
+    """True if the query has no subject or asks for plans."""
     return query.span is not None and (query.span.is_ahead or not query.words.subject)
 
 
 def names_time_alone(query: SearchQuery) -> bool:
-    """True if the query asks for plans, or has no subject, and mentions a time span of at most a month."""
+    """True if the query mentions at most a month, and asks for plans or has no subject."""
     return _is_short(query) and bool(query.words.terms) and _asks_for_events(query)
 
 
@@ -353,7 +347,7 @@ _OWNERS = frozenset({"user_id", "namespace", "session_id", "agent_id"})
 
 
 def filters_content(request: SearchRequest | Condition) -> bool:
-    """True if the request filters by anything other than user, namespace, session and agent."""
+    """True if the request filters by anything besides user, namespace, session and agent."""
     if any(getattr(request, name) is not None for name in FILTERS if name != "filter" and name not in _OWNERS):
         return True
     if isinstance(request, SearchRequest):
@@ -363,7 +357,7 @@ def filters_content(request: SearchRequest | Condition) -> bool:
 
 
 def _ordered(fused: Iterable[Scored]) -> list[Scored]:
-    """Sort best first, and sort equal scores by name. The engine would sort equal scores by last write."""
+    """Sort best first, and sort equal scores by name."""
     return sorted(fused, reverse=True)
 
 

@@ -1,4 +1,4 @@
-"""Let the age of memories influence their order. Pure functions with the archived server's formulas."""
+"""Order memories by age, using the archived server's formulas. Pure functions."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class Age(Enum):
     IGNORED = auto()
     """The request disables recency, or its query mentions a time."""
     BREAKS_TIES_ON_PAGE = auto()
-    """The newer of two equal memories comes first. Only memories that may be on the page are compared."""
+    """The newer of two equal memories comes first, but only on the page."""
     BREAKS_TIES = auto()
-    """Like BREAKS_TIES_ON_PAGE, but for the whole ranking, as explain, distinct, history and reranking require."""
+    """Like BREAKS_TIES_ON_PAGE, but for the whole ranking."""
     WEIGHED = auto()
 
     @property
     def index_fields(self) -> Sequence[str]:
-        """The times that the index returns with the scores: created, last stated, last read."""
+        """The times that the index returns with the scores."""
         return ("c", "ls", "la") if self is Age.WEIGHED else ("c", "ls") if self is Age.BREAKS_TIES else ()
 
 
@@ -49,10 +49,9 @@ TIEBREAK = RecencyWeights(semantic=1.0, recency=0.01, freshness=0.0, novelty=1.0
 
 
 def recency(idle: float, age: float, weights: RecencyWeights) -> float:
-    """Return clamp01(freshness * 2^(-idle/half-life) + novelty * 2^(-age/half-life)): the archived server's formula.
+    """Return clamp01(freshness * 2^(-idle/half-life) + novelty * 2^(-age/half-life)).
 
-    `idle` and `age` are the seconds since the memory was last read and last stated. The archived server counts age from
-    creation. For a memory that was stated only once, this makes no difference.
+    `idle` and `age` are the seconds since the memory was last read and last stated.
     """
     # A search calls this function hundreds of times.
     recent = weights.novelty * 0.5 ** (age / 86400 / weights.half_life_created) if age > 0 else weights.novelty
@@ -70,7 +69,7 @@ def novelties(ages: Iterable[float], weights: RecencyWeights) -> list[float]:
 
 
 def may_be_among(scored: Sequence[tuple[float, Item]], count: int) -> Sequence[tuple[float, Item]]:
-    """Return the scored memories that may be among the first `count` after age has broken ties."""
+    """Return the memories that may be among the first `count` after age breaks ties."""
     if len(scored) <= count:
         return scored
     least = scored[count - 1][0] - TIEBREAK.recency / TIEBREAK.semantic
@@ -81,14 +80,14 @@ def may_be_among(scored: Sequence[tuple[float, Item]], count: int) -> Sequence[t
 
 
 def newer_first(scored: Sequence[tuple[float, Item]], stated_times: Iterable[float], now: float) -> list[tuple[float, Item]]:
-    """Break ties by the time when memories were last stated (epoch seconds), newest first. Scores do not change."""
+    """Break ties by the time of the last statement (epoch seconds), newest first."""
     return weigh_age(scored, [score for score, _ in scored], novelties([now - moment for moment in stated_times], TIEBREAK), TIEBREAK)
 
 
 def weigh_age(
     scored: Sequence[tuple[float, Item]], similarities: Iterable[float], recencies: Iterable[float], weights: RecencyWeights
 ) -> list[tuple[float, Item]]:
-    """Sort scored memories by the weighted sum of similarity and recency (both 0..1). Scores do not change."""
+    """Sort memories by the weighted sum of similarity and recency (0..1)."""
     semantic, weight = weights.semantic, weights.recency
     aged = [(semantic * alike + weight * new, memory) for alike, new, memory in zip(similarities, recencies, scored, strict=True)]
     aged.sort(key=itemgetter(0), reverse=True)
@@ -120,7 +119,7 @@ def asks_for_recency(request: SearchRequest) -> bool:
 
 
 def weights_of(request: SearchRequest) -> RecencyWeights:
-    """Return the request's weights. If it uses no recency parameters, return weights that only break ties."""
+    """Return the request's weights. Without recency parameters, the weights only break ties."""
     if not asks_for_recency(request):
         return TIEBREAK
     changes: dict[str, Any] = {name: value for field, name in _WEIGHTS.items() if (value := getattr(request, field)) is not None}
@@ -128,7 +127,7 @@ def weights_of(request: SearchRequest) -> RecencyWeights:
 
 
 def age_of(request: SearchRequest, *, names_time: bool, whole: bool) -> Age:
-    """Return how age affects a result. `whole` is True if the entire ranking must be in its final order."""
+    """Return how age affects a result. `whole`: the entire ranking needs its final order."""
     if request.recency_boost is False:
         return Age.IGNORED
     if asks_for_recency(request):

@@ -1,7 +1,4 @@
-"""Let a language model rewrite a question in the words of its likely answer, within a time limit.
-
-Vector search finds more memories with these words.
-"""
+"""Let a language model rewrite a question in the words of its likely answer."""
 
 from __future__ import annotations
 
@@ -41,7 +38,7 @@ class RewrittenQuery(BaseModel):
 
 
 def rewrite_query(query: str, template: str | None = None) -> Sequence[ChatMessage]:
-    """Return the messages that ask a model to rewrite a query. `template` (with `{query}`) replaces the task."""
+    """Return messages that ask a model to rewrite a query. `template` (with `{query}`) replaces the task."""
     question = f'The question:\n{fence(query, "question")}\n\nNow answer with the words under "query".'
     if template is not None:
         return [ChatMessage("user", template.replace("{query}", query) + '\n\nAnswer with a JSON object: {"query": "the rewritten query"}')]
@@ -49,17 +46,17 @@ def rewrite_query(query: str, template: str | None = None) -> Sequence[ChatMessa
 
 
 class QueryRewriter:
-    """Rewrites queries. Without a model, or if the model fails, the query remains unchanged."""
+    """Rewrites queries. Without a working model, queries remain unchanged."""
 
     def __init__(self, settings: Settings, chat_of: Callable[[str], ChatModel | None]) -> None:
-        """Create a rewriter. `chat_of` returns the model that a tenant may use, or None."""
+        """Create a rewriter. `chat_of` returns a tenant's model, or None."""
         self._chat_of = chat_of
         self._fast = settings.models.fast_model
         self._settings = settings.search
         self._rewritten_queries: dict[str, str] = {}
 
     async def rewritten(self, tenant: str, text: str) -> tuple[str, str | None]:
-        """Return the rewritten query and None, or the unchanged query and the reason why it was not rewritten."""
+        """Return the rewritten query, or the original query and the reason for the failure."""
         chat = self._chat_of(tenant)
         if chat is None:
             return text, "optimize_query: no language model is configured; searched for the query as it is"

@@ -1,4 +1,4 @@
-"""Search memories. REST, MCP and the memory prompt share these steps: request → query → candidates → ranking → page."""
+"""Search memories: request → query → candidates → ranking → page."""
 
 from __future__ import annotations
 
@@ -63,11 +63,8 @@ class SearchService:
     async def search_page(self, scope: Scope, body: SearchRequest, *, optimize_query: bool = False, again: bool = False) -> Page:
         """Return a page of memories. Raises UnsupportedRequest, BadInput or RedisUnavailable.
 
-        If all memories on the page were deleted in the meantime, search once more, unless this is the second search
-        (`again`).
-
-        With `optimize_query`, a language model rewrites the query first. If the embedding model fails, the search uses
-        only keywords. `notices` reports each failure.
+        With `optimize_query`, a language model rewrites the query first. `again` marks the second attempt, after all
+        memories on the page were deleted.
         """
         query = await self.queries.build_query(scope, body, optimize_query=optimize_query)
         ranking = await self.rank_query(scope, query)
@@ -107,7 +104,7 @@ class SearchService:
         return await self.rank_replies(scope, query, replies)
 
     def queue_query(self, pipe: Pipe, query: SearchQuery) -> int:
-        """Queue a query's commands. Return the number of replies to pass to `rank_replies`."""
+        """Queue a query's commands. Return the number of replies for `rank_replies`."""
         return queue_list(pipe, self._store, query) if query.mode is None else queue_candidates(pipe, self._store, query)
 
     async def rank_replies(self, scope: Scope, query: SearchQuery, replies: Sequence[Any]) -> Ranking:
@@ -140,10 +137,7 @@ class SearchService:
         return replace(ranking, scored=ordered, recencies=dict(zip(names, recencies, strict=True)))
 
     async def without_duplicates(self, scope: Scope, query: SearchQuery, ranking: Ranking) -> tuple[Ranking, dict[str, str]]:
-        """Return the ranking without duplicates, and for each duplicate, the id of the better memory.
-
-        Always start at the top of the ranking, so that pages are consistent. `total` counts the remaining memories.
-        """
+        """Return the ranking without duplicates. Map each duplicate to the id of the better memory."""
         first, distinct, repeats = ranking.scored[:_MOST_DISTINCT], DuplicateFilter(), dict[str, str]()
         rest: list[Scored] = []
         for scored, card in zip(first, await self._cards(scope, [name for _, name in first]), strict=True):
@@ -156,12 +150,12 @@ class SearchService:
         return replace(ranking, total=ranking.total - len(repeats), scored=rest), repeats
 
     def count_reading(self, query: SearchQuery, memories: Sequence[ShownMemory]) -> None:
-        """Count each shown memory as read, unless the query only lists memories or sets `recency_boost=False`."""
+        """Count shown memories as read, except in listings or with `recency_boost=False`."""
         if query.mode is not None and query.request.recency_boost is not False:
             self._usage.note_readings((memory.mid, memory.values["access_count"]) for memory in memories if memory.mid)
 
     async def _rerank(self, scope: Scope, query: SearchQuery, ranking: Ranking) -> Ranking:
-        """Rerank the top of the ranking. If the model does not answer in time, keep the order and add a notice."""
+        """Rerank the top of the ranking. If the model fails, keep the order."""
         most, text = self._settings.rerank_candidates, query.request.text
         if self._reranker is None or not text or query.request.offset >= most or not ranking.scored:
             return ranking
@@ -178,7 +172,7 @@ class SearchService:
         return replace(ranking, scored=[*first, *ranking.scored[most:]], reranked=reranked)
 
     async def explain_search(self, scope: Scope, memory_id: str, request: SearchRequest, *, paged: bool = True) -> Explanation:
-        """Return the memory's rank, or why the memory is missing. For a prompt's search, pass `paged=False`."""
+        """Return the memory's rank, or why it is missing. For prompts, pass `paged=False`."""
         mid = self._store.mid(scope, memory_id)
         missing = partial(Explanation, memory_id=memory_id, returned=False)
         record = (await self._store.get(scope, [memory_id]))[0]
@@ -223,7 +217,7 @@ class SearchService:
         return missing(reason="below_threshold" if too_far else "beyond_limit", rank=rank, explanation=ranking.explain(scored, rank))
 
     async def _excluding(self, scope: Scope, request: SearchRequest, mid: str) -> tuple[bool, list[str]]:
-        """Return whether the memory is current, and the filters that exclude it. Test each filter separately."""
+        """Return whether the memory is current, and the filters that exclude it."""
         names = [name for name in filters.FILTERS if getattr(request, name) is not None]
 
         def build(pipe: Pipe) -> None:

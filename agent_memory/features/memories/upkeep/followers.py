@@ -1,4 +1,4 @@
-"""Update the data that features derive from memories, before the caller gets a response."""
+"""Update data derived from memories before the caller gets a response."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ log = get_logger(__name__)
 
 
 class MemoryFollowers:
-    """Calls all followers after a caller has deleted or edited memories, so that derived text is up to date."""
+    """Calls all followers after a caller has deleted or edited memories."""
 
     def __init__(self, followers: Sequence[Follower]) -> None:
-        """Store `followers` without copying it, because features that open later add their own followers to it."""
+        """Store `followers` without copying it, because features that open later extend it."""
         self._followers = followers
 
     async def follow(self, mids: Sequence[str]) -> None:
-        """Update the data derived from these memories. If Redis is unavailable, a worker updates the data later."""
+        """Update the data derived from these memories. If Redis is unavailable, leave this to a worker."""
         for follower in self._followers if mids else ():
             try:
                 await follower.follow_memories(mids)

@@ -1,4 +1,4 @@
-"""Find tenants with no due work and no recently changed memories. Needs at most three round trips in total."""
+"""Find tenants with no due work and no recently changed memories."""
 
 from __future__ import annotations
 
@@ -28,10 +28,7 @@ class IdleTenants:
         self._keys = keys
 
     async def idle_tenants(self, tenants: Sequence[str], quiet_seconds: float) -> list[str]:
-        """Return the tenants without due or claimed work whose memories have not changed for `quiet_seconds`.
-
-        A queued job, a deletion or a long queue counts as work for every tenant.
-        """
+        """Return the tenants without pending work whose memories are unchanged for `quiet_seconds`."""
         if not tenants:
             return []
         kinds = list(DueKind)
@@ -60,7 +57,7 @@ class IdleTenants:
         ]
 
     async def _owners_of(self, due: Sequence[tuple[DueKind, str]]) -> set[str] | None:
-        """Return the tenants that own this work, as names or as tags. Return None if any tenant may own it."""
+        """Return the tenants that own this work, or None if any tenant may own it."""
         if len(due) > _MOST_MARKS or any(kind in (DueKind.DELETION, DueKind.ORDER) for kind, _ in due):
             return None
 

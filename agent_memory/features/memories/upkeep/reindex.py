@@ -1,7 +1,4 @@
-"""Mark all memories for embedding after the embedding model has changed.
-
-Searches use the new model's index immediately.
-"""
+"""Mark all memories for embedding after the embedding model has changed."""
 
 from __future__ import annotations
 
@@ -38,7 +35,7 @@ class Reindexer:
         self.load_change: Callable[[], Awaitable[object]] | None = None
 
     async def reindex_for_model(self) -> int:
-        """Mark all memories as due if the store was indexed for another model. Return how many were marked."""
+        """Mark all memories as due if the model has changed. Return how many were marked."""
         keys = self._keys
         if self.load_change is not None and await self.load_change() is not None:
             return 0
@@ -53,7 +50,7 @@ class Reindexer:
         return count
 
     async def drop_former_indexes(self) -> list[str]:
-        """Drop a former model's indexes an hour after this method first found them. Return their names."""
+        """Drop a former model's indexes an hour after finding them. Return their names."""
         keys = self._keys
         if self.load_change is not None and await self.load_change() is not None:
             return []
@@ -74,7 +71,7 @@ class Reindexer:
     async def mark_all_memories(self) -> int:
         """Mark every memory and version as due for embedding. Return the number of memories.
 
-        The method scans all keys, so only workers and commands may call it.
+        Do not call it in a request: it scans all keys.
         """
         count = 0
         with redis_errors():
@@ -91,9 +88,9 @@ class Reindexer:
         return count + len(batch)
 
     async def rebuild_indexes(self) -> AsyncIterator[tuple[str, int]]:
-        """Drop and rebuild the indexes. After each one, yield its name and the number of its documents.
+        """Drop and rebuild the indexes. Yield each index's name and its number of documents.
 
-        Until all indexes are complete, searches return 503, and nothing may write to the store.
+        Until all indexes are complete, searches return 503, and nothing is allowed to write to the store.
         """
         for name, schema in self.schemas.items():
             await drop_index(self._client, schema.index.name)

@@ -1,4 +1,4 @@
-"""Read many memories in pages of limited size, or only their counts, groups, repeats and vectors."""
+"""Read many memories in pages, or their counts, groups, repeats and vectors."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class MemoryScan:
         self._words = memory_index_name(keys)
 
     async def redis_time(self) -> int:
-        """Return the current time (µs) by the Redis clock, which also sets all version numbers."""
+        """Return the time (µs) by the Redis clock, which sets all version numbers."""
         seconds, micros = (await read(self._client, lambda pipe: pipe.time()))[0]
         return seconds * 1_000_000 + micros
 
@@ -73,10 +73,10 @@ class MemoryScan:
     async def walk_memories(
         self, scope: Scope, selection: Selection, *, by: Literal["created", "changed"] = "created", since: int | None = None
     ) -> AsyncIterator[list[StoredMemory]]:
-        """Yield pages of all selected memories from `since` on, sorted by creation or last change, oldest first.
+        """Yield pages of all selected memories, sorted by creation or last change, oldest first.
 
-        If memories are deleted between pages, the walk still yields all others. With `by="changed"`, `since` is in µs,
-        and a memory that changes during the walk appears again at the end.
+        Deletions between pages skip no other memories. With `by="changed"`, `since` is in µs, and a memory that changes
+        during the walk appears again.
         """
         field, low = "c" if by == "created" else "n", -math.inf if since is None else since
         async for names in walk(self._client, self._words, filters.where(scope, selection), field, low=low, page=_PAGE):
@@ -84,14 +84,17 @@ class MemoryScan:
                 yield memories
 
     async def load_current(self, scope: Scope, mids: Sequence[str]) -> list[StoredMemory]:
-        """Return the current memories with these mids, in this order. Omit memories that the caller may not access."""
+        """Return the accessible current memories with these mids, in the given order."""
         memories = [memory for memory in await self._memories.load_by_names(scope, mids) if memory is not None]
         for memory in memories:
             memory.record.recorded_at = None
         return memories
 
     async def load_changed(self, scope: Scope, selection: Selection, since: int, limit: int) -> tuple[list[StoredMemory], int]:
-        """Return about `limit` memories changed since a time (µs), oldest first, and the time to continue from."""
+        """Return about `limit` memories changed since a time (µs), oldest first.
+
+        Also return the time to continue from.
+        """
         clause = all_of(filters.where(scope, selection), Num("n") >= since)
         while True:
             hits = (await search(self._client, self._words, name_query(clause, 0, limit + 1, sort_by=("n", "ASC")))).hits
@@ -132,7 +135,7 @@ class MemoryScan:
         return [{field: untag(value) for field, value in zip(fields, values, strict=True)} for values in list(groups)[:limit]]
 
     async def find_twins(self, scope: Scope, searches: Sequence[tuple[Selection, Sequence[str]]], limit: int) -> list[list[str]]:
-        """For each (selection, index terms), return the mids of up to `limit` memories that contain all terms.
+        """For each (selection, index terms), return mids of memories that contain all terms.
 
         Only the first 16 terms count.
         """
@@ -153,7 +156,7 @@ class MemoryScan:
         return [[*parse_hits(reply).names] for reply in replies]
 
     async def load_vectors(self, mids: Sequence[str]) -> Mapping[str, NDArray[np.float32]]:
-        """Return the stored vectors by mid. Omit memories that are not embedded yet."""
+        """Return the stored vectors by mid. Omit memories without a vector."""
         vectors = await read(self._client, lambda pipe: [pipe.hget(self._keys.vector(mid), self._spec.field) for mid in mids])
         raw = zip(mids, vectors, strict=True)
         return {mid: np.frombuffer(blob, dtype=self._spec.numpy_type).astype(np.float32) for mid, blob in raw if blob is not None}

@@ -1,4 +1,4 @@
-"""Collect reads of memories in the process, and write them in batches after the responses have been sent."""
+"""Collect reads of memories, and write them in batches after responses."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_REMEMBERED = 100_000
 
 
 class UsageLog:
-    """Collects reads of memories on a best-effort basis: no request waits for the writes or fails because of them."""
+    """Collects reads of memories. No request waits for the writes or fails because of them."""
 
     def __init__(self, store: UsageStore, *, delay_seconds: float = _DELAY_SECONDS) -> None:
         self._store = store
@@ -33,7 +33,7 @@ class UsageLog:
         self._closing = asyncio.Event()
 
     def note_readings(self, memories: Iterable[tuple[str, int]]) -> None:
-        """Note that memories were read, without waiting. Each pair is a mid and the access count in the response."""
+        """Note that memories were read. Each pair is a mid and an access count."""
         now = time.monotonic()
         for mid, count in memories:
             last = self._noted.get(mid)
@@ -43,7 +43,7 @@ class UsageLog:
             self._writer = asyncio.create_task(self._write_later())
 
     async def flush(self) -> None:
-        """Write the collected reads. If this fails, the next read triggers another attempt."""
+        """Write the collected reads. After a failure, the next read tries again."""
         while self._waiting:
             batch = dict(list(self._waiting.items())[:_BATCH])
             await self._store.count_readings(batch)

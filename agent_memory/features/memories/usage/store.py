@@ -1,4 +1,4 @@
-"""Count reads of memories in a separate hash. Writing to a memory's own hash would make Redis reindex its words."""
+"""Count reads in a separate hash, so that Redis does not reindex the memories."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _SCAN_STEP = 1000
 
 
 def queue_usage(pipe: Pipe, keys: Keys, mids: Sequence[str]) -> None:
-    """Queue one command that reads the usage of memories. `with_usage` parses each value of the reply."""
+    """Queue a command that reads usage. `with_usage` parses each value of the reply."""
     pipe.execute_command("HMGET", keys.usage, *mids)
 
 
 def with_usage(record: MemoryRecord, raw: bytes | None) -> MemoryRecord:
-    """Raise a record's access count and last access to the values in `raw`, unless its own values are higher."""
+    """Raise a record's access count and last access to any higher values in `raw`."""
     if raw is not None:
         count, at = raw.split()
         read_at = datetime.fromtimestamp(int(at) / 1000, UTC)
@@ -44,7 +44,7 @@ class UsageStore:
     async def count_readings(self, reading_counts: Mapping[str, int]) -> int:
         """Count memories as read, each at most once in 15 minutes. Return the number counted.
 
-        `reading_counts` maps mids to the access counts in the response.
+        `reading_counts` maps mids to access counts.
         """
         if not reading_counts:
             return 0
@@ -58,7 +58,7 @@ class UsageStore:
         return int(counted)
 
     async def fold_usage(self) -> int:
-        """Copy last-read times to the index, and return how many were copied. Delete the usage of deleted memories."""
+        """Copy last-read times to the index, and return their number. Also delete the usage of deleted memories."""
         written = 0
         while True:
             members = (await read(self._client, lambda pipe: pipe.srandmember(self._keys.usage_unfolded, _BATCH)))[0]
@@ -71,7 +71,7 @@ class UsageStore:
         return written
 
     async def _delete_stale_usage(self) -> None:
-        """Scan the next part of the usage hash, and delete the usage of memories that no longer exist."""
+        """Scan the next part of the usage hash, and delete the usage of missing memories."""
         for _ in range(_SCAN_STEPS):
             cursor = self._cursor
             self._cursor, usage = (await read(self._client, lambda pipe, c=cursor: pipe.hscan(self._keys.usage, c, count=_SCAN_STEP)))[0]

@@ -1,4 +1,4 @@
-"""Find the memories that a subject could refer to, using the words and vectors of all their versions."""
+"""Find the memories that a subject could refer to, by words and vectors."""
 
 from __future__ import annotations
 
@@ -31,10 +31,7 @@ _SECONDS = 2.0
 
 class CandidateFinder:
     def __init__(self, client: Redis, memories: MemoryStore, lineage: LineageStore, models: TenantModels, *, latin_only: bool) -> None:
-        """Create a finder.
-
-        If `latin_only` is true, do not use vectors for texts in other scripts, because the model does not know them.
-        """
+        """Create a finder. With `latin_only`, use vectors only for Latin script."""
         self._client = client
         self._memories = memories
         self._lineage = lineage
@@ -42,9 +39,9 @@ class CandidateFinder:
         self._latin_only = latin_only
 
     async def find(self, scope: Scope, selection: Selection, text: str) -> tuple[list[LineageMemory], dict[str, float]]:
-        """Return memories with a version that shares a word with the text or is similar enough to it.
+        """Return memories with a version that shares a word with `text` or resembles it.
 
-        Also return a dict that maps the mid of each similar memory to its cosine similarity.
+        Also return the cosine similarity of each similar memory, by mid.
         """
         clause = filters.where(scope, selection)
         terms = query_terms(text)
@@ -70,7 +67,7 @@ class CandidateFinder:
     async def cosines(self, scope: Scope, text: str, sentences: Sequence[str]) -> list[float]:
         """Return the cosine similarity between a text and each sentence.
 
-        Return 0 for a sentence whose similarity is too low, and for all sentences if no model is available.
+        Return 0 for low similarities, and for every sentence if no model is available.
         """
         vector = await self._vector(scope, text)
         rows = None if vector is None else await self._embed(scope, sentences, "document")
@@ -83,7 +80,6 @@ class CandidateFinder:
         return profile_of(self._models.embedder(scope.tenant).model).least
 
     async def _vector(self, scope: Scope, text: str) -> NDArray[np.float32] | None:
-        """Return a text's vector, or None if the model is unavailable or does not know the text's script."""
         rows = None if self._latin_only and is_in_other_script(text) else await self._embed(scope, [text], "query")
         return None if rows is None else rows[0]
 

@@ -1,4 +1,4 @@
-"""Extract a text's content words, and match different forms of a word. Pure functions, no I/O."""
+"""Extract a text's content words and match their forms. Pure functions, no I/O."""
 
 from __future__ import annotations
 
@@ -34,10 +34,9 @@ def _content(text: str) -> tuple[str, ...]:
 
 
 def forms(word: str) -> frozenset[str]:
-    """Return a stem and its longest prefixes. Two stems are forms of the same word if their sets share an element.
+    """Return a stem and its longest prefixes.
 
-    For example, "allerg" and "allergi" share at least five characters and 70% of the longer stem. Words with digits and
-    words of more than 64 characters have no other forms.
+    Two stems are forms of the same word if their sets overlap.
     """
     return _forms(word) if len(word) <= _MOST_WORD else frozenset((word,))
 
@@ -67,7 +66,10 @@ def _reading(text: str) -> tuple[tuple[str, ...], frozenset[str]]:
 
 
 def content(text: str) -> tuple[str, ...]:
-    """Return the stems of a text's content words, in order. For scripts without spaces, return pairs of characters."""
+    """Return the stems of a text's content words, in order.
+
+    For scripts without spaces, return pairs of characters.
+    """
     return _reading(text)[0]
 
 
@@ -82,5 +84,5 @@ def shared(terms: Sequence[str], text: str) -> list[str]:
 
 
 def coverage(terms: Sequence[str], text: str) -> float:
-    """Return the share (0 to 1) of `terms` that a text contains in any form. Return 0 if `terms` is empty."""
+    """Return the share (0 to 1) of `terms` that a text contains in any form."""
     return len(shared(terms, text)) / len(terms) if terms else 0.0

@@ -1,4 +1,4 @@
-"""Register forgetting on request as a feature, with its service, keys and routes."""
+"""Register forgetting on request as a feature."""
 
 from __future__ import annotations
 

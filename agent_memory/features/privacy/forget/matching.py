@@ -1,8 +1,7 @@
 """Decide which statements a request to forget refers to. Pure functions, no I/O.
 
-Examples of a subject are "I am allergic to peanuts", "my address" and "everything about Anna". A sentence *matches* a
-subject with certainty if it contains every content word of the subject in any form. It must also be about the same
-person, and either both or neither must be negated. Otherwise, the best match is only a guess.
+A sentence matches a subject with certainty if it contains all content words of the subject in any form. Both must be
+about the same person, and both or neither must be negated.
 """
 
 from __future__ import annotations
@@ -38,9 +37,10 @@ _MOST_SAYING = 32
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What to forget. If `about` is true, the subject covers everything that mentions it.
+    """What to forget.
 
-    `is_thing` is true if the subject is a thing or a person, and false if it is a statement.
+    If `about` is true, the subject covers every text that mentions it. `is_thing` is true for a thing or a person, and
+    false for a statement.
     """
 
     text: str
@@ -50,7 +50,7 @@ class Subject:
 
     @property
     def is_name(self) -> bool:
-        """True if the subject is a bare name. Statements with the same name can be about different things."""
+        """True if the subject is a bare name."""
         return self.is_thing and (self.text.istitle() or len(words(self.text)) == 1)
 
     @property
@@ -60,7 +60,7 @@ class Subject:
 
 
 def subject_of(text: str, *, about: bool = False) -> Subject:
-    """Return the subject that a text describes, such as "I am allergic to peanuts", "my address" or "Anna"."""
+    """Return the subject that a text describes, such as "my address" or "Anna"."""
     bare = without_interrogatives(" ".join(text[:MOST_TEXT].split()).rstrip(".!。！ "))
     text_words = words(bare)
     named = (
@@ -75,13 +75,13 @@ def subject_of(text: str, *, about: bool = False) -> Subject:
 
 
 def requested(text: str) -> Subject:
-    """Return the subject of a text that asks to forget the subject or only describes it."""
+    """Return a text's subject. The text may be a request to forget."""
     request = next((each for each in (memory_request(text), memory_request(f"forget {text}")) if each and each.kind == "forget"), None)
     return subject_of(text) if request is None else subject_of(request.subject, about=request.about)
 
 
 def subject_to_forget(message: MemoryMessage) -> Subject | None:
-    """Return the subject that a message asks to forget, or None. Only users' messages count."""
+    """Return the subject that a user's message asks to forget, or None."""
     request = memory_request(message.content) if message.role == "user" else None
     return subject_of(request.subject, about=request.about) if request is not None and request.kind == "forget" else None
 
@@ -93,7 +93,7 @@ def sentences(text: str) -> list[str]:
 def states(subject: Subject, sentence: str, *, slot: str | None = None, owner: str | None = None) -> bool:
     """True if a sentence, or a fact with this `slot`, certainly matches a subject.
 
-    `owner` is the user's id, because facts may refer to the user by id.
+    Facts may refer to the user by the id `owner`.
     """
     if slot is not None and subject.is_thing and not subject.deictic:
         named = slot.replace("_", " ").replace(".", " ")
@@ -109,13 +109,12 @@ def states(subject: Subject, sentence: str, *, slot: str | None = None, owner: s
 
 
 def _is_negated(sentence: str, subject: Subject) -> bool:
-    """True if a clause with a word of the subject is negated. For example, "No, I am vegetarian" is not negated."""
     clauses = [clause for clause in _CLAUSE.split(sentence) if shared(subject.terms, clause)]
     return any(not NEGATIONS.isdisjoint(words(clause)) or not NEGATION_SIGNS.isdisjoint(clause) for clause in clauses)
 
 
 def _names_more(subject: Subject, sentence: str) -> bool:
-    """True if a word before the thing makes it a different thing. For example, "email address" is not "address"."""
+    """True if a word before the thing makes it a different thing ("email address")."""
     own = frozenset().union(*map(forms, subject.terms))
     sentence_words = words(sentence)
     named = [not own.isdisjoint(content_forms(word)) for word in sentence_words]
@@ -124,7 +123,6 @@ def _names_more(subject: Subject, sentence: str) -> bool:
 
 
 def _is_same_person(subject: Subject, sentence: str, owner: str | None) -> bool:
-    """True if the sentence is about the same person as the subject. Always true unless the subject says "I"."""
     if FIRST_PERSON.isdisjoint(words(subject.text)) and FIRST_PERSON.isdisjoint(subject.text):
         return True
     sentence_words = words(sentence)
@@ -143,7 +141,7 @@ def _is_same_person(subject: Subject, sentence: str, owner: str | None) -> bool:
 
 
 def name_different_things(subject: Subject, texts: Iterable[str]) -> bool:
-    """True if texts that contain the same name ("Anna") share less than half of their other words."""
+    """True if texts with the same name share less than half of their other words."""
     first: set[str] | None = None
     for text in texts:
         other_terms = set(content(text)).difference(subject.terms)
@@ -159,8 +157,7 @@ def name_different_things(subject: Subject, texts: Iterable[str]) -> bool:
 def guesses(subject: Subject, texts: Sequence[str]) -> list[tuple[float, int, str]]:
     """Return (share, position of the text, sentence) for each sentence in the texts.
 
-    The share (0 to 1) says how much of the subject the sentence contains. Only words that occur in at least one text
-    count, and rare words count more. Other words belong to the request ("scrub", "note") or match no memory.
+    The share (0 to 1) says how much of the subject the sentence contains. Rare words count more.
     """
     parts = [(at, part, shared(subject.terms, part)) for at, text in enumerate(texts) for part in sentences(text)]
     counts = Counter(term for _, _, shared_terms in parts for term in shared_terms)
@@ -170,28 +167,22 @@ def guesses(subject: Subject, texts: Sequence[str]) -> list[tuple[float, int, st
 
 
 def values_of(statements: Iterable[str], elsewhere: Iterable[str]) -> list[str]:
-    """Return the content words in `statements` that do not occur in the user's other texts (`elsewhere`).
-
-    A text that repeats one of these words repeats the statement.
-    """
+    """Return the content words in `statements` that do not occur in `elsewhere`."""
     have = frozenset().union(*map(content_forms, elsewhere))
     return [word for word in dict.fromkeys(word for text in statements for word in content(text)) if have.isdisjoint(forms(word))]
 
 
 def repetitions(messages: Sequence[tuple[str, str, bool]]) -> list[int]:
-    """Return the positions of messages in which the assistant repeats a statement that the user wants deleted.
+    """Return the positions of messages in which the assistant repeats a deleted statement.
 
     `messages` contains (role, text, goes) tuples in order; `goes` is true if the message is deleted.
 
-    A message repeats a statement if it contains a word that the user says only in that statement. A message also
-    repeats a statement if it shares more words with the statement than with any other user message. Rare words count
-    more. If user messages tie, the latest one before the assistant's message counts.
-
-    Words that the assistant used before the first statement do not count. Otherwise, a deletion in BEAM conversations
-    would clear 8.2 answers on average instead of 2.3.
+    A message repeats a statement if it contains a word that the user says only in that statement. It also does so if it
+    is more similar to the statement than to any other user message.
     """
     users = [(at, text, goes) for at, (role, text, goes) in enumerate(messages) if role == "user"]
     first = min((at for at, _, goes in users if goes), default=len(messages))
+    # Ignore words that the assistant used before. Otherwise, a deletion clears 8.2 answers on average in BEAM, not 2.3.
     earlier = frozenset[str]().union(*(content_forms(text) for role, text, _ in messages[:first] if role == "assistant"))
     statements = [text for _, text, goes in users if goes]
     own = [word for word in values_of(statements, [text for _, text, goes in users if not goes]) if earlier.isdisjoint(forms(word))]

@@ -1,7 +1,4 @@
-"""Plan what to delete when a user asks to forget something. Pure functions, no I/O.
-
-The plan deletes whole messages and summaries, and facts with their evidence.
-"""
+"""Plan the deletions for a request to forget. Pure functions, no I/O."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ Cited = tuple[SessionRef, str]
 
 @dataclass(slots=True)
 class Chosen:
-    """A fact to delete. If `versions` is not empty, the plan deletes only these former versions."""
+    """A fact to delete. If `versions` is not empty, delete only these former versions."""
 
     memory: LineageMemory
     why: str
@@ -36,7 +33,7 @@ class Chosen:
 
 @dataclass(slots=True)
 class TargetOwner:
-    """The owner whose memories a request covers, or one session of the owner. None matches any value."""
+    """The owner or session that a request covers. None matches any value."""
 
     namespace: str | None
     user_id: str | None
@@ -49,14 +46,11 @@ class TargetOwner:
 
 @dataclass(slots=True)
 class Targets:
-    """A request's targets: facts and messages to delete, and sentences that match the subject.
-
-    `possible` contains uncertain matches, which are shown but not deleted.
-    """
+    """The facts and messages to delete. `possible` contains uncertain matches, which are not deleted."""
 
     owner: TargetOwner
     subject: Subject | None = None
-    """The subject to forget if the request describes it in words, or None if the request contains ids."""
+    """The subject in words, or None if the request contains ids."""
     facts: list[Chosen] = field(default_factory=list[Chosen])
     turns: dict[str, LineageMemory] = field(default_factory=dict[str, LineageMemory])
     """The memories of the messages to delete, by mid."""
@@ -64,14 +58,11 @@ class Targets:
     """The messages to delete, each with its reason."""
     subject_sentences: list[str] = field(default_factory=list[str])
     values: list[str] = field(default_factory=list[str])
-    """Words of the `subject_sentences` that no other statement by the user contains.
-
-    If a fact comes only from deleted messages and contains such a word, the plan deletes it.
-    """
+    """Words of `subject_sentences` that the user's other statements do not contain."""
     sessions: list[SessionCopy] = field(default_factory=list[SessionCopy])
     possible: list[ForgetMatch] = field(default_factory=list[ForgetMatch])
     requests: list[Cited] = field(default_factory=list[Cited])
-    """Messages that ask to forget the subject. They are deleted only if something else is deleted, too."""
+    """Messages that ask to forget the subject, deleted only along with other data."""
     ambiguous: bool = False
 
     @property
@@ -101,7 +92,7 @@ class Plan:
 
 
 def evidence_messages(memory: LineageMemory, versions: Sequence[StoredMemory] = ()) -> list[Cited]:
-    """Return the messages that are evidence for a memory, or only for the given versions."""
+    """Return the messages that are evidence for a memory or for the given versions."""
     about = memory.versions[-1].record
     pieces = [piece for version in versions or memory.versions for piece in evidence_of(version.record)]
     pieces += [piece for _, piece in memory.pieces] if not versions else []
@@ -114,10 +105,7 @@ def evidence_messages(memory: LineageMemory, versions: Sequence[StoredMemory] = 
 
 class Planner:
     def __init__(self, targets: Targets, others: Sequence[LineageMemory], sessions: Sequence[SessionCopy]) -> None:
-        """Create a planner. `others` are the owner's other facts.
-
-        `sessions` are the sessions whose messages may repeat or quote the targets.
-        """
+        """Create a planner. `others` are the owner's other facts; `sessions` may repeat the targets."""
         self._targets = targets
         self._others = others
         self._sessions = sessions
@@ -159,7 +147,7 @@ class Planner:
         self.plan.counts["messages"] += 1
 
     def _look_at(self, memory: LineageMemory) -> None:
-        """Delete a fact if all its evidence is deleted and it contains a targeted value. Otherwise, clean quotes."""
+        """Plan to delete a fact or to clean its quotes."""
         cited = evidence_messages(memory)
         if memory.mid in self.plan.removed_memories or self._targets.messages.keys().isdisjoint(cited):
             return
@@ -170,14 +158,14 @@ class Planner:
             self.plan.quoting.append(memory)
 
     def clean_piece(self, memory: LineageMemory, piece: Evidence) -> Evidence:
-        """Return the evidence, without its quote if the quote comes from a deleted message or matches the subject."""
+        """Return the evidence, without any quote from deleted messages or about the subject."""
         about = memory.versions[-1].record
         ref = SessionRef(piece.session_id or "", about.namespace, about.user_id)
         cites_removed = any((ref, message) in self._targets.messages for message in piece.message_ids)
         return piece.model_copy(update={"quote": None}) if cites_removed or (piece.quote and self.states(piece.quote)) else piece
 
     def states(self, text: str) -> bool:
-        """True if a text matches the subject, or contains all content words of a deleted fact."""
+        """True if a text matches the subject or contains a deleted fact."""
         subject, owner = self._targets.subject, self._targets.owner.user_id
         return any(coverage(terms, text) == 1.0 for terms in self._facts) or (
             subject is not None and any(states(subject, part, owner=owner) for part in sentences(text))
@@ -213,7 +201,7 @@ class Planner:
             self.plan.namespaces.add(copy.ref.namespace)
 
     def _own(self, copy: SessionCopy) -> dict[str, Any]:
-        """Return the script arguments that remove memories from a session and its journal."""
+        """Return script arguments that remove memories from a session and its journal."""
         ids = {version.record.id for memory in self.plan.removed_memories.values() for version in memory.versions}
         subject, owner = self._targets.subject, self._targets.owner.user_id
 
@@ -233,10 +221,7 @@ class Planner:
         return own | ({"memories": json.dumps(left, ensure_ascii=False, separators=(",", ":"))} if len(left) < len(copy.memories) else {})
 
     def _take_summary(self, copy: SessionCopy, removed_messages: Collection[str]) -> bool:
-        """Delete a session's summary if it contains, or may contain, a forgotten statement. Return True if so.
-
-        It may contain one if a deleted message is no longer in the session.
-        """
+        """Delete a session's summary if it may contain a forgotten statement. Return True if deleted."""
         message_ids = {entry.stored.message.id for entry in copy.entries}
         if copy.context is None or not (set(removed_messages) - message_ids or any(self.states(part) for part in sentences(copy.context))):
             return False

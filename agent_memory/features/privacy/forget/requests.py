@@ -1,4 +1,4 @@
-"""Handle requests to forget that users make in conversations: propose them for approval, or carry them out."""
+"""Propose or carry out deletions that users request in conversations."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ForgetRequests:
         self._policy = policy
 
     async def answer(self, scope: Scope, ref: SessionRef, messages: Sequence[MemoryMessage]) -> None:
-        """Propose or carry out the requests to forget in these messages, depending on the policy. Idempotent."""
+        """Propose or carry out the deletions that these messages request. Idempotent."""
         for message in messages if self._policy != "off" else ():
             subject = subject_to_forget(message)
             # Another person or a tool may have written a message with a name, so a human decides.
@@ -53,7 +53,7 @@ class ForgetRequests:
         await self._scripts.run_group(scope.tenant, change=change)
 
     async def approve(self, scope: Scope, change: StoredChange) -> dict[str, Any]:
-        """Carry out a proposal and return its receipt. Raises Conflict if a memory changed after the proposal."""
+        """Carry out a proposal and return its receipt. Raises Conflict if a memory has changed."""
         assert change.proposal is not None
         proposal = change.proposal[FORGET]
         proposed = {memory["id"]: memory for memory in proposal["memories"]}

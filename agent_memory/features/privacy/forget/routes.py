@@ -1,4 +1,4 @@
-"""HTTP operations: forget data on request, show the forgotten data, and undo a forget request."""
+"""HTTP operations for forgetting data on request."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Find what a user asks to forget, show it, delete it in one step, and restore it within the undo time.
+"""Find what a user asks to forget, delete it, and restore it on request.
 
-Text comparisons run in threads, because comparing thousands of sentences takes seconds.
+Text comparisons run in threads, because they can take seconds.
 """
 
 from __future__ import annotations
@@ -75,9 +75,8 @@ class ForgetService:
     async def forget(self, scope: Scope, request: ForgetMemoryRequest) -> ForgetMemoryResponse:
         """Forget what a request describes, or only show it if `dry_run` is true.
 
-        Delete nothing if the request is ambiguous.
-
-        Raises BadInput or Forbidden if the owner is not clear, and Conflict if the memories keep changing.
+        Delete nothing if the request is ambiguous. Raises BadInput or Forbidden if the owner is unclear, and Conflict
+        if the memories keep changing.
         """
         writing(scope)
         owner = _target_owner(scope, request.namespace, request.user_id, request.session_id, by_text=request.text is not None)
@@ -90,7 +89,7 @@ class ForgetService:
     async def forget_proposed(
         self, scope: Scope, ids: Sequence[str], messages: Sequence[Cited], only_if: Callable[[Sequence[StoredMemory]], bool]
     ) -> ForgetMemoryResponse:
-        """Forget memories by id and messages in sessions. Forget nothing unless `only_if` accepts the memories.
+        """Forget memories by id and messages in sessions if `only_if` accepts the memories.
 
         Raises the same errors as `forget`.
         """
@@ -107,7 +106,7 @@ class ForgetService:
         return await self._carry_out(scope, mean)
 
     async def forget_by_message(self, scope: Scope, ref: SessionRef, message_id: str, subject: Subject) -> ForgetMemoryResponse | None:
-        """Delete what a user asked to forget in the message `message_id`, together with this message.
+        """Carry out the request in a user's message, and delete the message.
 
         If no match is certain, delete nothing and return None.
         """
@@ -119,8 +118,7 @@ class ForgetService:
     ) -> tuple[list[StoredMemory], list[Cited]]:
         """Return the memories and messages that a request in a session would delete.
 
-        The result contains the certain matches, or else the most likely match. Both lists are empty if the request is
-        ambiguous.
+        If no match is certain, return the most likely match. Return empty lists for ambiguous requests.
         """
         targets = await self._targets_of_request(scope, ref, message_id, subject, guess=True)
         if not targets.has_matches or targets.ambiguous:
@@ -130,7 +128,7 @@ class ForgetService:
         return [memory.now for memory in plan.removed_memories.values() if memory.now is not None], list(targets.messages)
 
     async def undo(self, scope: Scope, receipt_id: str) -> ForgetUndoResponse:
-        """Restore a receipt's data, except where newer data has replaced it. Raises NotFound if it is too late."""
+        """Restore a receipt's data, except where newer data has replaced it. Raises NotFound."""
         writing(scope)
         restored = await self.store.undo(scope, receipt_id)
         if restored is None:
@@ -141,7 +139,7 @@ class ForgetService:
         return ForgetUndoResponse(receipt_id=receipt_id, restored={"memories": memories, "messages": messages, "kept_newer": newer})
 
     async def show(self, scope: Scope, receipt_id: str) -> ForgettingResponse:
-        """Return what a request has deleted or, after an undo, what was restored. Raises NotFound or Forbidden."""
+        """Return what a request has deleted or its undo has restored. Raises NotFound or Forbidden."""
         data = await self.store.show(writing(scope), receipt_id)
         if data is None:
             raise NotFound(f"no receipt {receipt_id} found, or it can no longer be undone", field="receipt_id")
@@ -227,10 +225,9 @@ class ForgetService:
         request: Cited | None = None,
         guess: bool = False,
     ) -> Targets:
-        """Return everything that matches a subject and anything that the assistant repeated from it.
+        """Return everything that matches a subject, including repetitions by the assistant.
 
-        If nothing matches for certain, include the most likely match if `guess` is true. Otherwise, only list the
-        likely matches.
+        With `guess`, include the most likely match if no match is certain.
         """
         memories, near = await self.finder.find(scope, owner.selection, subject.text)
         targets = Targets(owner, subject, sessions=sessions, requests=[] if request is None else [request])
@@ -247,10 +244,7 @@ class ForgetService:
     async def _take_likely(
         self, scope: Scope, targets: Targets, memories: Sequence[LineageMemory], near: Mapping[str, float], *, guess: bool
     ) -> None:
-        """If `guess` is true, add the most likely match to the targets. Otherwise, list likely matches as `possible`.
-
-        The likelihood is the share of the subject's words plus the cosine similarity.
-        """
+        """With `guess`, add the most likely match to the targets. Otherwise, list likely matches."""
         assert targets.subject is not None
         candidates = await asyncio.to_thread(_candidates, targets, memories)
         parts = await asyncio.to_thread(guesses, targets.subject, [match.text for _, match in candidates])
@@ -307,7 +301,6 @@ class ForgetService:
         return [*(memory for memory in memories if memory.mid not in names), *await self.lineage.read(scope, list(names.values()))]
 
     async def _planner(self, scope: Scope, targets: Targets) -> Planner:
-        """Read the messages that targeted facts cite and the facts that cite targeted messages. Return a planner."""
         for chosen in targets.facts:
             current_citations = (
                 evidence_messages(chosen.memory, [chosen.memory.now]) if chosen.versions and chosen.memory.now is not None else []
@@ -343,18 +336,18 @@ class ForgetService:
 
 
 def _owner_of(owner: TargetOwner, plan: Plan) -> tuple[str | None, str | None]:
-    """Return a request's namespace and user. Without a user, use the deleted memories' owner if there is only one."""
+    """Return the namespace and user of a request or its deleted memories."""
     owners = {(record.namespace, record.user_id) for memory in plan.removed_memories.values() for record in [memory.versions[-1].record]}
     return owners.pop() if owner.user_id is None and len(owners) == 1 else (_namespace_of(owner, plan), owner.user_id)
 
 
 def _namespace_of(owner: TargetOwner, plan: Plan) -> str | None:
-    """Return the request's namespace or, without one, the namespace of all affected data if there is only one."""
+    """Return a request's namespace, or the only namespace of the affected data."""
     return next(iter(plan.namespaces)) if owner.namespace is None and len(plan.namespaces) == 1 else owner.namespace
 
 
 def _take_stated(targets: Targets, memories: Sequence[LineageMemory]) -> None:
-    """Add to the targets the facts and messages that match the subject. For a fact, also add the matching versions."""
+    """Add the facts, versions and messages that match the subject."""
     subject, owner = targets.subject, targets.owner.user_id
     assert subject is not None
 
@@ -389,7 +382,7 @@ def _take_stated(targets: Targets, memories: Sequence[LineageMemory]) -> None:
 
 
 def _candidates(targets: Targets, memories: Sequence[LineageMemory]) -> list[tuple[LineageMemory | Cited, ForgetMatch]]:
-    """Return the facts and user messages that the request could refer to, except messages that ask to forget."""
+    """Return the facts and user messages that the request could refer to."""
     candidates: list[tuple[LineageMemory | Cited, ForgetMatch]] = []
     covered: set[Cited] = set()
     for memory in memories:
@@ -409,7 +402,7 @@ def _candidates(targets: Targets, memories: Sequence[LineageMemory]) -> list[tup
 
 
 def _take_repeated(targets: Targets, memories: Sequence[LineageMemory]) -> None:
-    """Add to the targets anything the assistant repeated in the targets' sessions or in memories from them."""
+    """Add the assistant's repetitions of the targets."""
     lines_by_session: dict[SessionRef, dict[Cited, tuple[str, str]]] = {ref: {} for ref, _ in targets.messages}
     turns = {memory.mid: memory for memory in memories if is_turn(memory.versions[-1].record)} | targets.turns
     for record, memory in sorted(((each.versions[-1].record, each) for each in turns.values()), key=lambda one: one[0].created_at):
@@ -432,7 +425,7 @@ def _take_repeated(targets: Targets, memories: Sequence[LineageMemory]) -> None:
 
 
 def _items(data: ForgottenData) -> list[ForgottenItem]:
-    """Return forgotten data as a list: facts, then messages, then summaries, each in chronological order."""
+    """List forgotten facts, messages and summaries, in that order, each by time."""
     items = [
         ForgottenItem(
             kind="message" if is_turn(record) else "fact",
@@ -466,7 +459,7 @@ def _items(data: ForgottenData) -> list[ForgottenItem]:
 
 
 def _last_statement(sessions: Sequence[SessionCopy], before: str | None = None) -> Subject | None:
-    """Return the user's last statement in these sessions, before the message `before`. "That" refers to it."""
+    """Return the user's last statement before the message `before`, to resolve "that"."""
     last: str | None = None
     for message in (entry.stored.message for copy in sessions for entry in copy.entries):
         if message.id == before:

@@ -1,4 +1,4 @@
-"""Read all of a user's sessions and journals, so that no part of a forgotten statement remains."""
+"""Read all sessions and journals of a user."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Entry:
         return str(self.stored.seq)
 
     def emptied(self) -> str:
-        """Return the entry without its text, marked so that it is not promoted."""
+        """Return the entry without its text and excluded from promotion."""
         body = json.loads(self.raw.split(b" ", 2)[2])
         body["c"] = ""
         if isinstance(body.get("x"), dict):
@@ -46,7 +46,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class JournalCopy:
-    """A session's journal, or a batch from it that extraction has set aside."""
+    """A session's journal, or a batch that extraction has set aside."""
 
     name: str
     epoch: str
@@ -55,7 +55,7 @@ class JournalCopy:
 
 @dataclass(frozen=True, slots=True)
 class SessionCopy:
-    """A session as read from Redis. `live` is false if the session has ended and only pending work is left."""
+    """A session as read from Redis. `live` is false if only pending work remains."""
 
     sid: str
     ref: SessionRef
@@ -76,9 +76,9 @@ class SessionReader:
         self._sessions = sessions
 
     async def of_user(self, scope: Scope, namespace: str | None, user_id: str, session_id: str | None) -> list[SessionCopy]:
-        """Return a user's sessions, including sessions that have ended but have pending work.
+        """Return a user's sessions, including ended sessions with pending work.
 
-        `namespace` and `session_id` limit the sessions to one namespace or id.
+        `namespace` and `session_id` limit the result.
         """
         clause = filters.session_where(scope, namespace=namespace, user_id=user_id)
         sids = [sid async for page in walk(self._client, session_index_name(self._keys), clause, "c") for sid in page]

@@ -1,4 +1,4 @@
-"""Apply a deletion plan in Redis in one step, and keep receipts with a copy of the data for an undo."""
+"""Apply a deletion plan in one step, and keep receipts for an undo."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from agent_memory_client.models import ANSWER, Evidence, MemoryMessage, MemoryRe
 
 Clean = Callable[[LineageMemory, Evidence], Evidence]
 IsFromSource = Callable[[MemoryRecord, str | None], bool]
-"""Decides whether a memory, with the name of the import that stored it, comes from a source."""
+"""Decides if a memory comes from a source. The second argument is the name of its import."""
 
 
 class ReceiptHeader(NamedTuple):
-    """Whose data was deleted, who requested the deletion and when, and how long it can be undone."""
+    """The owner, time and actor of a deletion, and the end of its undo time."""
 
     namespace: str | None
     user_id: str | None
@@ -48,7 +48,7 @@ class ReceiptHeader(NamedTuple):
 
 @dataclass(slots=True)
 class ForgottenData:
-    """What a receipt keeps for an undo or, if `undone`, what the undo has restored."""
+    """The data kept for an undo or, if `undone`, the restored data."""
 
     header: ReceiptHeader
     undone: bool = False
@@ -56,7 +56,7 @@ class ForgottenData:
     messages: list[tuple[SessionRef, MemoryMessage]] = field(default_factory=list[tuple[SessionRef, MemoryMessage]])
     summaries: list[tuple[SessionRef, str]] = field(default_factory=list[tuple[SessionRef, str]])
     imports: dict[str, str] = field(default_factory=dict[str, str])
-    """The names of imports, by the ids of the memories that they stored."""
+    """Import names by memory id."""
     kept_newer: int = 0
 
 
@@ -64,7 +64,7 @@ class ForgetStore:
     def __init__(
         self, client: Redis, keys: Keys, memories: MemoryStore, changes: ChangeStore, *, undo_seconds: int, fsync: bool = False
     ) -> None:
-        """Create the store. Copies for an undo are kept for `undo_seconds`. If it is 0, the store keeps no copy."""
+        """Create the store. Keep copies for `undo_seconds`, or no copies if it is 0."""
         self._client = client
         self._memories = memories
         self._keys = keys
@@ -78,10 +78,12 @@ class ForgetStore:
     async def take(
         self, scope: Scope, owner: tuple[str | None, str | None], name: str, plan: Plan, clean: Clean, proposals: Sequence[str] = ()
     ) -> datetime | bool | None:
-        """Apply a plan in one step. Return the end of the undo time, or None if no undo is possible.
+        """Apply a plan in one step. Return the end of the undo time.
 
-        If something changed after it was read, change nothing and return False. `owner` is the namespace and user of
-        the receipt `name`. `clean` removes quotes. `proposals` contains the ids of proposed changes to delete.
+        Return None if no undo is possible. Return False and change nothing if the data has changed since it was read.
+
+        `owner` is the namespace and user of the receipt `name`. `proposals` contains the ids of proposed changes to
+        delete.
         """
         positions = await self._positions(scope, plan)
         body = {
@@ -135,7 +137,7 @@ class ForgetStore:
         }
 
     async def _fields(self, plan: Plan, clean: Clean) -> list[list[str]]:
-        """For memories whose evidence quotes removed text, return the changed fields of all versions."""
+        """Return the changed fields of memories whose evidence quotes removed text."""
         fields: list[list[str]] = []
         for memory in plan.quoting:
             names = [f"m:{memory.mid}", f"h:{memory.mid}", *(f"h:{memory.mid}.{version.version}" for version in memory.past)]
@@ -150,10 +152,7 @@ class ForgetStore:
         return fields
 
     async def _terms(self, scope: Scope, plan: Plan, positions: Mapping[str, str]) -> list[list[str]]:
-        """Return the index terms of messages next to removed ones, without any words from their neighbors.
-
-        A worker later adds the words of the remaining neighbors again.
-        """
+        """Return the index terms of messages next to removed ones, without words from neighbors."""
         touched = list(plan.removed_memories.values())
         order_positions = [
             (order, memory.mid) for memory in touched if (order := order_of(self._keys, scope.tenant, memory.versions[-1].record))
@@ -182,10 +181,10 @@ class ForgetStore:
         )
 
     async def undo(self, scope: Scope, name: str) -> tuple[int, int, int] | None:
-        """Restore a receipt's data. Return None if the receipt is missing, expired or not accessible.
+        """Restore a receipt's data. Idempotent. Raises ErasureUnderWay.
 
-        Otherwise, return the numbers of restored memories, restored messages and skipped memories. A memory is skipped
-        if something newer has replaced it. Idempotent. Raises ErasureUnderWay.
+        Return the numbers of restored memories, restored messages and memories that newer data has replaced. Return
+        None if the receipt is missing, expired or not accessible.
         """
         header = await self._header(scope, name)
         if header is None:
@@ -205,9 +204,9 @@ class ForgetStore:
         return memories, messages, left
 
     async def show(self, scope: Scope, name: str) -> ForgottenData | None:
-        """Return what a receipt keeps for an undo. After the undo, return the restored data that is still stored.
+        """Return a receipt's data or, after an undo, the restored data still stored.
 
-        Return None if the receipt is missing, expired or not accessible. Raises ErasureUnderWay.
+        Return None in the same cases as `undo`. Raises ErasureUnderWay.
         """
         header = await self._header(scope, name)
         if header is None:
@@ -224,7 +223,7 @@ class ForgetStore:
         return await asyncio.to_thread(_decode_receipt, header, rows)
 
     async def _header(self, scope: Scope, name: str) -> ReceiptHeader | None:
-        """Return a receipt's header, or None if the caller is not allowed to undo it."""
+        """Return a receipt's header, or None if the caller must not undo it."""
         names = ["t", "ns", "u", "nss", "at", "un", "by"]
         row = (await read(self._client, lambda pipe: pipe.hmget(self._keys.forgetting(name), names)))[0]
         tenant, namespace, user, spaces, at, until, actor = (None if value is None else value.decode() for value in row)
@@ -260,9 +259,9 @@ class ForgetStore:
         return data
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
-        """Delete a user's undo copies and the records of the user's requests to forget.
+        """Delete a user's undo copies and records of requests to forget.
 
-        For a single namespace, also delete copies that cover all namespaces.
+        With a namespace, also delete copies that cover all namespaces.
         """
         await self._changes.erase_forgettings(scope, owner.namespace, owner.user_id)
         names = await self._names(scope, owner.user_id)
@@ -287,7 +286,7 @@ class ForgetStore:
         return await self._drop(scope, session.user_id, names, holder)
 
     async def erase_agent(self, scope: Scope, owner: AgentOwner) -> Counter[str]:
-        """Delete all users' undo copies that contain the agent's data. The method scans all receipts."""
+        """Delete all undo copies that contain the agent's data. This scans all receipts."""
         space = {} if owner.namespace is None else {"ns": tag(owner.namespace)}
         holder = {"fields": {"ag": tag(owner.agent_id)} | space, "words": [f'"agent_id":{compact(owner.agent_id)}'], "names": []}
         counts: Counter[str] = Counter()
@@ -296,9 +295,9 @@ class ForgetStore:
         return counts
 
     async def purge_source(self, scope: Scope, owner: tuple[str | None, str | None], is_from_source: IsFromSource) -> Counter[str]:
-        """Delete the undo copies that contain data from a purged source. This scans all receipts.
+        """Delete undo copies with data from a purged source. This scans all receipts.
 
-        `owner` is the namespace and user to purge. None matches any value. Raises ErasureUnderWay.
+        `owner` is the namespace and user to purge; None matches any value. Raises ErasureUnderWay.
         """
         namespace, user_id = owner
         counts: Counter[str] = Counter()
@@ -326,7 +325,7 @@ class ForgetStore:
         return [name.decode() for name in (await read(self._client, lambda pipe: pipe.zrange(key, 0, -1)))[0]]
 
     async def _drop(self, scope: Scope, user_id: str | None, names: Sequence[str], holder: dict[str, Any] | None = None) -> Counter[str]:
-        """Delete the receipts in `names` or, with `holder`, only receipts with its data. See `forget_drop.lua`."""
+        """Delete the receipts in `names`. With `holder`, skip receipts without its data."""
         receipts = self._keys.forgettings(digest("forgettings", scope.tenant, user_id))
         about: dict[str, Any] = {"receipts": receipts, "root": self._keys.root, "tenant": tag(scope.tenant), "holder": holder}
         removed = [await self._drop_receipt(receipt=self._keys.forgetting(name), name=name, **about) for name in names]
@@ -363,7 +362,7 @@ def _removed_memories(before: str, after: str | Literal[False]) -> list[dict[str
 def _cleaned(
     memory: LineageMemory, evidence: Mapping[bytes, bytes], records: Sequence[tuple[str, bytes | None]], clean: Clean
 ) -> list[list[str]]:
-    """Return (key, field, old value, new value) for each field of a memory whose evidence quotes removed text."""
+    """Return (key, field, old value, new value) for each field that quotes removed text."""
     fields: list[list[str]] = []
     for name, raw in evidence.items():
         piece = Evidence.model_validate_json(raw)

@@ -1,4 +1,4 @@
-"""Word lists in several languages: words without content, words for people, and negations."""
+"""Lists of words without content, words for people and negations, in several languages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OWNERS = frozenset(fold(_POSSESSIVES).split())
 """First-person possessives, such as "my"."""
 SPEAKERS = frozenset(["i", "im", "ive", "ich", "yo", "je", "j", "io", "ik", "я"])
 FIRST_PERSON = OWNERS.union(SPEAKERS, _OTHERS.split())
-"""Words that users and facts use for the user, such as "I" and "user"."""
+"""Words for the user in messages and facts, such as "I" and "user"."""
 SECOND_PERSON = frozenset(_YOU.split())
 """Words that an assistant uses for the user, such as "you"."""
 NEGATIONS = frozenset(_NOT.split())

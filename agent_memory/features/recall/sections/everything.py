@@ -1,8 +1,4 @@
-"""List memories for a question about everything ("What do you know about me?"), most durable first.
-
-A search does not help, because the question shares no words with the memories. Instead, the prompt lists the newest
-facts, events, procedures and statements, and further statements that contain a name or a word for something lasting.
-"""
+"""List memories, most durable first, for questions such as "What do you know about me?"."""
 
 from __future__ import annotations
 
@@ -35,7 +31,7 @@ _TYPES = ("semantic", "procedural", "episodic")
 
 @dataclass(frozen=True, slots=True)
 class EverythingReads:
-    """Lists memories for the query's users and namespaces. The prompt shows at most `most` tokens of them."""
+    """Lists memories for the query's users and namespaces. The prompt shows at most `most` tokens."""
 
     ask: PromptAsk
     query: SearchQuery
@@ -65,11 +61,6 @@ class EverythingReads:
 
 
 def _durability(memory: ShownMemory) -> tuple[bool, bool, int, bool, bool, bool, int, float]:
-    """Return a memory's sort key.
-
-    Facts precede messages. Within each kind, these criteria apply in order: pinned, type, still true, contains a name,
-    lasting topic, times said, newest date.
-    """
     kind = memory.memory_type
     rank = _TYPES.index(kind) if kind in _TYPES else len(_TYPES)
     ended = no_longer_true_since(memory) is not None

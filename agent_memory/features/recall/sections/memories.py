@@ -1,8 +1,4 @@
-"""Build the memories section of a prompt.
-
-The section contains the memories that match the query. It also contains matching messages from the user's other
-sessions, if the messages have not become memories yet.
-"""
+"""Build the memories section, including messages that are not memories yet."""
 
 from __future__ import annotations
 
@@ -66,7 +62,7 @@ class MemoriesSection:
     counter: TokenCounter
 
     async def open_section(self, ask: PromptAsk) -> SectionReads | None:
-        """Return the reads for a prompt's search, or None if the prompt does not search. Raises the search's errors."""
+        """Return the reads for a prompt's search, or None if the prompt does not search."""
         request = self._search_request(ask)
         if request is None:
             return None
@@ -83,8 +79,8 @@ class MemoriesSection:
     def _search_request(self, ask: PromptAsk) -> SearchRequest | None:
         """Return the prompt's search request, or None if the prompt does not search.
 
-        If the request does not specify a user or namespace, the session's or the prompt's applies. For a session
-        without a user, an unrestricted caller searches only memories without a user, unless `prompt_all_users` is set.
+        By default, the request covers the user and namespace of the session or prompt. Without a user, an unrestricted
+        caller searches only memories without a user, unless `prompt_all_users` is set.
         """
         body, session = ask.body, ask.session
         search_option = body.long_term_search
@@ -118,15 +114,14 @@ class MemoryReads:
     recent: RecentQuery | None
 
     def queue_section(self, pipe: Pipe) -> int:
-        """Queue the search and the read of the user's messages in other sessions. Return the number of replies."""
+        """Queue the search and the read of recent messages. Return the number of replies."""
         count = 0 if self.recent is None else self.section.recent.queue_recent(pipe, self.recent, but=self.ask.session)
         return count + (0 if self.query.empty else self.section.search.queue_query(pipe, self.query))
 
     async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> MemoriesContent:
         """Return the memories found in these replies, best first.
 
-        Leave out memories made from `session`, the session's newest messages, because the prompt certainly shows them.
-        Unpromoted messages from other sessions come first, because the index cannot rank them.
+        Leave out memories made from `session`, because the prompt shows these messages. Unpromoted messages come first.
         """
         ask, query, section, settings = self.ask, self.query, self.section, self.section.settings
         elsewhere: list[ShownMemory] = []
@@ -163,10 +158,9 @@ class MemoryReads:
         return MemoriesContent(ask, query, ranking, shown_memories, cut, section.counter, most, count_reading)
 
     async def _with_later_mentions(self, page: Sequence[ShownMemory], newest: set[str]) -> Sequence[ShownMemory]:
-        """Return the page with later statements about things that the page identifies by name and number.
+        """Return the page with later statements about things that the page names.
 
-        Finding these statements takes another round trip, but few pages contain such things. If the query mentions a
-        time, return the page unchanged.
+        If the query mentions a time, return the page unchanged.
         """
         query = self.query
         page_things = named_things(page) if query.mode is SearchModeEnum.HYBRID and query.span is None else ()
@@ -178,29 +172,26 @@ class MemoryReads:
         return with_mentions(page, zip(page_things, others, strict=True))
 
     async def _passed_over(self, ranking: Ranking, newest: set[str]) -> list[Cut]:
-        """Return the best memories that were left out because the prompt already shows their messages."""
+        """Return memories left out because the prompt already shows their messages."""
         hits = [scored for scored in ranking.scored[: self.query.request.limit + len(newest)] if scored[1] in newest]
         cards = await self.section.pages.read_ranked(self.ask.scope, self.query, ranking, hits)
         return [Cut(memory_id=card.id, reason="already_shown") for card in cards]
 
 
 def without_the_query(query: str, memories: Sequence[ShownMemory]) -> Sequence[ShownMemory]:
-    """Return the memories, except messages that only repeat the query.
-
-    A program may have stored the user's message in another session before it requested the prompt.
-    """
+    """Return the memories, except messages that only repeat the query."""
     words = normal_text(query)
     return [memory for memory in memories if not (memory.is_message and normal_text(memory.text) == words)]
 
 
 def resting_on(page: Sequence[ShownMemory], facts: Sequence[ShownMemory]) -> list[ShownMemory]:
-    """Return the facts that were extracted from messages on the page, even facts that do not match the query."""
+    """Return the facts that were extracted from messages on the page."""
     cited_ids = frozenset(name for memory in page if memory.is_message for name in cited_messages(memory))
     return [fact for fact in facts if not cited_ids.isdisjoint(cited_messages(fact))] if cited_ids else []
 
 
 def holding_literals(query: SearchQuery, page: Sequence[ShownMemory]) -> Sequence[ShownMemory]:
-    """Return the memories that contain a literal from the query, such as "C++", a symbol or a single letter.
+    """Return the memories that contain a literal from the query, such as "C++".
 
     If the query has content words, return the page unchanged.
     """
@@ -214,9 +205,8 @@ def holding_literals(query: SearchQuery, page: Sequence[ShownMemory]) -> Sequenc
 def without_far_phrases(query: SearchQuery, ranking: Ranking, page: Sequence[ShownMemory], least: float) -> Sequence[ShownMemory]:
     """Return the page without short messages that are unlikely to match a one-word query.
 
-    A short message has one or two content words. A short message stays if it shares the query's word, or if its
-    similarity is at least `least`. Between such short texts, a lower similarity means little. Return the page unchanged
-    if the query has several words, or if the request filters by content and no memory would remain.
+    A message with one or two content words stays if it contains the query's word or has a similarity of at least
+    `least`.
     """
     if ranking.similarities is None or query.mode is not SearchModeEnum.HYBRID or query.span is not None or len(query.words.terms) != 1:
         return page
@@ -235,12 +225,10 @@ def without_far_phrases(query: SearchQuery, ranking: Ranking, page: Sequence[Sho
 def beside_the_time(query: SearchQuery, ranking: Ranking, page: Sequence[ShownMemory], *, english_only: bool) -> Sequence[ShownMemory]:
     """Return the memories that match a query about a subject in a period of time.
 
-    A memory is about the subject if its text shares a word with the subject or is similar enough. A memory matches if
-    it is about the subject, if its event happens in that period, or if its text mentions a day in that period. Return
-    the page unchanged if no memory is about the subject, or if the query does not contain both a subject and a time.
+    A memory matches if it is about the subject, or if its event or a day in its text is in the period. Return the page
+    unchanged if no memory is about the subject, or if the query lacks a subject or a time.
 
-    If `english_only` is true, ignore the similarities for a query in another language, because the model does not
-    understand it.
+    If `english_only` is true, ignore similarities for queries in other languages.
     """
     if ranking.similarities is None or not names_days(query):
         return page
@@ -257,11 +245,10 @@ def beside_the_time(query: SearchQuery, ranking: Ranking, page: Sequence[ShownMe
 
 
 def of_the_time(query: SearchQuery, page: Sequence[ShownMemory], further: Sequence[ShownMemory] = ()) -> Sequence[ShownMemory]:
-    """Return the memories for a query that asks for plans, or has no subject, and names at most a month.
+    """Return the memories that match a period, for queries that ask only about a period.
 
-    Consider the memories on the page and in `further`. A memory matches if its event happens in that span, if its text
-    mentions a day in that span or, except for plans, if it was stated then. Return the page unchanged if no memory
-    matches, or for any other query.
+    A memory matches if its event happens in the period or its text mentions a day in it. Except for plans, a memory
+    also matches if it was stated in the period. If no memory matches, or for other queries, return the page unchanged.
     """
     if not names_time_alone(query):
         return page
@@ -269,7 +256,6 @@ def of_the_time(query: SearchQuery, page: Sequence[ShownMemory], further: Sequen
 
 
 def _stated_in(query: SearchQuery, memory: ShownMemory) -> bool:
-    """True if a memory was created or last stated during the period that the query mentions."""
     if query.span is None or query.span.is_ahead:
         return False
     days = [memory.created_at, *([memory.last_said_at] if memory.last_said_at else [])]
@@ -277,7 +263,6 @@ def _stated_in(query: SearchQuery, memory: ShownMemory) -> bool:
 
 
 def _happens_in(query: SearchQuery, memory: ShownMemory) -> bool:
-    """True if a memory's event, or a day that its text may mention, falls in the period that the query mentions."""
     if query.span is None:
         return False
     start, end, zone = query.span.start, query.span.end, zone_of(query.request.timezone)

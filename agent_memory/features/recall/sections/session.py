@@ -1,4 +1,4 @@
-"""Read a session once, and build a prompt's session sections: the summary and the last messages that fit."""
+"""Read a session once, and build a prompt's session sections."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class SessionSection:
         return 2
 
     async def load_session(self, ask: PromptAsk, replies: Sequence[Any]) -> SessionContent:
-        """Return the requested session or, if it is missing, the only other session with the same id."""
+        """Return the requested session or else the only other session with its id."""
         turns: SessionTurns | None = None
         if (ref := ask.session) is not None:
             window = self._read_window(ask.body)
@@ -64,7 +64,7 @@ class SessionSection:
 
 @dataclass(slots=True)
 class SessionContent:
-    """The session's summary and as many of its last messages as fit into the model's context window."""
+    """The session's summary and as many of its last messages as fit."""
 
     turns: SessionTurns | None
     summary: SummaryContent
@@ -75,7 +75,7 @@ class SessionContent:
         return tokens if self.named_window is None else min(tokens, self.named_window)
 
     def fit_window(self, tokens: int | None) -> FittedWindow:
-        """Return the last messages that fit into both the window and `tokens`. Always include the newest message."""
+        """Return the last messages that fit. Always include the newest message."""
         if self.turns is None or tokens is None:
             return FittedWindow(self.turns, () if self.turns is None else self.turns.messages)
         window = tokens if self.named_window is None else min(self.named_window, tokens)
@@ -124,7 +124,7 @@ class FittedWindow:
 def turn_message(turn: PromptTurn) -> dict[str, Any]:
     """Return a session's message in the prompt's form.
 
-    A role that prompts do not support becomes `assistant`, and `original_role` keeps the original.
+    Unsupported roles become `assistant`; `original_role` keeps the original.
     """
     message = text_message("user" if turn.role == "user" else "assistant", plain_text(turn.content))
     if turn.role not in ("user", "assistant"):

@@ -35,10 +35,7 @@ class OldKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class OldPrefixes:
-    """Prefixes of the archived server's keys. The final colon is optional.
-
-    The archived server reads them from REDISVL_INDEX_PREFIX and WORKING_MEMORY_INDEX_PREFIX.
-    """
+    """Prefixes of the archived server's keys. The final colon is optional."""
 
     memories: str = "memory_idx"
     sessions: str = "working_memory:"
@@ -50,7 +47,7 @@ class OldPrefixes:
 
 @dataclass(frozen=True, slots=True)
 class OldItem:
-    """A key without its prefix, and its hash fields or document, or the `problem` that prevents reading the key.
+    """A key without its prefix, and its content or the `problem` with it.
 
     `seconds_left` is None if the key does not expire.
     """
@@ -64,18 +61,21 @@ class OldItem:
 
 class OldStore:
     def __init__(self, client: Redis, prefixes: OldPrefixes, *, ours: str, source: str) -> None:
-        """Create a reader that skips this server's own keys (prefix `ours`). `source` names the import."""
+        """Create a reader that skips this server's own keys (prefix `ours`).
+
+        `source` names the import.
+        """
         self._client = client
         self._prefixes = prefixes
         self._ours = ours.encode()
         self.source = source
 
     async def count(self, kind: OldKind) -> int:
-        """Return the number of keys of a kind. The number is approximate, because SCAN may return a key twice."""
+        """Return the approximate number of keys of a kind."""
         return sum([len(names) async for names in self._scan(kind, 1000)])
 
     async def pages(self, kind: OldKind, size: int) -> AsyncIterator[list[OldItem]]:
-        """Yield the items of a kind, about `size` at a time. Raises RedisUnavailable and StartupError."""
+        """Yield the items of a kind in pages. Raises RedisUnavailable and StartupError."""
         async for names in self._scan(kind, size):
             if names:
                 yield await self._read(kind, names)
@@ -111,7 +111,7 @@ class OldStore:
 
 
 def _is(kind: OldKind, rest: bytes) -> bool:
-    """True if a key belongs to `kind`. `rest` is the key without its prefix, which views and partitions share."""
+    """True if a key belongs to `kind`. `rest` is the key without its prefix."""
     if kind is OldKind.VIEW:
         return rest.endswith(b":config")
     if kind is OldKind.PARTITION:
@@ -137,7 +137,7 @@ def _item(kind: OldKind, name: str, form: bytes, left: int, reply: Any) -> OldIt
 
 @asynccontextmanager
 async def open_old(url: str, display_url: str, prefixes: OldPrefixes, *, ours: str, command_timeout: float) -> AsyncGenerator[OldStore]:
-    """Open the old Redis for reading. `display_url` is its URL without credentials. Raises StartupError."""
+    """Open the old Redis for reading. `display_url` omits credentials. Raises StartupError."""
     client = connect(url, pool_size=4, command_timeout=command_timeout)
     try:
         try:

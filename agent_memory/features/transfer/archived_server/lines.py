@@ -1,4 +1,4 @@
-"""Convert the archived server's data to the lines of an export, which the import reads."""
+"""Convert the archived server's data to the lines of an export."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def memory_lines(memories: Sequence[OldMemory], embedder: Embedder, mode: 
 
 
 def session_line(session: OldSession, item: OldItem, *, extract: bool) -> Line:
-    """Return a session's line. Messages that the archived server promoted or extracted are not processed again."""
+    """Return a session's line. Processed messages are not processed again."""
     body = session.body
     line = body.model_dump(mode="json", exclude_unset=True, exclude={"messages", "memories", "long_term_memory_strategy"})
     messages = [

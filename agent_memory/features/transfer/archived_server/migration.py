@@ -1,8 +1,7 @@
 """Import an archived server's Redis as the lines of an export.
 
-A migration supports a dry run, and can be interrupted and repeated. It never changes data that exists here, and never
-restores data that was deleted here. If a session changes on the archived server after its migration, a later run
-migrates it again, unless the session has also changed on this server.
+A migration can be interrupted and repeated. It never changes data that exists here, and never restores data that was
+deleted here. If a session changes only on the archived server, a later run migrates it again.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _MOST_SHOWN = 20
 
 
 class Report(ImportReport):
-    """What a migration did or, in a dry run, would do. `changed` lists data that could not be kept as it was."""
+    """The result of a migration or dry run. `changed` lists data that could not be kept as it was."""
 
     name: str
     dry_run: bool
@@ -63,9 +62,8 @@ class Report(ImportReport):
 class MoveOptions:
     """Options for a migration.
 
-    `vectors` is `auto` (compare some old vectors with the model's own), `reuse` (trust all old vectors) or `embed`
-    (compute all vectors again). If `extract` is true, facts are extracted from messages for which the archived server
-    extracted none.
+    `vectors` is `auto` (check a sample of the old vectors), `reuse` (trust all old vectors) or `embed` (compute all
+    vectors again). If `extract` is true, this server extracts facts where the archived server extracted none.
     """
 
     dry_run: bool = True
@@ -75,7 +73,7 @@ class MoveOptions:
 
 
 OnProgress = Callable[[OldKind, int, int], None]
-"""Called with the kind, the number of items read in this run, and their approximate total."""
+"""Called with the kind, the number of items read, and their approximate total."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +84,9 @@ class MigrationService:
     spec: VectorSpec
 
     async def run(self, scope: Scope, options: MoveOptions, on_progress: OnProgress | None = None) -> Report:
-        """Migrate everything, or in a dry run, report what would be imported.
+        """Migrate everything or, in a dry run, report what would be imported.
 
-        Raises RedisUnavailable, TooMany or ErasureUnderWay. Run the migration again after these errors.
+        After RedisUnavailable, TooMany or ErasureUnderWay, run the migration again.
         """
         report = Report(name=self.old.source, dry_run=options.dry_run, tokens=await self.old.count(OldKind.TOKEN))
         header = Placement(self.old.source, "", None, None).header

@@ -1,8 +1,6 @@
-"""Convert the archived server's data to this server's models, from all formats that its releases wrote.
+"""Convert the archived server's data to this server's models. Pure functions, no I/O.
 
 Each change adds a note. Data that cannot be converted raises `UnmovableRecord`.
-
-Pure functions, no I/O.
 """
 
 from __future__ import annotations
@@ -54,7 +52,7 @@ class UnmovableRecord(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class OldMemory:
-    """A converted memory, its old float32 vector, and notes about what the conversion changed."""
+    """A converted memory, its old float32 vector, and notes about changed values."""
 
     record: MemoryRecord
     vector: bytes | None
@@ -70,7 +68,7 @@ class OldSession:
 
 
 def memory_of_hash(name: str, fields: Mapping[bytes, bytes]) -> OldMemory:
-    """Return a memory from its hash. `name` is the key without its prefix. Raises UnmovableRecord."""
+    """Return a memory from its hash and its key without prefix. Raises UnmovableRecord."""
     notes: list[str] = []
     values: dict[str, Any] = {}
     for raw_name, raw in fields.items():
@@ -122,10 +120,6 @@ def record_of(values: Mapping[str, Any], notes: list[str], *, flag: str) -> Memo
 
 
 def _fill_times(fields: dict[str, Any]) -> None:
-    """Fill in missing times from one of the memory's other times, or else from its ULID.
-
-    If it has neither, use the migration time.
-    """
     times = [fields[name] for name in ("created_at", "persisted_at", "updated_at", "last_accessed") if name in fields]
     nearest = times[0] if times else ulid_time(str(fields["id"]))
     for name in ("created_at", "updated_at", "last_accessed"):

@@ -1,4 +1,4 @@
-"""Basic Memory: a folder of Markdown notes with front matter, observations and relations."""
+"""Basic Memory: a folder of Markdown notes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _OWN = {"title", "type", "tags", "permalink", "created", "created_at", "modified
 
 
 def read(path: Path, mapping: Mapping[str, str]) -> Iterator[Item]:
-    """Yield a fact for each observation and one for the rest of each note's text. Links become metadata."""
+    """Yield facts from the observations and the remaining text of notes."""
     if not path.exists():
         raise Unusable(f"there is no {path}")
     notes = sorted(path.rglob("*.md")) if path.is_dir() else [path]
@@ -83,7 +83,7 @@ def _front_matter(text: str) -> tuple[Fields, str]:
 
 
 def _plain(value: Any) -> Any:
-    """Convert a YAML value to a JSON value. Dates become ISO 8601, and other types become strings."""
+    """Convert a YAML value to a JSON value."""
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, list):

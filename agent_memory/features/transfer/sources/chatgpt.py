@@ -1,4 +1,4 @@
-"""ChatGPT: the ZIP archive of an account export, its folder, or its `conversations.json`."""
+"""ChatGPT: an account export (ZIP archive or folder), or its `conversations.json`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TEXT_TYPES = {"text", "multimodal_text"}
 
 
 def read(path: Path, mapping: Mapping[str, str]) -> Iterator[Item]:
-    """Yield each conversation as last shown to the user: the branch that ends at `current_node`."""
+    """Yield each conversation as last shown to the user."""
     with members(path, "conversations") as streams:
         for name, stream in streams:
             yield from each(stream_records(stream, name, *_LISTS), _conversation)
@@ -46,7 +46,7 @@ def _conversation(fields: Fields, key: str) -> Iterator[Item]:
 
 
 def _branch(fields: Fields) -> list[Fields]:
-    """Return the nodes from the root to `current_node`, or to the newest leaf if that node is missing."""
+    """Return the nodes from the root to `current_node` or else the newest leaf."""
     mapping = fields.object("mapping")
     if not mapping:
         raise Unusable("mapping is missing")
@@ -78,7 +78,7 @@ def _time(node: Any) -> float:
 
 
 def _message(node: Fields) -> SourceMessage | str | None:
-    """Return the node's message, the reason for leaving it out, or None if the node has no message."""
+    """Return the node's message, the reason for omitting it, or None without a message."""
     if node.values.get("message") is None:
         return None
     message = Fields(node.object("message"))

@@ -1,4 +1,4 @@
-"""Claude: the ZIP archive of an account export, its folder, or its `conversations.json`."""
+"""Claude: an account export (ZIP archive or folder), or its `conversations.json`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ROLES = {"human": "user", "assistant": "assistant"}
 
 
 def read(path: Path, mapping: Mapping[str, str]) -> Iterator[Item]:
-    """Yield each conversation as last shown to the user. Exports without branches list their messages in order."""
+    """Yield each conversation as last shown to the user."""
     with members(path, "conversations") as streams:
         for name, stream in streams:
             yield from each(stream_records(stream, name, "conversations"), _conversation)
@@ -42,7 +42,7 @@ def _conversation(fields: Fields, key: str) -> Iterator[Item]:
 
 
 def _branch(fields: Fields) -> list[Fields]:
-    """Return the messages up to the current leaf, or all messages if the export names no leaf or no parents."""
+    """Return the messages up to the current leaf, or all messages without branches."""
     messages = [Fields.of(value, "a message") for value in fields.list("chat_messages")]
     by_id = {message.text("uuid"): message for message in messages}
     at = fields.text("current_leaf_message_uuid")
@@ -60,7 +60,7 @@ def _branch(fields: Fields) -> list[Fields]:
 
 
 def _text(message: Fields) -> str | None:
-    """Return a message's text, without thoughts and tool calls. Older exports have only `text`."""
+    """Return a message's text, without thoughts and tool calls."""
     parts = [Fields.of(part, "a part") for part in message.list("content")]
     texts = [text for part in parts if part.text("type") == "text" and (text := part.text("text"))]
     return "\n\n".join(texts) or (message.text("text") if not parts else None)

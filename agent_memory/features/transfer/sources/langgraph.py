@@ -1,4 +1,4 @@
-"""LangGraph: a store's items, from a JSON dump (`item.dict()`) or from an SQLite store's file."""
+"""LangGraph: a store's items, from a JSON dump (`item.dict()`) or an SQLite file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ _TEXTS = ("text", "content", "memory", "data", "value", "description", "summary"
 
 
 def read(path: Path, mapping: Mapping[str, str]) -> Iterator[Item]:
-    """Yield each item as a fact. `mapping["user"]` is the user's position in the namespace (default: the last)."""
+    """Yield each item as a fact.
+
+    `mapping["user"]` is the user's position in the namespace (default: the last).
+    """
     position = mapping.get("user", "-1")
     if not re.fullmatch(r"-?[0-9]{1,3}", position):
         raise Unusable("--map user=N must be a position in the namespace, such as user=1")
@@ -52,7 +55,7 @@ def _rows(path: Path) -> Iterator[SourceRecord | LeftOut]:
 
 
 def _text(value: Fields) -> tuple[str, dict[str, Any]]:
-    """Return a value's text and other members. LangMem wraps the text: `{"kind": …, "content": {"content": …}}`."""
+    """Return a value's text and other members. LangMem nests the text."""
     for name in _TEXTS:
         inner = value.values.get(name)
         rest = {key: other for key, other in value.values.items() if key != name}

@@ -1,4 +1,4 @@
-"""Letta: agent files (`.af`). Blocks become the agent's blocks, and messages become a conversation."""
+"""Letta: agent files (`.af`) with blocks and messages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HEARTBEATS = {"heartbeat", "login", "system_alert"}
 
 
 def read(path: Path, mapping: Mapping[str, str]) -> Iterator[Item]:
-    """Yield the agents' blocks and messages from a file in the current or the legacy format."""
+    """Yield the agents' blocks and messages from a current or legacy file."""
     if path.stat().st_size > MAX_RECORD:
         raise Unusable(f"{path.name} is larger than {MAX_RECORD >> 20} MiB")
     try:
@@ -79,7 +79,7 @@ def _messages(agent: Fields, name: str) -> Iterator[Item]:
 
 
 def _own_text(message: Fields) -> str | None:
-    """Return the text from a person or the agent. Older agents call the tool `send_message` with JSON to answer."""
+    """Return the text from a person or the agent. Older agents answer through `send_message`."""
     content = message.values.get("content", message.values.get("text"))
     parts = content if isinstance(content, list) else [content]
     texts = [part.get("text") if isinstance(part, dict) else part for part in parts]

@@ -1,4 +1,4 @@
-"""Convert a source's items to the lines of an export, which the import reads. Pure functions, no I/O.
+"""Convert a source's items to the lines of an export. Pure functions, no I/O.
 
 The same item always gives the same lines, so a repeated import changes nothing.
 """
@@ -35,7 +35,7 @@ _USAGE = {"last_accessed", "access_count", "updated_at", "persisted_at"}
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The owner of imported lines. Unless `keeps_ids` is true, ids are derived from original id, source and owner."""
+    """The owner of imported lines. Unless `keeps_ids` is true, the lines get derived ids."""
 
     source: str
     user_id: str | None
@@ -54,7 +54,7 @@ class Placement:
 
 
 def fact_line(fact: Fact, place: Placement, default: datetime) -> dict[str, Any]:
-    """Return the export line for a fact. `default` is the creation time for a fact that has none. Raises Unusable."""
+    """Return the export line for a fact. `default` is its fallback creation time. Raises Unusable."""
     created = fact.created_at or default
     extra = {name: _plain(value) for name, value in fact.extra.items() if value not in (None, [])}
     record: dict[str, Any] = {
@@ -79,7 +79,7 @@ def fact_line(fact: Fact, place: Placement, default: datetime) -> dict[str, Any]
 
 
 def memory_line(record: dict[str, Any], changed: float, position: float | None = None) -> dict[str, Any]:
-    """Return the export line for a memory. `changed` is the time of its last change (epoch seconds)."""
+    """Return the export line for a memory, last changed at `changed` (epoch seconds)."""
     content = {name: value for name, value in record.items() if name not in _USAGE}
     same = json.dumps(content, sort_keys=True, ensure_ascii=False).encode("utf-8", "replace")
     marks = {"n": str(max(round(changed * 1e6), 1)), "h": blake2b(same, digest_size=16).hexdigest()}
@@ -100,13 +100,13 @@ def _checked_line(record: dict[str, Any], changed: datetime, position: float | N
 
 
 def _state(record: Mapping[str, Any]) -> str:
-    """Return "over" if a fact is no longer true, else "current". Only `as_of` and `history` find "over" facts."""
+    """Return "over" if a fact is no longer true, otherwise "current"."""
     ends = record.get("valid_to")
     return "over" if ends is not None and datetime.fromisoformat(ends) <= datetime.now(UTC) else "current"
 
 
 def block_line(block: CoreBlock, place: Placement, default: datetime) -> dict[str, Any]:
-    """Return the export line for a memory block. `default` is the creation time for a block that has none."""
+    """Return the export line for a block. `default` is the fallback creation time."""
     at = _plain(block.created_at or default)
     stored = {"label": block.label, "value": block.text, "description": block.description, "read_only": block.read_only}
     stored |= {"limit": max(block.limit, len(block.text), _BLOCK_CHARS), "chars": len(block.text), "tokens": 0}
@@ -117,7 +117,7 @@ def block_line(block: CoreBlock, place: Placement, default: datetime) -> dict[st
 
 
 def conversation_lines(talk: Conversation, place: Placement, default: datetime) -> Iterator[dict[str, Any] | tuple[str, str]]:
-    """Yield a conversation's lines: memories made from its messages, then its session. Raises Unusable.
+    """Yield lines for a conversation's memories and its sessions. Raises Unusable.
 
     For a message that cannot become a memory, yield its id and the reason instead. Long conversations are split.
     """
@@ -167,7 +167,7 @@ def _session_line(talk: Conversation, session: str, place: Placement, part: Sequ
 
 
 def _dated(talk: Conversation, default: datetime) -> list[SourceMessage]:
-    """Return the messages with times and distinct ids. A message without a time gets the previous message's time."""
+    """Return messages with distinct ids. Messages without a time get the previous time."""
     at = talk.created_at or next((message.at for message in talk.messages if message.at), None) or talk.updated_at or default
     messages: list[SourceMessage] = []
     ids: set[str] = set()

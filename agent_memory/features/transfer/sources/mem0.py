@@ -1,4 +1,4 @@
-"""Mem0: `get_all` dumps from the platform or the class `Memory` and that class's stores (history, Qdrant, Chroma)."""
+"""Mem0: `get_all` dumps, and the stores of the class `Memory` (history, Qdrant, Chroma)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OWN = {"data", "hash", "created_at", "updated_at", "user_id", "agent_id", "run_
 
 
 def read(path: Path, mapping: Mapping[str, str]) -> Iterator[Item]:
-    """Yield the memories in a JSON file, a history database, or the folder of a local Qdrant or Chroma store."""
+    """Yield the memories in a JSON file, history database, or Qdrant or Chroma folder."""
     if path.is_dir():
         payloads = _chroma(path / "chroma.sqlite3") if (path / "chroma.sqlite3").is_file() else _qdrant(path)
         yield from each(payloads, _fact)
@@ -65,7 +65,7 @@ def _stored(memory_id: str, payload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _history(path: Path) -> Iterator[SourceRecord]:
-    """Yield each memory's last state in a history. A history contains no user ids."""
+    """Yield each memory's last state in a history, without user ids."""
     memories: dict[str, dict[str, Any]] = {}
     for row in rows(path, "history", "memory_id, new_memory, event, created_at, updated_at, is_deleted"):
         name = str(row["memory_id"])
@@ -114,7 +114,7 @@ class _Point:
 
 
 class _PointReader(pickle.Unpickler):
-    """Reads Qdrant's pickled points. Creates no objects of other classes, so no code in the file runs."""
+    """Reads Qdrant's pickled points. Refuses other classes, so no code in the file runs."""
 
     def find_class(self, module_name: str, global_name: str, /) -> Any:
         if module_name.startswith("qdrant_client.") and global_name == "PointStruct":

@@ -1,4 +1,4 @@
-"""Memobase: JSON of a user's profile, events and chat blobs, as returned by the Memobase API or client."""
+"""Memobase: JSON of profiles, events and chat blobs from its API or client."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LISTS = ("profiles", "events", "blobs", "data.profiles", "data.events", "data.g
 
 
 def read(path: Path, mapping: Mapping[str, str]) -> Iterator[Item]:
-    """Yield profile entries as facts, events as dated facts, and chat blobs as conversations."""
+    """Yield profile entries and events as facts, and chat blobs as conversations."""
     yield from each(records(path, *_LISTS), _convert)
 
 

@@ -1,4 +1,4 @@
-"""Define the records that a source yields: facts, conversations, blocks and skipped records."""
+"""Define a source's records: facts, conversations, blocks and skipped records."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Unusable(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A memory from another system. `id` is its id in that system; `extra` contains further fields of `MemoryRecord`."""
+    """A memory from another system. `extra` contains further fields of `MemoryRecord`."""
 
     id: str
     text: str
@@ -72,7 +72,7 @@ class CoreBlock:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A record that is not imported and the reason. `name` helps people find the record."""
+    """A record that is not imported, and the reason. `name` identifies the record for people."""
 
     name: str
     reason: str
@@ -85,16 +85,16 @@ class Source(Protocol):
     """A module that reads one system's files."""
 
     KEEPS_IDS: bool
-    """True if the system's ids are globally unique. The import then keeps them, so that programs can still use them."""
+    """True if the system's ids are globally unique. The import keeps these ids."""
 
     def read(self, path: Path, mapping: Mapping[str, str]) -> Iterator[Item]:
-        """Yield the items in a file or folder. Raises Unusable if the file is in another format."""
+        """Yield the items in a file or folder. Raises Unusable for other formats."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """An untrusted JSON object. Each method returns a checked field, or raises Unusable with the field's name."""
+    """An untrusted JSON object. Each method returns a checked field or raises Unusable."""
 
     values: Mapping[str, Any]
 
@@ -105,7 +105,7 @@ class Fields:
         return cls(cast("dict[str, Any]", value))
 
     def text(self, *names: str) -> str | None:
-        """Return the first non-empty text among these fields, without control characters. Numbers become text."""
+        """Return the first non-empty text among these fields, without control characters."""
         for name in names:
             value = self.values.get(name)
             if value is None or value == "":
@@ -156,7 +156,7 @@ class Fields:
 
 
 def guarded(name: str, items: Iterable[Item]) -> Iterator[Item]:
-    """Yield one record's items. A record that cannot be read becomes a `LeftOut`."""
+    """Yield one record's items. An unreadable record becomes a `LeftOut`."""
     try:
         yield from items
     except Unusable as error:

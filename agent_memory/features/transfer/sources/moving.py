@@ -1,4 +1,4 @@
-"""Import another system's data: read its files, sort the records by owner and time, and count omitted records."""
+"""Import another system's data, sorted by owner and time."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class LeftOuts:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The result of an import, as JSON data and as lines for people. `problems` lists the skipped records."""
+    """The result of an import. `lines` are for people; `problems` lists the skipped records."""
 
     data: dict[str, Any]
     lines: list[str]
@@ -56,7 +56,7 @@ Owner = tuple[str | None, str | None]
 class Moving:
     """An import's lines, stored and sorted on disk, so that files can be large.
 
-    Use the object as a context manager, call `read`, and then iterate over `lines(owner)` for each of the `owners`.
+    Use the object as a context manager, call `read`, and then iterate over `lines(owner)`.
     """
 
     def __init__(self, order: MoveIn) -> None:
@@ -78,7 +78,7 @@ class Moving:
         self._disk.close()
 
     def read(self) -> Iterator[int]:
-        """Read all files. After each record, yield the total. Raises StartupError for a file in another format."""
+        """Read all files, and yield the total after each record. Raises StartupError."""
         number = 0
         for path in self.order.files:
             try:
@@ -145,7 +145,7 @@ class Moving:
         return self._disk.execute("SELECT COALESCE(SUM(LENGTH(line)), 0) FROM lines").fetchone()[0]
 
     def lines(self, owner: Owner) -> Iterator[bytes]:
-        """Yield an owner's header and lines, oldest first. Facts precede the conversation that they come from."""
+        """Yield an owner's header and lines, oldest first. Facts precede their conversation."""
         place = Placement(self.order.source, *owner, self.order.namespace)
         select = "SELECT line FROM lines WHERE user IS ? AND agent IS ? ORDER BY at, number, rowid"
         yield json.dumps(place.header).encode()

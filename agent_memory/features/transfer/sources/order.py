@@ -1,4 +1,4 @@
-"""Describe an import from another system. This module loads quickly, because `agent-memory --help` needs it."""
+"""Describe an import from another system. Keep imports few, because `agent-memory --help` loads this module."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FINGERPRINT_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class MoveIn:
-    """What to import and for whom. Without `user_id`, the data keeps the users from the source."""
+    """What to import and for whom. Without `user_id`, the data keeps its users."""
 
     source: str
     files: Sequence[Path]
@@ -25,7 +25,7 @@ class MoveIn:
 
     @property
     def name(self) -> str:
-        """Return the import's name, which an undo needs. The same files always give the same name."""
+        """Return the import's name. The same files always give the same name."""
         if self.called is not None:
             return self.called
         mark = blake2b(repr((self.user_id, self.namespace)).encode(), digest_size=5)

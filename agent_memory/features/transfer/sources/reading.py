@@ -1,4 +1,4 @@
-"""Read untrusted files with bounded memory: JSON, JSON Lines, ZIP archives and SQLite databases."""
+"""Read untrusted files (JSON, JSON Lines, ZIP, SQLite) with bounded memory."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _BOM = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, slots=True)
 class SourceRecord:
-    """A record in a file. `name` tells people where it is; `key` is the name of the list that contains it, if any."""
+    """A record in a file. `name` tells people where it is; `key` names its list, if any."""
 
     name: str
     key: str
@@ -56,8 +56,7 @@ class _Stream:
 def records(path: Path, *lists: str) -> Iterator[SourceRecord | LeftOut]:
     """Yield the records in a JSON file, one at a time.
 
-    The file contains an array, an object whose members `lists` contain the records, or one object per line. If an
-    object has none of the lists, it is a record itself.
+    The file contains an array, an object whose members `lists` contain the records, or one object per line.
     """
     with path.open("rb") as stream:
         yield from stream_records(stream, path.name, *lists)
@@ -87,7 +86,7 @@ def stream_records(stream: BinaryIO, name: str, *lists: str) -> Iterator[SourceR
 
 
 def _is_line(head: bytes) -> bool:
-    """True if a file's first line is a whole object. The file then has one object per line."""
+    """True if a file's first line is a whole object."""
     try:
         return isinstance(json.loads(head), dict)
     except (ValueError, RecursionError):
@@ -143,7 +142,7 @@ def _elements(source: _Stream, lists: tuple[str, ...] | None) -> Iterator[tuple[
 
 
 def each(source_records: Iterator[SourceRecord | LeftOut], convert: Callable[[Fields, str], Iterator[Item]]) -> Iterator[Item]:
-    """Convert each record with `convert(fields, key)`. Records that cannot be converted become `LeftOut`."""
+    """Convert each record with `convert(fields, key)`. Failures become `LeftOut`."""
     for record in source_records:
         if isinstance(record, LeftOut):
             yield record
@@ -158,9 +157,10 @@ def _converted(record: SourceRecord, convert: Callable[[Fields, str], Iterator[I
 
 @contextmanager
 def members(path: Path, stem: str) -> Generator[Iterator[tuple[str, BinaryIO]]]:
-    """Open a JSON file, or each JSON file in a folder or ZIP archive whose name begins with `stem`.
+    """Open a JSON file, or each matching JSON file in a folder or ZIP archive.
 
-    Yield (name, stream) for each file. Raises Unusable for archives that would unpack to too much data.
+    The names of matching files begin with `stem`. Yield (name, stream) for each file. Raises Unusable for archives that
+    would unpack to too much data.
     """
     if not path.is_dir() and not zipfile.is_zipfile(path):
         with path.open("rb") as stream:
@@ -196,7 +196,7 @@ def _refuse_bombs(path: Path, infos: list[zipfile.ZipInfo]) -> None:
 
 
 def rows(path: Path, table: str, columns: str, order: str = "rowid") -> Iterator[Mapping[str, Any]]:
-    """Yield the rows from a table in an SQLite file, without ever writing to the file. Raises Unusable."""
+    """Yield rows from a table in an SQLite file, opened read-only. Raises Unusable."""
     if not path.is_file():
         raise Unusable(f"{path.name} is not a file")
     try:

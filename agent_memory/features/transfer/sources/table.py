@@ -16,10 +16,10 @@ _MAX_CELL = 1024 * 1024
 
 
 def read(path: Path, mapping: Mapping[str, str]) -> Iterator[Item]:
-    """Yield a fact for each row. Rows with a role and a session become the messages of a conversation instead.
+    """Yield a fact for each row. Rows with a role and a session become conversations instead.
 
-    `mapping` maps our field names to column names. An unmapped field is read from the column of the same name. All
-    other columns become metadata.
+    `mapping` maps our field names to column names. By default, both names are the same. All other columns become
+    metadata.
     """
     if unknown := mapping.keys() - _FIELDS:
         raise Unusable(f"--map {', '.join(sorted(unknown))} is unknown: use {', '.join(sorted(_FIELDS))}")

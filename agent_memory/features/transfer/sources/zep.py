@@ -1,4 +1,4 @@
-"""Zep and Graphiti: exported edges (facts), episodes, and messages of threads or sessions."""
+"""Zep and Graphiti: exported edges (facts), episodes, and messages of threads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SPEAKERS = {"user": "user", "human": "user", "assistant": "assistant", "ai": "a
 
 
 def read(path: Path, mapping: Mapping[str, str]) -> Iterator[Item]:
-    """Yield facts from edges and a conversation for each thread of messages. Other episodes become facts."""
+    """Yield facts from edges and episodes, and a conversation for each thread."""
     threads: defaultdict[tuple[str | None, str], list[SourceMessage]] = defaultdict(list)
 
     def convert(fields: Fields, key: str) -> Iterator[Item]:
@@ -71,7 +71,7 @@ def _episode(fields: Fields) -> Fact:
 
 
 def _speaker(fields: Fields) -> tuple[str, str]:
-    """Return a message's role and text. Graphiti's episodes begin with the speaker, as in `user: Hello`."""
+    """Return a message's role and text. Graphiti's episodes begin with the speaker ("user: Hello")."""
     text, role = fields.needed("content"), fields.text("role", "role_type")
     if role is None:
         before, colon, after = text.partition(":")

@@ -1,7 +1,6 @@
 """Accept tool arguments in the forms that language models send.
 
-Models send null for a missing field, one item instead of a list, and a string instead of an object. Some models send
-objects and lists as JSON strings.
+Models send null for a missing field, one item instead of a list, and JSON strings instead of objects or lists.
 """
 
 from __future__ import annotations
@@ -23,17 +22,14 @@ _Read = Callable[[Any], Any]
 
 
 def lenient(schema: CoreSchema) -> CoreSchema:
-    """Return a copy of `schema` that validates fields and list items leniently, at any depth.
-
-    Unions and free-form JSON are left unchanged.
-    """
+    """Return a copy of `schema` that validates leniently, except unions and free-form JSON."""
     return _Copy(schema).copy(schema)
 
 
 def parse_json_text(value: Any) -> Any:
-    """Parse a string that contains a JSON object or list. Return any other value unchanged.
+    """Parse a JSON object or list in a string. Return other values unchanged.
 
-    Raises PydanticCustomError if a list in the JSON is too long.
+    Raises PydanticCustomError if a list is too long.
     """
     if isinstance(value, str) and looks_like_json(value):
         try:
@@ -91,7 +87,6 @@ class _Copy:
         return schema
 
     def _without_nulls(self, model: Any) -> _Read:
-        """Return a function that removes optional fields whose value is null or an object that contains only nulls."""
         model_fields: Mapping[str, FieldInfo] = model["cls"].model_fields
         # Keep fields that the JSON schema requires, even if they are optional in the model: null has a meaning there.
         needed = model["cls"].model_json_schema().get("required", ())
@@ -118,7 +113,7 @@ class _Copy:
 
 
 def _is_null(value: Any) -> bool:
-    """True for null and for an object that contains only nulls. False for an empty object."""
+    """True for null and for a non-empty object that contains only nulls."""
     if not isinstance(value, dict) or not value:
         return value is None
     return all(_is_null(item) for item in cast("dict[str, Any]", value).values())

@@ -1,7 +1,6 @@
-"""Repair JSON with lone surrogates (halves of emoji), which UTF-8 and Redis cannot store.
+"""Repair JSON with lone surrogates, which UTF-8 and Redis cannot store.
 
-In text, each lone surrogate is replaced with U+FFFD, and the response contains a notice. In an id, a lone surrogate is
-an error, because the replacement could make two ids equal.
+In text, U+FFFD replaces them, and the response contains a notice. In an id, they are an error.
 """
 
 from __future__ import annotations
@@ -14,18 +13,14 @@ from typing import Any, NamedTuple, cast
 from agent_memory_client.models._types import REPLACEMENT
 
 _MAX_REPAIRED_BYTES = 4 * 1024 * 1024
-"""The maximum size of a body to repair. A larger body is an error, because a repair reads the body three times."""
+"""The maximum size of a body to repair, in bytes."""
 _NAMED_DEPTH = 6
 _LONE = re.compile("[\ud800-\udfff]")
 _ESCAPED = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 class RepairedJson(NamedTuple):
-    """A repaired request body.
-
-    `sent` is the value that the client sent. `body` is the same value as JSON, with U+FFFD in place of each lone
-    surrogate. `notice` is a message for the caller.
-    """
+    """A repaired request body. `sent` is the original value. `notice` is for the caller."""
 
     sent: Any
     body: bytes
@@ -33,7 +28,7 @@ class RepairedJson(NamedTuple):
 
 
 def repair_json(body: bytes) -> RepairedJson | None:
-    """Return the repaired body, or None if it is too large or is invalid for other reasons."""
+    """Return the repaired body, or None if it is too large or otherwise invalid."""
     if len(body) > _MAX_REPAIRED_BYTES or _ESCAPED.search(body) is None:
         return None
     try:

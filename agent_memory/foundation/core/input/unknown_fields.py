@@ -1,7 +1,6 @@
-"""Ignore a request's unknown fields, but reject an unknown field whose name resembles a field in `NARROWING`.
+"""Ignore unknown fields, but reject names that resemble a field in `NARROWING`.
 
-If the server ignored a misspelled `user_id`, the request would apply to all users' memories. This check costs no time
-for requests without unknown fields.
+Otherwise, a request with a misspelled `user_id` would apply to all users' memories.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ NARROWING = SCOPE_FIELDS | {
 }
 """Fields that narrow a search or a deletion to fewer memories."""
 SENT_BACK = frozenset({"session_id"})
-"""Fields that clients repeat in a session's body, although the path contains them. The server ignores them silently."""
+"""Fields that clients repeat in a session's body. They are silently ignored."""
 
 _NARROWS_NOTHING = "the operation's own parameters to say what to delete, because this field would not narrow it"
 MOST_NAMED = 1000
@@ -30,7 +29,7 @@ _LONGEST = 64
 
 
 class Unknown(NamedTuple):
-    """An unknown field: its path in the request and the known field (if any) that its name resembles."""
+    """An unknown field: its path, and the known field (if any) that it resembles."""
 
     path: Sequence[str | int]
     suggestion: str | None = None
@@ -43,7 +42,7 @@ class Unknown(NamedTuple):
 
 
 class UnknownFields(Exception):
-    """The server rejects the request because of unknown fields. `error` contains its other validation errors."""
+    """The request contains forbidden unknown fields. `error` contains its other validation errors."""
 
     def __init__(self, fields: Sequence[Unknown], error: ValidationError | None = None) -> None:
         super().__init__(f"{len(fields)} unknown fields")
@@ -52,10 +51,7 @@ class UnknownFields(Exception):
 
 
 class FieldCheck:
-    """Validates values of a type and finds their unknown fields.
-
-    A value without unknown fields needs only one validation.
-    """
+    """Validates values of a type and finds their unknown fields."""
 
     def __init__(self, hint: Any, change: Callable[[CoreSchema], CoreSchema] | None = None) -> None:
         self._hint = hint
@@ -96,9 +92,9 @@ class FieldCheck:
         return field_names
 
     def read(self, validate: Callable[[SchemaValidator], Any], *, strict: bool) -> tuple[Any, Sequence[Unknown]]:
-        """Return the validated value and its ignored fields. With `strict`, every unknown field is an error.
+        """Return the validated value and its ignored fields.
 
-        Raises ValidationError if the value is invalid, and UnknownFields if an unknown field is an error.
+        With `strict`, every unknown field is an error. Raises ValidationError or UnknownFields.
         """
         try:
             return validate(self._strict), ()
@@ -185,10 +181,10 @@ def _naming(model: dict[str, Any], models: set[str]) -> None:
 
 
 def nearest(name: str, names: Collection[str]) -> str | None:
-    """Return the field in both `NARROWING` and `names` that `name` resembles, or None.
+    """Return the field in `NARROWING` and `names` that `name` resembles, or None.
 
-    Two names resemble each other if they differ only in case, `_`, a plural ending, or `_id`. If the field's name has
-    six or more letters, up to two letters may also differ.
+    Similar names differ only in case, `_`, a plural ending, or `_id`. If the field's name has six or more letters, two
+    letters may also differ.
     """
     if len(name) > 2 * _LONGEST:
         return None
@@ -238,10 +234,10 @@ def _distance(word: str, other: str) -> int:
 def refuse_narrowing(
     fields: Iterable[Unknown], places: Callable[[str], str | None], *, deletes: bool, harmless: Collection[str] = ()
 ) -> None:
-    """Raise UnknownFields if an unknown field has or resembles the name of a scope field that belongs elsewhere.
+    """Raise UnknownFields if an unknown field resembles a scope field that belongs elsewhere.
 
-    `places` takes the name of a scope field and returns where the field belongs, or None if the request does not accept
-    it. If the request deletes data, also raise for scope fields that it does not accept, except the `harmless` fields.
+    `places` maps a scope field's name to its place, or None if the request does not accept it. With `deletes`, also
+    reject unaccepted scope fields, except `harmless` ones.
     """
     scope_fields = [(field, name, _scope_field(name)) for field in fields if isinstance(name := field.path[-1], str)]
     refused = [Unknown(field.path, place) for field, _, scope_field in scope_fields if scope_field and (place := places(scope_field))]
@@ -258,7 +254,7 @@ def _scope_field(name: str) -> str | None:
 
 
 def ignored_names(fields: Iterable[Unknown]) -> str:
-    """Return the names of ignored fields as ASCII text. Each name appears once, without list positions."""
+    """Return the names of ignored fields as ASCII text, without duplicates or positions."""
     names = dict.fromkeys(".".join(str(part)[:_LONGEST] for part in field.path if isinstance(part, str)) for field in fields)
     quoted = [quote(name.encode("utf-8", "replace"), safe=" []$@:/-_.") for name in list(names)[:_MOST_SHOWN]]
     return ", ".join([*quoted, "..."] if len(names) > _MOST_SHOWN else quoted)

@@ -17,7 +17,7 @@ Model = TypeVar("Model", bound=BaseModel)
 def validated(model: type[Model], values: Mapping[str, Any]) -> Model:
     """Validate the values and return them as a model.
 
-    Raises BadInput if a value is invalid. The error names the field but never reveals the value.
+    Raises BadInput, which names the field but never reveals the value.
     """
     try:
         return model.model_validate(values, context=ANSWER)
@@ -27,6 +27,6 @@ def validated(model: type[Model], values: Mapping[str, Any]) -> Model:
 
 
 def first_problem(error: ValidationError) -> tuple[str, str]:
-    """Return the path of an invalid field and the reason, without the rejected value."""
+    """Return an invalid field's path and the reason, without the rejected value."""
     problem = plain_problems(error)[0]
     return ".".join(str(part) for part in problem["loc"][:6]), problem["msg"]

@@ -1,4 +1,4 @@
-"""Estimate the amount of work in a request, in characters of text. Large requests run in a thread."""
+"""Estimate the work in a request, in characters of text."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _ENOUGH = 8_000
 
 
 def json_work(value: Any) -> int:
-    """Estimate the work for a JSON value: 64 for each value inside it plus the length of all strings.
+    """Estimate the work for a JSON value: its strings' length, plus 64 per value.
 
-    Stop counting above 8,000, because the work then runs in a thread anyway.
+    Stop counting above 8,000.
     """
     work, left = 0, [value] if value else []
     while left and work <= _ENOUGH:

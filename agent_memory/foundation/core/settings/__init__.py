@@ -1,4 +1,4 @@
-"""Define all settings with their environment variables and defaults. Only composition roots create `Settings`."""
+"""Define all settings. Only composition roots create `Settings`."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ GROUPS = cast("dict[str, type[Group]]", {name: field.annotation for name, field 
 
 @cache
 def variables() -> dict[str, tuple[str, str]]:
-    """Return a dict from each environment variable to the group and field of its setting."""
+    """Map each environment variable to its setting's group and field."""
     return {
         variable: (group, name)
         for group, model in GROUPS.items()
@@ -61,9 +61,9 @@ def variables() -> dict[str, tuple[str, str]]:
 
 
 def load_settings(**overrides: Any) -> Settings:
-    """Read settings from the environment and `.env`. An override takes precedence unless it is None.
+    """Read settings from the environment and `.env`.
 
-    Raises StartupError if a variable is invalid. The error names the variable.
+    An override that is not None takes precedence. Raises StartupError, which names the invalid variable.
     """
     fields_by_variable = variables()
     values: dict[str, dict[str, Any]] = {group: {} for group in GROUPS}
@@ -94,9 +94,9 @@ def load_settings(**overrides: Any) -> Settings:
 
 
 def settings_in_force(settings: Settings, *, defaults: bool) -> dict[str, tuple[str, bool]]:
-    """Return each variable's value as text without secrets, and whether the value differs from the default.
+    """Return each variable's value without secrets, and whether it differs from the default.
 
-    Leave out default values unless `defaults` is true.
+    Include default values only if `defaults` is true.
     """
     first: dict[tuple[str, str], str] = {}
     for variable, place in variables().items():

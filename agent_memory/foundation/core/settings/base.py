@@ -1,4 +1,4 @@
-"""Define the base class of the settings groups and the three kinds of settings."""
+"""Define settings groups and three kinds of settings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
 class Group(BaseSettings):
-    """A group of settings, read from the environment and `.env`. Empty values count as unset."""
+    """Settings from the environment and `.env`. Empty values count as unset."""
 
     model_config = SettingsConfigDict(
         env_file=".env", env_ignore_empty=True, extra="ignore", frozen=True, case_sensitive=False, populate_by_name=True
@@ -18,20 +18,20 @@ class Group(BaseSettings):
 
 
 def setting(default: Any, *names: str, meaning: str, **rules: Any) -> Any:
-    """Define a setting for operators. Each of these settings has a row in docs/running/configuration.md.
+    """Define a setting for operators, documented in docs/running/configuration.md.
 
-    If several of the variables in `names` are set, the first one takes precedence.
+    The first of `names` that is set takes precedence.
     """
     return Field(default, validation_alias=AliasChoices(*names), description=meaning, **rules)
 
 
 def archived(default: Any, *names: str, **rules: Any) -> Any:
-    """Define a variable from the archived server that existing deployments may still set. See docs/migrating.md."""
+    """Define a variable that deployments of the archived server may still set."""
     return Field(default, validation_alias=AliasChoices(*names), json_schema_extra={"kind": "archived"}, **rules)
 
 
 def internal(default: Any, *names: str, **rules: Any) -> Any:
-    """Define a value that only tests set. The documentation does not mention its variable."""
+    """Define an undocumented value that only tests set."""
     return Field(default, validation_alias=AliasChoices(*names), json_schema_extra={"kind": "internal"}, **rules)
 
 

@@ -1,4 +1,4 @@
-"""Define the options of the Redis query engine. `EMBEDDED` options apply only to the embedded Redis."""
+"""Define options of the Redis query engine. `EMBEDDED` applies only to embedded Redis."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Define the settings for sessions, long-term memory, searches, and summary views."""
+"""Define the settings for sessions and memories."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from agent_memory.foundation.core.settings.base import Group, archived, internal
 
 
 class LongTermSettings(Group):
-    """Settings for long-term memory: promotion, indexing, and forgetting.
+    """Settings for long-term memory.
 
-    `neighbours_after_seconds` is the delay before a worker adds a new message's words to its neighbors in the index.
-    This delay lets workers index each message twice instead of once for each neighbor. `forgotten_kept_days` is the
-    number of days for which you can restore a forgotten memory.
+    `neighbours_after_seconds` is the delay before a new message's words are added to its neighbors in the index.
+    `forgotten_kept_days` limits how long you can restore a forgotten memory.
     """
 
     enabled: bool = archived(True, "LONG_TERM_MEMORY")
@@ -56,7 +55,7 @@ class LongTermSettings(Group):
 
 
 class ForgettingSettings(Group):
-    """Settings for automatic forgetting, which runs only if it is enabled and at least one limit is set."""
+    """Settings for automatic forgetting, which also needs at least one limit."""
 
     enabled: bool = setting(
         False,

@@ -10,7 +10,7 @@ from agent_memory.foundation.core.settings.base import Group, archived, internal
 
 
 class ModelSettings(Group):
-    """Settings for models. `auto` means an OpenAI-compatible server if a key or base URL is set, else a local model."""
+    """Settings for models. `auto` means a model server if configured, else a local model."""
 
     provider: Literal["auto", "openai", "local"] = setting(
         "auto",
@@ -74,7 +74,7 @@ class ModelSettings(Group):
 
     @property
     def embeds_latin_only(self) -> bool:
-        """True if embeddings come from all-MiniLM-L6-v2, which was trained on English."""
+        """True if embeddings come from all-MiniLM-L6-v2."""
         return not self.use_openai_embeddings and self.local_model == "all-MiniLM-L6-v2"
 
     @property

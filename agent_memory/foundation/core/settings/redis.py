@@ -13,10 +13,9 @@ from agent_memory.foundation.core.settings.base import Group, internal, setting
 
 
 class RedisSettings(Group):
-    """Redis settings. Without `REDIS_URL`, the server runs an embedded Redis with its files in `DATA_DIR`.
+    """Redis settings. Without `REDIS_URL`, the server runs an embedded Redis in `DATA_DIR`.
 
-    `buckets` is the number of buckets, which cannot change once the store exists. Each bucket holds some of the tenants
-    and has its own indexes and outbox.
+    The number of `buckets` cannot change once the store exists.
     """
 
     url: SecretStr | None = setting(None, "REDIS_URL", meaning="a Redis with the query engine; without it, `serve` runs its own")
@@ -42,7 +41,7 @@ class RedisSettings(Group):
     @field_validator("url")
     @classmethod
     def _check_url(cls, url: SecretStr | None) -> SecretStr | None:
-        """Raise an error unless this is a Redis URL. The error omits the URL, which may contain a password."""
+        """Raise an error unless this is a Redis URL. The error omits the URL."""
         if url is None:
             return None
         try:

@@ -1,4 +1,4 @@
-"""Find environment variables that the server never reads: old variables of the archived server and likely typos."""
+"""Find old or misspelled environment variables."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SHORTEST = 8
 
 @dataclass(frozen=True, slots=True)
 class UnreadVariable:
-    """A variable that is set, although the server never reads it. `common` is true if other programs may need it."""
+    """A variable that is set but never read. If `common`, other programs may need it."""
 
     name: str
     advice: str
@@ -32,19 +32,18 @@ class UnreadVariable:
 
 
 def unread_variables(dotenv: Path | None = None) -> list[UnreadVariable]:
-    """Return the variables in the environment and `.env` that look like settings but that the server never reads.
+    """Return variables in the environment and `.env` that the server never reads.
 
-    Empty values count as unset.
+    Ignore empty values and names that do not look like settings.
     """
     ours = dotenv_values(dotenv) if dotenv is not None and dotenv.is_file() else {}
     return unread([name for name, value in os.environ.items() if value], [name for name, value in ours.items() if value])
 
 
 def unread(environment: Iterable[str], file: Iterable[str] = ()) -> list[UnreadVariable]:
-    """Return the given variables that look like settings but that the server does not read.
+    """Return the variables that look like settings but are never read.
 
-    A name counts as a typo if it resembles a known variable. Names in the `environment`, which other programs share,
-    must be more similar than names in the server's own `file`.
+    Names in `environment` must be more similar to a known variable than names in `file`.
     """
     variable_names = list(variables())
     unread: dict[str, UnreadVariable] = {}

@@ -1,4 +1,4 @@
-"""Define the settings for HTTP, MCP, and the APIs that are compatible with other products."""
+"""Define settings for HTTP, MCP, and compatible APIs."""
 
 from __future__ import annotations
 

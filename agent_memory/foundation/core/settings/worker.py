@@ -8,10 +8,7 @@ from agent_memory.foundation.core.settings.base import Group, archived, internal
 
 
 class WorkerSettings(Group):
-    """Settings for workers.
-
-    A separate worker process adds `niceness` to its nice value, so that the API and Redis get CPU time first.
-    """
+    """Settings for workers."""
 
     docket_name: str = archived("agent-memory", "DOCKET_NAME", pattern=r"^[A-Za-z0-9_.-]{1,64}$")
     concurrency: int = internal(40, "WORKER_CONCURRENCY", ge=1, le=1000)

@@ -1,4 +1,4 @@
-"""Run a BERT sentence encoder in onnxruntime: all-MiniLM-L6-v2 or an encoder from a directory."""
+"""Run a BERT sentence encoder in onnxruntime."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _GRAPHS: dict[Precision, str] = {"int8": "minilm-int8", "fp32": "minilm"}
 
 class BertEncoder:
     def __init__(self, name: str, shape: EncoderShape, tokenizer: Any, session: Any, weights: object) -> None:
-        """Use `load` to create an encoder. The reference to `weights` keeps the session's memory alive."""
+        """Use `load` to create an encoder. `weights` keeps the session's memory alive."""
         self.name = name
         self.dimensions = shape.width
         self._tokenizer = tokenizer
@@ -30,7 +30,7 @@ class BertEncoder:
 
     @classmethod
     def load(cls, directory: Path, name: str, *, threads: int, precision: Precision, max_tokens: int) -> BertEncoder:
-        """Load the encoder in a directory. Loading takes 0.2 s. Raises StartupError."""
+        """Load the encoder, which takes 0.2 s. Raises StartupError."""
         runtime, tokenizers = import_extra("onnxruntime", "tokenizers")
         shape = read_shape(directory)
         weights: dict[str, Any] = dict(read_weights(directory / "model.safetensors", weight_shapes(shape)))
@@ -46,17 +46,16 @@ class BertEncoder:
             raise StartupError(f"the encoder in {directory} does not load: {error}") from error
 
     def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return each text's token ids, truncated to the model's maximum input length."""
+        """Return the token ids of each text, truncated to the input limit."""
         return [self._tokenizer.encode(text).ids for text in texts]
 
     def forward(self, tokens: Sequence[Sequence[int]]) -> Vectors:
-        """Return one vector per text. Texts with similar lengths need the least padding."""
         ids, mask = padded(tokens, 0)
         return self._session.run(["embedding"], {"input_ids": ids, "attention_mask": mask})[0]
 
 
 def padded(tokens: Sequence[Sequence[int]], pad: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the token ids, padded to rows of equal length, and the mask (1 for a token, 0 for padding)."""
+    """Return token ids, padded to equal length, and their mask."""
     ids = np.full((len(tokens), max(map(len, tokens))), pad, dtype=np.int64)
     mask = np.zeros_like(ids)
     for row, text in enumerate(tokens):
@@ -81,7 +80,7 @@ def read_shape(directory: Path) -> EncoderShape:
 
 
 def read_graph(directory: Path, shape: EncoderShape, precision: Precision = "int8") -> bytes:
-    """Return the graph for the weights in a directory. Raises StartupError with advice if the graph is missing."""
+    """Return the graph for a directory's weights. Raises StartupError."""
     if shape == EncoderShape():
         return packaged_graph(_GRAPHS[precision])
     try:

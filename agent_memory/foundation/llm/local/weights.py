@@ -20,9 +20,9 @@ from agent_memory.foundation.llm.local.shape import is_rounded, scale_name
 
 @dataclass(frozen=True, slots=True)
 class WeightPackage:
-    """A Python package that contains a model's files.
+    """A Python package with a model's files in `folder`.
 
-    `folder` contains the files. `digests` are the SHA-256 digests of the files that determine the vectors.
+    `digests` are the SHA-256 digests of the files that determine the vectors.
     """
 
     distribution: str
@@ -63,7 +63,7 @@ _LARGEST = 63
 
 
 def import_extra(*modules: str) -> list[Any]:
-    """Import modules of the `local` extra. Importing takes 0.25 s. Raises StartupError."""
+    """Import modules of the `local` extra. Raises StartupError."""
     try:
         return list(map(importlib.import_module, modules))
     except ImportError as error:
@@ -71,11 +71,9 @@ def import_extra(*modules: str) -> list[Any]:
 
 
 def find_package(model: str) -> Path:
-    """Return a packaged model's folder after checking its digests. Raises StartupError.
-
-    This does not import the package, because the import would run unneeded code, such as torch.
-    """
+    """Return a packaged model's folder after checking its digests. Raises StartupError."""
     package = PACKAGES[model]
+    # Importing the package would run unneeded code, such as torch.
     spec = importlib.util.find_spec(package.module)
     for location in (spec.submodule_search_locations or []) if spec else []:
         folder = Path(location) / package.folder
@@ -94,7 +92,7 @@ def _check_digest(path: Path, expected: str) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Return the JSON object in the file `path`. Raises StartupError, whose message contains the path."""
+    """Return the JSON object in a file. Raises StartupError with the path."""
     try:
         value: object = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -105,10 +103,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def read_weights(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, NDArray[np.float32]]:
-    """Return tensors as float32 arrays. Raises StartupError.
-
-    Tensors that are stored as float32 are views into the memory-mapped file, so processes share this memory.
-    """
+    """Return tensors as float32 arrays, memory-mapped where possible. Raises StartupError."""
     try:
         data = np.memmap(path, dtype=np.uint8, mode="r")
         size = int.from_bytes(bytes(data[:8]), "little")
@@ -133,10 +128,7 @@ def _tensor(data: NDArray[np.uint8], name: str, entry: Mapping[str, Any] | None,
 
 
 def round_weights(weights: Mapping[str, NDArray[np.float32]]) -> dict[str, NDArray[Any]]:
-    """Convert the weights to int8 precision.
-
-    Transpose and round large matrices, and add a scaling factor for each output.
-    """
+    """Convert the weights to int8. Large matrices are transposed and get scaling factors."""
     rounded_weights: dict[str, NDArray[Any]] = {}
     for name, weight in weights.items():
         if not is_rounded(name, "int8"):

@@ -38,7 +38,7 @@ _MOST_MODELS = 1000
 
 @dataclass(frozen=True, slots=True)
 class _Reply:
-    """A model's answer. `cut_off` is True if the answer is incomplete, and `full` is True if the context was full."""
+    """A model's answer. `cut_off` means incomplete; `full` means a full context."""
 
     text: str
     cut_off: bool
@@ -59,14 +59,11 @@ class OpenAIChat:
 
     @classmethod
     async def open(cls, settings: Settings, *, server: ModelServer | None = None, counter: TokenCounter | None = None) -> OpenAIChat:
-        """Create a client for GENERATION_MODEL without calling it.
-
-        Raises StartupError for an unusable address or key.
-        """
+        """Create a client without calling the model. Raises StartupError."""
         return cls(server or chat_server(settings), settings.models.generation_model, settings, counter)
 
     def with_model(self, model: str) -> OpenAIChat:
-        """Return a client for another model on the same server. Close only the original client."""
+        """Return a client for another model. Close only the original client."""
         return OpenAIChat(self._server, model, self._settings, self._counter)
 
     @property
@@ -109,7 +106,7 @@ class OpenAIChat:
     async def structured(
         self, messages: Sequence[ChatMessage], answer: type[Answer], *, max_tokens: int | None = None, timeout: float | None = None
     ) -> Answer:
-        """Return a validated instance of `answer`. Remember which response format (rung) the server accepts."""
+        """Return a validated `answer`. Remember the response format (rung) that works."""
         deadline = Deadline(timeout)
         reply = _Reply("", cut_off=False)
         try:
@@ -137,13 +134,13 @@ class OpenAIChat:
         return value
 
     async def close(self) -> None:
-        """Close the server's connections, which all models on this server share."""
+        """Close the connections, which all models on this server share."""
         await self._server.close()
 
     async def _on_best_rung(
         self, messages: Sequence[ChatMessage], answer: type[Answer], max_tokens: int | None, deadline: Deadline
     ) -> tuple[_Reply, int]:
-        """Request the remembered response format (rung). If the server refuses it, try the next simpler format."""
+        """Request the remembered format (rung), or a simpler one after a refusal."""
         rung = self._server.rungs.get(self._model, structured.JSON_SCHEMA)
         while True:
             prompt, shape = structured.with_schema(messages, rung, answer), structured.response_format(rung, answer)
@@ -161,7 +158,6 @@ class OpenAIChat:
     async def _complete(
         self, messages: Sequence[ChatMessage], shape: dict[str, Any] | None, max_tokens: int | None, deadline: Deadline
     ) -> _Reply:
-        """Send a request. Find out which parameter name the server accepts for the maximum answer length."""
         first = "max_completion_tokens" if self._reasons else "max_tokens"
         names: list[str | None] = [first, "max_tokens" if self._reasons else "max_completion_tokens", None]
         accepted = self._server.token_parameters.get(self._model, first)
@@ -264,7 +260,7 @@ def _nothing() -> None: ...
 
 
 def _reply(completion: Any, description: str) -> _Reply:
-    """Read a completion. The SDK does not validate it: a missing part raises an error that `server.py` translates."""
+    """Read a completion. `server.py` translates the error for a missing part."""
     choice = completion.choices[0]
     if getattr(choice.message, "refusal", None) or choice.finish_reason == "content_filter":
         raise ModelAnswerInvalid(f"{description}: the model refuses to answer", reason="refusal")

@@ -1,4 +1,4 @@
-"""Provide a circuit breaker: while a server is down, calls fail immediately instead of after a timeout."""
+"""Provide a circuit breaker for servers that are down."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from agent_memory.foundation.core.errors import ModelUnavailable
 
 
 class Breaker:
-    """A circuit breaker: closed (calls pass), open (calls fail immediately), or half-open (one probe passes).
+    """A circuit breaker: closed, open, or half-open (one probe passes).
 
-    After `threshold` consecutive failures, the breaker opens for `cooldown` seconds. Each failed probe doubles this
-    time, up to `longest` seconds.
+    After `threshold` consecutive failures, it opens for `cooldown` seconds. Each failed probe doubles this time, up to
+    `longest` seconds.
     """
 
     def __init__(
@@ -61,5 +61,5 @@ class Breaker:
         self._probing = False
 
     def note_abandoned(self) -> None:
-        """Note that the call ended without showing whether the server works, for example because of a cancellation."""
+        """Note a call that ended without showing whether the server works."""
         self._probing = False

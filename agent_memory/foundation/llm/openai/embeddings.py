@@ -54,11 +54,10 @@ class OpenAIEmbedder:
 
     @classmethod
     async def open(cls, settings: Settings, *, server: ModelServer | None = None, counter: TokenCounter | None = None) -> OpenAIEmbedder:
-        """Create a client for EMBEDDING_MODEL.
+        """Create a client for EMBEDDING_MODEL. Raises StartupError for a bad address or key.
 
-        Take the number of dimensions from EMBEDDING_DIMENSIONS, the catalog, or one call to the server, in this order.
-        If the call fails, log a warning and use 1536. Raises StartupError for an unusable address or key, but never for
-        an unknown model or a server that does not answer.
+        The dimensions come from EMBEDDING_DIMENSIONS, the catalog, or one call, in that order. If the call fails, they
+        are 1536.
         """
         server, models = server or embedding_server(settings), settings.models
         dimensions = models.embedding_dimensions or embedding_dimensions(models.embedding_model)
@@ -76,7 +75,7 @@ class OpenAIEmbedder:
         return rows
 
     async def close(self) -> None:
-        """Close the server's connections, which all models on this server share."""
+        """Close the connections, which all models on this server share."""
         await self._server.close()
 
     async def probe(self) -> int:
@@ -138,7 +137,7 @@ class OpenAIEmbedder:
         return clean_text(cut)
 
     def _shorten(self, sent: list[str], refused: RequestRefused) -> bool:
-        """Lower the token limit to 85% of the limit stated in the refusal, or else halve it.
+        """Lower the token limit to 85% of the stated limit, or else halve it.
 
         Return False if the new limit would be too low.
         """
@@ -157,7 +156,7 @@ class OpenAIEmbedder:
 
 
 def embedding_server(settings: Settings) -> ModelServer:
-    """Return the server at EMBEDDING_BASE_URL, or else at OPENAI_BASE_URL. Never send one server's key to the other."""
+    """Return the server at EMBEDDING_BASE_URL or OPENAI_BASE_URL, with only its own key."""
     models = settings.models
     key = models.embedding_api_key
     if key is None and models.embedding_base_url in (None, models.openai_base_url):
@@ -166,7 +165,6 @@ def embedding_server(settings: Settings) -> ModelServer:
 
 
 def _batches(texts: Sequence[str]) -> Iterator[list[int]]:
-    """Yield batches of text indices, in order. A batch has at most MAX_INPUTS texts and MAX_BATCH_CHARS characters."""
     batch: list[int] = []
     chars = 0
     for index, text in enumerate(texts):

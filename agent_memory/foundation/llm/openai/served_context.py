@@ -1,4 +1,4 @@
-"""Ask a model server for its context size, using the endpoints of known servers."""
+"""Ask model servers of known kinds for their context size."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SILENT_HOSTS = frozenset({"api.openai.com"})
 
 @dataclass(frozen=True, slots=True)
 class ServedContext:
-    """The context size in tokens that a server reports. `guess` is True if it is only an estimate of the limit."""
+    """The context size in tokens that a server reports. `guess` means an estimate."""
 
     tokens: int
     guess: bool = False
@@ -34,7 +34,7 @@ def tells(base_url: str) -> bool:
 
 
 async def ask(look: Look, base_url: str, model: str) -> ServedContext | None:
-    """Return the context size that the server uses for `model`, or None if it is unknown. `look` must not raise."""
+    """Return the server's context size for `model`, or None. `look` must not raise."""
     base = base_url.split("?", 1)[0].rstrip("/")
     root = base.removesuffix("/v1")
     entry = _entry(await look(f"{base}/models"), model)
@@ -56,7 +56,7 @@ def _list(value: Any) -> list[dict[str, Any]]:
 
 
 def _entry(listed: Any, model: str) -> dict[str, Any]:
-    """Return the model's entry in a list, or the only entry if the list has just one."""
+    """Return the model's entry, or the only entry in the list."""
     entries = _list(_dict(listed).get("data")) or _list(listed)
     for entry in entries:
         if model in (entry.get("id"), entry.get("name"), entry.get("root")) or model in (entry.get("aliases") or ()):
@@ -75,15 +75,15 @@ def _of_props(answer: Any, _: str) -> ServedContext | None:
 
 
 def _of_lm_studio(answer: Any, model: str) -> ServedContext | None:
-    """Return the context size with which LM Studio has loaded the model, not the model's maximum."""
+    """Return the context size that LM Studio loaded, not the model's maximum."""
     tokens = number(_entry(answer, model).get("loaded_context_length"))
     return ServedContext(tokens) if tokens else None
 
 
 def _of_ollama(answer: Any, model: str) -> ServedContext | None:
-    """Return the context size with which Ollama has loaded the model.
+    """Return the context size in Ollama, or a low guess for an unloaded model.
 
-    Ollama silently truncates longer prompts. If the model is not loaded, the result is therefore a low guess.
+    Ollama silently truncates longer prompts.
     """
     if not isinstance(_dict(answer).get("models"), list):
         return None

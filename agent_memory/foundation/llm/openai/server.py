@@ -1,7 +1,4 @@
-"""Call an OpenAI-compatible server with limits and a circuit breaker, and translate all its errors.
-
-The limits apply to the number of concurrent calls and to the duration of each call.
-"""
+"""Call an OpenAI-compatible server with limits and a circuit breaker."""
 
 from __future__ import annotations
 
@@ -56,13 +53,10 @@ Alive = Callable[[], None]
 
 
 class RequestRefused(Exception):
-    """The server refused a request with 4xx, but not because of the API key or the rate limit.
-
-    The caller may try other parameters.
-    """
+    """The server refused the parameters of a request (4xx). The caller may try others."""
 
     def __init__(self, status: int, detail: str, overflow: ContextOverflow | None = None) -> None:
-        """Store the refusal. `overflow` contains the token counts if the request exceeded the model's context."""
+        """Store the refusal. `overflow` is set if the request exceeded the context window."""
         super().__init__(f"HTTP {status}: {detail}")
         self.status = status
         self.detail = detail
@@ -74,7 +68,7 @@ class RequestRefused(Exception):
         return self.overflow is not None or _TOO_LONG.search(self.detail) is not None
 
     def as_error(self, description: str) -> AgentMemoryError:
-        """Return the error to raise when there are no other parameters to try."""
+        """Return the error to raise if no other parameters are left."""
         if self.status == 404:
             # Most APIs are below /v1. A refusal of an unknown model names the model.
             has_version = _VERSION_AT_END.search(description) is not None or "model" in self.detail.casefold()
@@ -88,7 +82,7 @@ class RequestRefused(Exception):
 
 
 class ModelServer:
-    """One OpenAI-compatible server. If embeddings and chat use the same server, they share one object."""
+    """One OpenAI-compatible server, which embeddings and chat may share."""
 
     def __init__(self, base_url: str | None, api_key: SecretStr | None, models: ModelSettings) -> None:
         """Create clients and limits. Raises StartupError for an unusable address or key."""
@@ -104,7 +98,7 @@ class ModelServer:
         self.rungs: dict[str, int] = {}
         """Maps each model to the response format (rung) that the server accepts."""
         self.token_parameters: dict[str, str | None] = {}
-        """Maps each model to the server's name for the parameter that limits the answer's length."""
+        """Maps each model to the server's parameter for the maximum answer length."""
         self.streaming: dict[str, Streaming] = {}
         """Maps each model to the way in which the server streams answers."""
         self.contexts: dict[str, ModelContext] = {}
@@ -123,9 +117,8 @@ class ModelServer:
     ) -> Result:
         """Run `request` within `timeout` seconds, including the wait for a free slot.
 
-        `request` sends the request and reads the answer. A call without a timeout is a background call. The server's
-        timeout then limits each attempt, and the call gets a second attempt if the connection or the server fails.
-        Raises ModelUnavailable, ModelAnswerInvalid, or RequestRefused.
+        Without a timeout, the server's timeout limits each attempt, and there is a retry if the connection or server
+        fails. Raises ModelUnavailable, ModelAnswerInvalid, or RequestRefused.
         """
         if timeout is None:
             async with self._background:
@@ -147,20 +140,20 @@ class ModelServer:
             self._urgent.release()
 
     async def stream(self, description: str, request: Callable[[openai.AsyncOpenAI, Alive], Awaitable[Result]]) -> Result:
-        """Run a background `request`, which must call its second argument whenever data arrives.
+        """Run a background `request`, which must call its second argument as data arrives.
 
-        The server's timeout limits each pause between pieces of data. The whole call may take `_MOST_SILENCES` times
-        the timeout. Raises the same errors as `call`.
+        The server's timeout limits each pause. The whole call may take `_MOST_SILENCES` times as long. Raises the
+        errors of `call`.
         """
         async with self._background:
             return await self._with_one_retry(description, lambda alive: request(self._client, alive))
 
     def address(self, path: str) -> str:
-        """Return the address of a path in the form that the SDK resolves fastest."""
+        """Return a path's address in the form that the SDK resolves fastest."""
         return path if "?" in self.url else self.url.rstrip("/") + path
 
     async def look(self, url: str) -> Any:
-        """Return the JSON value at an address, or None after any failure. Never raises."""
+        """Return the JSON value at an address, or None. Never raises."""
         if self.breaker.is_open:
             return None
         try:
@@ -275,7 +268,7 @@ def shown_url(url: str) -> str:
 
 
 def retry_after_seconds(header: str | None) -> int:
-    """Convert a Retry-After header (number or date) to whole seconds from 1 to 3600.
+    """Convert a Retry-After header (number or date) to whole seconds, from 1 to 3600.
 
     Return 1 if the header is missing or invalid.
     """
@@ -292,7 +285,7 @@ def retry_after_seconds(header: str | None) -> int:
 
 
 class Deadline:
-    """The time remaining in a timeout that several calls share. Without a timeout, `seconds_left` is None."""
+    """The remaining time that several calls share. `seconds_left` is None without a timeout."""
 
     def __init__(self, timeout: float | None) -> None:
         self._end = None if timeout is None else time.monotonic() + timeout

@@ -1,4 +1,4 @@
-"""Stream answers token by token, to distinguish a slow model from one that does not answer."""
+"""Stream answers to tell a slow model from a dead one."""
 
 from __future__ import annotations
 
@@ -26,15 +26,12 @@ class Streaming(IntEnum):
         return {"stream": True} | ({"stream_options": {"include_usage": True}} if self is Streaming.WITH_USAGE else {})
 
     def less(self, refusal: str) -> Streaming | None:
-        """Return the next way to try, or None if the refusal is not about streaming."""
+        """Return the next way to try, or None for an unrelated refusal."""
         return Streaming(self + 1) if self is not Streaming.NONE and "stream" in refusal.lower() else None
 
 
 async def complete(client: openai.AsyncOpenAI, body: dict[str, Any], streaming: Streaming, alive: Callable[[], None]) -> Any:
-    """Stream a completion and return it as a whole. Call `alive` whenever tokens arrive.
-
-    A server may ignore `stream` and return the whole completion in one piece.
-    """
+    """Stream a completion and return it whole. Call `alive` whenever tokens arrive."""
     if streaming is Streaming.NONE:
         return await client.chat.completions.create(**body)
     async with client.chat.completions.with_streaming_response.create(**body, **streaming.options) as response:

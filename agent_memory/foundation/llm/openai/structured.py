@@ -1,4 +1,4 @@
-"""Get structured answers from any model: choose a response format, build its schema, and find the JSON value."""
+"""Get structured answers from any model."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _DROPPED = ("default", "title", "examples", "minLength", "maxLength", "minItems"
 
 
 class UnusableAnswer(Exception):
-    """The answer is not the requested object. The message tells the model what to repair."""
+    """The answer is invalid. The message tells the model what to repair."""
 
 
 def about_token_limit(detail: str) -> bool:
-    """True if the refusal is about the parameter that limits the answer's length."""
+    """True if the refusal is about the maximum answer length."""
     return _ABOUT_LIMIT.search(detail) is not None
 
 
@@ -41,21 +41,21 @@ def may_be_about_format(status: int, detail: str) -> bool:
 
 
 def response_format(rung: int, answer: type[BaseModel]) -> dict[str, Any] | None:
-    """Return the request's `response_format` for a rung: JSON schema, JSON object, or None for plain text."""
+    """Return the request's `response_format` for a rung. None means plain text."""
     if rung == JSON_SCHEMA:
         return {"type": "json_schema", "json_schema": {"name": answer.__name__, "strict": True, "schema": strict_schema(answer)}}
     return {"type": "json_object"} if rung == JSON_OBJECT else None
 
 
 def with_schema(messages: Sequence[ChatMessage], rung: int, answer: type[BaseModel]) -> list[ChatMessage]:
-    """Return the messages. If the request's `response_format` lacks the schema, add it as another message."""
+    """Add the schema as a message if the `response_format` lacks it."""
     if rung == JSON_SCHEMA:
         return list(messages)
     return [*messages, ChatMessage("user", _instruction(answer))]
 
 
 def repair_messages(messages: Sequence[ChatMessage], answer: type[BaseModel], bad: str, problem: UnusableAnswer) -> list[ChatMessage]:
-    """Return the messages for the repair call: the original messages, the answer, its problem, and the schema."""
+    """Return the messages that ask the model to repair its answer."""
     answer_messages = [ChatMessage("assistant", bad[:_SHOWN_ANSWER])] if bad.strip() else []
     return [*messages, *answer_messages, ChatMessage("user", f"That answer cannot be used: {problem}. {_instruction(answer)}")]
 
@@ -67,12 +67,12 @@ def _instruction(answer: type[BaseModel]) -> str:
 
 @functools.lru_cache(maxsize=64)
 def strict_schema(answer: type[BaseModel]) -> dict[str, Any]:
-    """Return the strict-mode schema: all properties are required and have no defaults. Callers must not modify it."""
+    """Return the schema in strict mode. Callers must not modify it."""
     return cast("dict[str, Any]", _strict(answer.model_json_schema()))
 
 
 def _strict(value: Any, *, names: bool = False) -> Any:
-    """Return a part of a schema in strict form. `names` is True if the keys of `value` are property names."""
+    """Make part of a schema strict. With `names`, its keys are property names."""
     if isinstance(value, list):
         return [_strict(item) for item in cast("list[Any]", value)]
     if not isinstance(value, dict):
@@ -92,7 +92,7 @@ def without_thinking(text: str) -> str:
 
 
 def parse_answer(text: str, answer: type[Answer]) -> Answer:
-    """Return the first JSON value in `text` that fits `answer`, even within prose. Raises UnusableAnswer."""
+    """Return the first JSON value that fits `answer`. Raises UnusableAnswer."""
     problem = UnusableAnswer("it contains no JSON value")
     for candidate, value in enumerate(_values(without_thinking(text))):
         try:
@@ -109,7 +109,7 @@ def parse_answer(text: str, answer: type[Answer]) -> Answer:
 
 
 def _prose(text: str, answer: type[Answer]) -> Answer | None:
-    """Put plain text into the answer's only field if that field is a string (a summary). Otherwise, return None."""
+    """Put plain text into the answer's only string field, or return None."""
     fields = list(answer.model_fields.items())
     if not text or text[0] in '{[<`"' or len(fields) != 1 or fields[0][1].annotation is not str:
         return None
@@ -120,9 +120,9 @@ def _prose(text: str, answer: type[Answer]) -> Answer | None:
 
 
 def _values(text: str) -> Iterator[Any]:
-    """Yield every JSON object or list in `text`: first those in code fences, then all others in order.
+    """Yield JSON objects and lists, beginning with the ones in code fences.
 
-    Skip a list that follows an unclosed bracket, because it may be part of a truncated answer, such as `"topics": []`.
+    Skip a list after an unclosed bracket, because it may be part of a truncated answer.
     """
     decoder = json.JSONDecoder()
     tried = 0
@@ -143,7 +143,7 @@ def _values(text: str) -> Iterator[Any]:
 
 
 def _wrapped(value: Any, answer: type[BaseModel]) -> Any:
-    """Put a bare list into the answer's only field, because small models often omit the object around it."""
+    """Put a bare list into the answer's only field."""
     fields = list(answer.model_fields)
     return {fields[0]: value} if isinstance(value, list) and len(fields) == 1 else cast("object", value)
 

@@ -1,4 +1,4 @@
-"""Apply a model's profile: add prefixes and subtract the mean vector. All other modules use this module's embedder."""
+"""Apply a model's profile: add prefixes and subtract the mean vector."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ log = get_logger(__name__)
 
 
 class ProfiledEmbedder(EmbedderWrapper):
-    """An embedder that adds prefixes to queries and documents and subtracts the mean from vectors."""
+    """An embedder that adds prefixes and subtracts the mean."""
 
     def __init__(self, inner: CachingEmbedder, profile: ModelProfile) -> None:
         super().__init__(inner)
@@ -32,7 +32,7 @@ class ProfiledEmbedder(EmbedderWrapper):
         self._estimating: asyncio.Task[Vectors] | None = None
 
     def keep_mean_in(self, store: EmbeddingMeans) -> None:
-        """Set the store for an estimated mean. Without a store, each process estimates its own mean."""
+        """Set the store in which processes share an estimated mean."""
         self._store = store
 
     async def embed(self, texts: Sequence[str], *, role: TextRole = "document", timeout: float | None = None) -> Vectors:
@@ -58,7 +58,7 @@ class ProfiledEmbedder(EmbedderWrapper):
             self._mean = await self._shared_mean(timeout)
 
     async def _shared_mean(self, timeout: float | None) -> Vectors:
-        """Estimate the mean once for all callers. A caller's timeout does not end the estimation."""
+        """Estimate the mean once for all callers. Their timeouts do not end it."""
         if self._estimating is None or (self._estimating.done() and (self._estimating.cancelled() or self._estimating.exception())):
             self._estimating = asyncio.create_task(self._estimate())
         try:

@@ -1,7 +1,6 @@
 """Turn the filters of a request into query text, using redisvl's expressions.
 
-Queries contain values only as hexadecimal tags and numbers. redisvl drops an empty tag from an intersection, so empty
-values become a tag that no document has.
+Queries contain values only as hexadecimal tags and numbers.
 """
 
 from __future__ import annotations
@@ -45,6 +44,7 @@ _TIMES = {"created_at": "c", "last_accessed": "la", "event_date": "e"}
 FILTERS = (*_TAGS, *_TIMES, "metadata", "filter")
 _FOLDED = {"topics", "entities"}
 _MOST_VALUES = 1000
+# redisvl drops an empty tag from an intersection, so this tag replaces empty values.
 # No document has this tag, because all tags are hexadecimal.
 _NO_TAG = "none"
 _QUARANTINED = str(Num("tr") < 0)
@@ -53,11 +53,11 @@ _QUARANTINED = str(Num("tr") < 0)
 _MOMENT = 0.5
 _CURRENT = all_of(negated(Num("z") <= _MOMENT), negated(Num("b") > _MOMENT))
 IN_QUARANTINE = all_of(_QUARANTINED, negated(has_number("rt")))
-"""Clause for the history that matches memories in quarantine, but not their former versions."""
+"""Clause for the history: memories in quarantine, without their former versions."""
 
 
 def tagged(field: str, values: Iterable[str]) -> FilterExpression:
-    """Match documents with at least one of `values`, or no documents if `values` is empty."""
+    """Match documents with at least one of `values`, or nothing if `values` is empty."""
     tags = [value for value in values if value] or [_NO_TAG]
     return _with_tag(field, tags[0]) if len(tags) == 1 else Tag(field) == tags
 
@@ -74,7 +74,7 @@ def is_value(field: str, value: str) -> FilterExpression:
 
 
 def between(field: str, low: float, high: float, inclusive: str = "both") -> FilterExpression:
-    """Match documents whose numeric `field` is within a range. `inclusive` has the same meaning as in redisvl."""
+    """Match documents with a number in a range. `inclusive` is as in redisvl."""
     return Num(field).between(low, high, inclusive)
 
 
@@ -83,7 +83,6 @@ def _values(value: Any) -> list[Any]:
 
 
 def _tag_filters(name: str, conditions: Any) -> list[Filter]:
-    """Return the clauses for a tag filter. A document must match all of them."""
     field = _TAGS[name]
 
     def spell(value: object) -> str:
@@ -110,9 +109,9 @@ def _tag_filters(name: str, conditions: Any) -> list[Filter]:
 
 
 def _time_filters(name: str, conditions: Any, zone: tzinfo) -> list[Filter]:
-    """Return the clauses for a time filter. A document must match all of them.
+    """Return the clauses for a time filter.
 
-    Times are truncated to whole seconds, as the API contract specifies. Days are in the time zone `zone`.
+    Times are truncated to whole seconds. Days are interpreted in the time zone `zone`.
     """
     field = _TIMES[name]
 
@@ -137,7 +136,7 @@ def _time_filters(name: str, conditions: Any, zone: tzinfo) -> list[Filter]:
 class _Edge(NamedTuple):
     """The second at which an interval begins or ends.
 
-    `midnight` is the UTC midnight of the day that begins at this edge. A whole day is stored as its UTC midnight.
+    `midnight` is the UTC midnight of the day that begins there. A whole day is stored as its UTC midnight.
     """
 
     second: int
@@ -145,7 +144,7 @@ class _Edge(NamedTuple):
 
 
 def _edge(value: date, zone: tzinfo, *, after: bool = False) -> _Edge:
-    """Return the start of the second that contains an instant, or the start of a day. With `after`, return the end."""
+    """Return the start of a day or of a second. With `after`, return the end."""
     if isinstance(value, datetime):
         return _Edge(math.floor(value.timestamp()) + int(after))
     second, midnight = (math.floor(start_of_day(value, where, after=after).timestamp()) for where in (zone, UTC))
@@ -153,7 +152,7 @@ def _edge(value: date, zone: tzinfo, *, after: bool = False) -> _Edge:
 
 
 def _within(field: str, low: _Edge | None, high: _Edge | None) -> str:
-    """Match times in a half-open interval. None means that the interval is unbounded on that side."""
+    """Match times in a half-open interval. None means unbounded."""
     start, stop = low.second if low else -math.inf, high.second if high else math.inf
     inside: Filter = between(field, start, stop, "left")
     if low is not None and low.midnight is not None:
@@ -164,10 +163,8 @@ def _within(field: str, low: _Edge | None, high: _Edge | None) -> str:
 
 
 def _day_after(bound: Any) -> Any:
-    """Return the next day if the bound is a plain day, because metadata stores a day as its start in UTC.
-
-    Return any other bound unchanged.
-    """
+    """Return the next day for a plain day, or any other bound unchanged."""
+    # Metadata stores a day as its start in UTC.
     if not isinstance(bound, str) or len(bound) != len("2026-11-25"):
         return bound
     try:
@@ -214,7 +211,7 @@ def _fields(request: Any, zone: tzinfo) -> list[list[Filter]]:
 
 
 def names_days(request: Any) -> bool:
-    """True if a time filter in the request, even one nested within `filter`, contains a day without a time."""
+    """True if a time filter, even a nested one, contains a day without time."""
     for name in _TIMES:
         bounds = getattr(request, name, None)
         values = [getattr(bounds, operator) for operator in ("eq", "ne", "gt", "gte", "lt", "lte")] if bounds is not None else []
@@ -227,7 +224,7 @@ def names_days(request: Any) -> bool:
 
 
 def only_value(request: Any, name: str) -> str | None:
-    """Return the only value that a request allows for a field, or None if it allows more than one value."""
+    """Return the only value that a request allows for a field, or None."""
     own = getattr(request, name, None)
     if own is not None:
         values = {own.eq} if own.eq is not None else {*(own.any or own.in_ or ())}
@@ -244,10 +241,6 @@ def only(request: Any, names: Collection[str]) -> bool:
 
 
 def _joined(condition: Any, zone: tzinfo) -> str:
-    """Return one clause for a condition, including the conditions nested in `and_`, `or_`, and `not_`.
-
-    Each condition has its own parentheses.
-    """
     parts = [f"({all_of(*filters)})" for filters in _fields(condition, zone) if filters]
     parts += (_joined(part, zone) for part in condition.and_ or ())
     if condition.or_:
@@ -262,11 +255,10 @@ def any_of(*filters: Filter) -> str:
 
 
 def in_time(as_of: datetime | None, known_at: datetime | None, history: bool, now: datetime) -> tuple[str, str | None]:
-    """Return the time clauses for the memories and for the history. The second is None to skip the history.
+    """Return the time clauses for memories and history. Skip the history if its clause is None.
 
-    By default, match current memories. With `as_of`, match memories that were true at that time. With `known_at`, match
-    memories recorded by that time; without `as_of`, they must also be true at that time. With `history`, match ended
-    memories as well.
+    By default, match current memories. `as_of` matches memories that were true at that time. `known_at` matches
+    memories recorded by that time and, without `as_of`, true at that time. `history` also matches ended memories.
     """
     if history:
         return (_recorded(known_at) if known_at else "", _recorded(known_at) if known_at else "")
@@ -293,9 +285,8 @@ _NO_MESSAGE = negated(is_value("ty", "message"))
 def where(scope: Scope, request: Any = None) -> str:
     """Return the query text for a request within the caller's scope.
 
-    `request` is an object with the API contract's filter attributes, such as a SearchRequest. Days are in the request's
-    `timezone`, or in UTC by default. The tenant's clause always comes first. Raises BadInput for an unknown time zone
-    or too many values.
+    `request` has the filter attributes of the API. Days are interpreted in its `timezone` (default: UTC). The tenant's
+    clause always comes first. Raises BadInput for an unknown time zone or too many values.
     """
     try:
         zone = zone_of(getattr(request, "timezone", None))
@@ -317,7 +308,7 @@ def where(scope: Scope, request: Any = None) -> str:
 
 
 def session_where(scope: Scope, *, session_id: str | None = None, namespace: str | None = None, user_id: str | None = None) -> str:
-    """Return the query text for the session index, within the caller's scope. The ids must match exactly.
+    """Return the query text for the session index. The ids must match exactly.
 
     Sessions without an agent belong to all agents.
     """
@@ -353,10 +344,9 @@ def statements(clause: str) -> str:
 
 
 def during(clause: str, start: datetime, end: datetime, zone: tzinfo = UTC, *, created: bool = True) -> str:
-    """Narrow a clause to memories whose event is at or after `start` and before `end`.
+    """Narrow a clause to memories with an event in a half-open interval.
 
-    With `created`, also match memories created in that interval. For events, only the days of `start` and `end` in the
-    time zone `zone` count.
+    With `created`, also match memories created in the interval. Events are compared by day in the time zone `zone`.
     """
     low, high = start.timestamp(), end.timestamp()
     first, last = (moment.astimezone(zone).date() for moment in (start, end))
@@ -373,7 +363,7 @@ def made_since(clause: str, moment: datetime) -> str:
 
 
 def clauses(scope: Scope, request: Any, clause: str) -> tuple[str, str | None]:
-    """Return the clauses for searching the memories and the history. The second is None to skip the history."""
+    """Return the clauses for memories and history. Skip the history if its clause is None."""
     current, past = in_time(request.as_of, request.known_at, request.history, datetime.now(UTC))
     if past is not None:
         past = all_of(clause, past, negated(_QUARANTINED))

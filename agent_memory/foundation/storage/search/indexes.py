@@ -1,7 +1,4 @@
-"""Define and create the search indexes. Several processes may create them at the same time.
-
-Each embedding model has its own vector index.
-"""
+"""Define and create the search indexes. Each embedding model has its own vector index."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ log = get_logger(__name__)
 
 SCHEMA_VERSION = 6
 BUILT = "built"
-"""A field in the configuration of the store. Its value is "1" once all indexes have existed."""
+"""A field in the store's configuration. It is "1" once all indexes have existed."""
 _BUILD_SECONDS = 600.0
 # Redis delays writes for `_PAUSE_MS` at a time. The total stays below the default command timeout of 5 s, so that no
 # caller times out.
@@ -40,14 +37,14 @@ _ADD_ALIAS = "return redis.call('FT.ALIASADD', ARGV[1], ARGV[2])"
 
 @dataclass(frozen=True, slots=True)
 class VectorSpec:
-    """The format of one embedding model's vectors. Each model has its own field, so that vectors never mix."""
+    """The format of an embedding model's vectors. Each model has its own field."""
 
     model: str
     dimensions: int
     algorithm: str = "FLAT"
     datatype: str = "FLOAT16"
     profile: str = ""
-    """The digest of the model's profile, which defines how to change texts before embedding and vectors afterward."""
+    """The digest of the model's profile, which defines how to prepare texts and vectors."""
 
     @property
     def digest(self) -> str:
@@ -126,12 +123,12 @@ def _memory_fields() -> list[dict[str, Any]]:
 
 
 def shared_schemas(keys: Keys, spec: VectorSpec) -> dict[str, IndexSchema]:
-    """Return the schemas, by kind, of the indexes that several features search. Others are in `Feature.indexes`.
+    """Return the schemas, by kind, of the indexes that several features search.
 
-    - `memories`: current memories, with their terms; `n` is the time of the last change in µs.
-    - `vectors`, `passages`: the vectors of current memories, and the terms and vectors of passages from long memories.
-    - `history`: ended memories and former versions; `rt` is the time when a former version stopped being current.
-    - `changes`: changes to memories, with owner, kind, batch, state and time.
+    - `memories`: current memories with their terms; `n` is the time of the last change in µs.
+    - `vectors`, `passages`: vectors of current memories; terms and vectors of passages.
+    - `history`: ended memories and former versions; `rt` is the time when a version was replaced.
+    - `changes`: changes to memories.
     """
     tags, created, word, vector = _memory_fields(), number_fields("c", sortable=True), word_field(), vector_field(spec)
     changes = [*tag_fields("t", "ns", "u", "ag", "kd", "bt", "st"), *number_fields("at", sortable=True)]
@@ -149,7 +146,7 @@ def shared_schemas(keys: Keys, spec: VectorSpec) -> dict[str, IndexSchema]:
 
 
 def index_schema(name: str, prefix: str, fields: list[dict[str, Any]]) -> IndexSchema:
-    """Return the schema for an index of the hashes whose keys start with `prefix`."""
+    """Return the schema for an index of hashes with this key prefix."""
     # No stop words: with the default list, a query with two stop words can crash RediSearch 2.10. The separator has no
     # effect: redisvl uses it only to build keys, which we never let it do.
     index = {"name": name, "prefix": prefix, "key_separator": ":", "storage_type": "hash", "stopwords": []}
@@ -157,16 +154,16 @@ def index_schema(name: str, prefix: str, fields: list[dict[str, Any]]) -> IndexS
 
 
 def rebuilt_name(keys: Keys, name: str) -> str:
-    """Return the name for rebuilding the index `name`. Once the new index is complete, `name` becomes its alias."""
+    """Return the name under which to rebuild an index. `name` later becomes its alias."""
     return keys.index("rebuilt:") + name.removeprefix(keys.index(""))
 
 
 async def ensure_index(client: Redis, keys: Keys, schema: IndexSchema, *, hold: bool = True) -> bool:
-    """Create an index unless it exists, and wait until it is complete. Return True if this call created the index.
+    """Create an index unless it exists, and wait until it is complete.
 
-    Several processes may call this at the same time. If all the store's indexes have been built before, Redis builds
-    the new index under a different name. Searches therefore never use an incomplete index. With `hold`, Redis delays
-    writes during the build if the index has words. Raises StartupError after ten minutes.
+    Return True if this call created the index. Several processes may call this at the same time. If all indexes have
+    been built before, searches never use an incomplete index. With `hold`, Redis delays writes while it builds an index
+    with words. Raises StartupError after ten minutes.
     """
     name = schema.index.name
     with redis_errors():
@@ -191,10 +188,7 @@ async def ensure_index(client: Redis, keys: Keys, schema: IndexSchema, *, hold: 
 
 
 async def note_built(client: Redis, keys: Keys) -> None:
-    """Record that all indexes of the store have been built.
-
-    From then on, `ensure_index` builds a missing index under a different name.
-    """
+    """Record that all indexes of the store have been built."""
     with redis_errors():
         if not await client.hget(keys.config, BUILT):
             await client.hset(keys.config, BUILT, "1")
@@ -215,10 +209,6 @@ async def _create(client: Redis, schema: IndexSchema) -> bool:
 
 
 async def _complete(client: Redis, name: str) -> None:
-    """Wait until an index contains all documents.
-
-    RediSearch 2.10 indexes a document twice if a write to the document occurs during the build.
-    """
     deadline, pause = asyncio.get_running_loop().time() + _BUILD_SECONDS, 0.02
     while int((await _info(client, name) or {}).get(b"indexing", 0)) != 0:
         if asyncio.get_running_loop().time() > deadline:
@@ -229,11 +219,9 @@ async def _complete(client: Redis, name: str) -> None:
 
 
 async def _complete_alone(client: Redis, name: str) -> None:
-    """Wait like `_complete`, but have Redis pause writes for up to four seconds, too briefly for callers to time out.
-
-    Without the pause, or if the Redis user has no permission for CLIENT PAUSE, documents that Redis indexes twice
-    distort the word statistics until RediSearch collects garbage.
-    """
+    """Wait until an index is complete. Redis pauses writes for up to four seconds."""
+    # RediSearch 2.10 indexes a document twice if a write to it occurs during the build. This distorts the word
+    # statistics until RediSearch collects garbage.
     waiting = asyncio.create_task(_complete(client, name))
     until = asyncio.get_running_loop().time() + _PAUSED_SECONDS
     try:
@@ -262,7 +250,7 @@ async def former_indexes(client: Redis, keys: Keys, schemas: Collection[IndexSch
 
 
 async def drop_index(client: Redis, name: str) -> None:
-    """Drop an index but keep its documents. Do nothing if another process has already dropped the index."""
+    """Drop an index but keep its documents. Idempotent."""
     with redis_errors():
         try:
             await client.execute_command("FT.DROPINDEX", name)
@@ -277,7 +265,7 @@ async def has_index(client: Redis, name: str) -> bool:
 
 
 async def count_documents(client: Redis, name: str) -> int:
-    """Return the number of documents in an index, or 0 if the index does not exist."""
+    """Return the number of documents in an index, or 0 if it is missing."""
     with redis_errors():
         return int((await _info(client, name) or {}).get(b"num_docs", 0))
 

@@ -1,8 +1,8 @@
-"""Index metadata as tags. A tag is a digest of a key and a value, and cannot contain query syntax.
+"""Index metadata as tags: digests of keys and values, which cannot contain query syntax.
 
-Numbers and dates become 64-bit integers with the same order. Each value has tags for prefixes of its integer, in steps
-of four bits, so that a few prefixes cover any range. This is Lucene's trie range method (Schindler and Diepenbroek,
-"Generic XML-based framework for metadata portals", Computers & Geosciences 34, 2008).
+Numbers and dates become 64-bit integers with the same order. Each value has tags for the prefixes of its integer, so
+that a few tags cover any range. This is Lucene's trie range method (Schindler and Diepenbroek, "Generic XML-based
+framework for metadata portals", Computers & Geosciences 34, 2008).
 """
 
 from __future__ import annotations
@@ -38,10 +38,7 @@ def _sortable(value: float) -> int:
 
 
 def _instant(value: object) -> float | None:
-    """Return the time in an ISO 8601 string as seconds since 1970, or None for any other value.
-
-    A time without a zone is in UTC.
-    """
+    """Return an ISO 8601 time (UTC by default) as seconds since 1970, or None."""
     if not isinstance(value, str) or not _DATE_CHARS[0] <= len(value) <= _DATE_CHARS[1] or value[4:5] != "-":
         return None
     try:
@@ -52,7 +49,7 @@ def _instant(value: object) -> float | None:
 
 
 def _comparable(value: object) -> tuple[str, int] | None:
-    """Return ("n", integer) for a number, ("d", integer) for a date, or None. The integers sort like the values."""
+    """Return ("n" or "d", integer) for a number or date. The integers sort like the values."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
@@ -66,7 +63,7 @@ def _comparable(value: object) -> tuple[str, int] | None:
 
 
 def equal_tag(key: str, value: str | float | bool) -> str:
-    """Return the tag for a key with exactly this value. A string, a number and a Boolean never share a tag."""
+    """Return the tag for a key and a value. Strings, numbers and Booleans never share tags."""
     if isinstance(value, bool):
         return _digest(key, "b", str(value))
     if isinstance(value, str):
@@ -75,14 +72,14 @@ def equal_tag(key: str, value: str | float | bool) -> str:
     return _digest(key, "n", str(value)) if comparable is None else _digest(key, "n", f"{_BITS}", f"{comparable[1]:x}")
 
 
+# Metadata tags are digests of at least two parts.
 PINNED_TAG = _digest("pinned")
-"""The tag of pinned memories. It differs from every metadata tag, because metadata tags are digests of at least two
-parts."""
+"""The tag of pinned memories. It differs from every metadata tag."""
 
 
 @lru_cache(maxsize=8192)
 def writer_tag(writer: str) -> str:
-    """Return the tag for memories that `writer` wrote. Like `PINNED_TAG`, it differs from every metadata tag."""
+    """Return the tag for memories that `writer` wrote. It differs from every metadata tag."""
     return _digest(f"written by {writer}")
 
 
@@ -92,10 +89,7 @@ def present_tag(key: str) -> str:
 
 
 def metadata_tags(metadata: Mapping[str, Any]) -> list[str]:
-    """Return the tags for the first 64 metadata keys.
-
-    Values are scalars or lists of scalars. Only the first 64 items of a list count.
-    """
+    """Return the tags for the first 64 keys. Only 64 items of a list count."""
     tags: dict[str, None] = {}
     for key, value in list(metadata.items())[:_MOST_KEYS]:
         tags[present_tag(key)] = None
@@ -113,10 +107,10 @@ def metadata_tags(metadata: Mapping[str, Any]) -> list[str]:
 def range_tags(
     key: str, low: str | float | None, high: str | float | None, *, above: bool = False, below: bool = False
 ) -> list[str] | None:
-    """Return the tags for a range. A value is within the range if and only if it has one of these tags.
+    """Return the tags for a range. Each value in the range has one of them; no other value does.
 
-    The list is empty if no value can be within the range. `above` excludes the lower bound, and `below` excludes the
-    upper bound. Return None unless the bounds are all numbers or all ISO dates.
+    `above` excludes the lower bound, and `below` the upper bound. Return None unless the bounds are all numbers or all
+    ISO dates.
     """
     bounds = [None if bound is None else _comparable(bound) for bound in (low, high)]
     kinds = {bound[0] for bound in bounds if bound is not None}
@@ -129,7 +123,7 @@ def range_tags(
 
 
 def _cover(start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the smallest set of aligned blocks (shift, prefix) that covers an inclusive interval."""
+    """Yield the fewest aligned blocks (shift, prefix) that cover an inclusive interval."""
     while start <= end:
         shift = 0
         while shift + _STEP < _BITS and start % (1 << (shift + _STEP)) == 0 and start + (1 << (shift + _STEP)) - 1 <= end:

@@ -1,4 +1,4 @@
-"""Read all matches in an index, page by page, even while other requests write to it."""
+"""Read all matches in an index, page by page, despite concurrent writes."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ PAGE = 200
 async def walk(
     client: Redis, index: str, clause: str, field: str, *, low: float = -math.inf, high: float = math.inf, page: int = PAGE
 ) -> AsyncIterator[list[str]]:
-    """Yield the names of matching documents (as in `Hit.mid`) in pages, in ascending order of `field`.
+    """Yield the names of matching documents in pages, in ascending order of `field`.
 
-    `field` is a sortable numeric field. Only values from `low` to `high` match. Each page starts at the last value on
-    the previous page, so that deletions do not make the walk skip documents. Documents that change may appear twice.
+    `field` must be sortable and numeric. Deletions never make the walk skip documents. Documents that change may appear
+    twice.
     """
     tied: set[str] = set()
     unbounded = math.isinf(low) and math.isinf(high)

@@ -1,4 +1,4 @@
-"""Build search commands with redisvl and queue them on a pipeline. The module `results` parses the replies."""
+"""Build search commands with redisvl and queue them on a pipeline."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WITH_SORT_KEYS = "WITHSORTKEYS"
 
 
 def search_command(index: str, query: BaseQuery, *options: str) -> list[Any]:
-    """Return the command for a query. `options` are options that redis-py does not support."""
+    """Return the command for a query, with options that redis-py does not support."""
     params = [part for pair in query.params.items() for part in pair]
     return ["FT.SEARCH", index, *query.get_args(), *options, *(("PARAMS", len(params), *params) if params else ())]
 
@@ -77,19 +77,19 @@ def queue_search(pipe: Pipeline, index: str, query: BaseQuery, *options: str) ->
 
 
 async def search(client: Redis, index: str, query: BaseQuery) -> Hits:
-    """Run one search and return its hits. Raises RedisUnavailable if the reply is incomplete."""
+    """Run one search. Raises RedisUnavailable if the reply is incomplete."""
     return parse_hits((await read(client, lambda pipe: queue_search(pipe, index, query)))[0])
 
 
 def name_query(clause: str, offset: int, limit: int, *, sort_by: tuple[str, str] | None = None) -> FilterQuery:
-    """Return a query for a page of document names. `sort_by` is a pair: a sortable field, and "ASC" or "DESC"."""
+    """Return a query for a page of names, sorted by (field, "ASC" or "DESC")."""
     query = FilterQuery(clause, sort_by=sort_by)
     query.no_content().paging(offset, limit)
     return query
 
 
 def record_query(clause: str, limit: int) -> FilterQuery:
-    """Return a query for the stored JSON (field `j`) of the oldest matches."""
+    """Return a query for the stored JSON of the oldest matches."""
     query = FilterQuery(clause, return_fields=["j"], sort_by=("c", "ASC"))
     query.paging(0, limit)
     return query
@@ -109,10 +109,7 @@ class MemoryQueries:
     def queue_nearest(
         self, pipe: Pipeline, clause: str, vector: NDArray[np.float32], limit: int, fields: Sequence[str] = (), *, past: bool = False
     ) -> None:
-        """Queue a search for the `limit` nearest vectors, nearest first.
-
-        Hits contain cosine distances (0 to 2) and `fields`.
-        """
+        """Queue a search for the nearest vectors. Hits contain cosine distances (0 to 2)."""
         index, limit = self._history if past else self._vectors, min(limit, _MOST_RESULTS)
         if not fields:
             *made, _ = _nearest_command(self._spec, limit)
@@ -140,7 +137,7 @@ class MemoryQueries:
     ) -> None:
         """Queue a search for vectors within a cosine distance, nearest first.
 
-        The reply has at most `limit` hits; `Hits.total` counts all hits.
+        `Hits.total` also counts hits beyond `limit`.
         """
         # A range query of RediSearch loses the distances if the clause negates several conditions. A KNN query over the
         # range keeps them.
@@ -163,40 +160,40 @@ class MemoryQueries:
         phrase: str = "",
         passages: bool = False,
     ) -> None:
-        """Queue a search for memories that contain any of `terms`, best first. Hits contain scores.
+        """Queue a search for memories that contain any of `terms`, best first.
 
-        Terms in `mute` match but do not add to the score. `phrase`, a clause from `syntax.quoting`, restricts the
-        matches. With `passages`, search the passages of long memories.
+        Terms in `mute` do not affect the score. `phrase` (from `syntax.quoting`) restricts the matches. With
+        `passages`, search passages instead of memories.
         """
         text = scoring(all_of(f"({clause})", phrase) if phrase else clause, terms, mute)
         made = _words_command(scorer, min(limit, _MOST_RESULTS), tuple(fields))
         _queue_made(pipe, self._passages if passages else self._history if past else self._words, made, text)
 
     def queue_sample(self, pipe: Pipeline, clause: str, limit: int) -> None:
-        """Queue a search for the newest matches. Hits contain their terms (field `k`)."""
+        """Queue a search for the terms (field `k`) of the newest matches."""
         query = FilterQuery(clause, return_fields=["k"], sort_by=("c", "DESC"))
         query.paging(0, limit)
         queue_search(pipe, self._words, query)
 
     def queue_newest(self, pipe: Pipeline, clause: str, offset: int, limit: int, *, past: bool = False) -> None:
-        """Queue a search for matches, newest first. `parse_listed` parses the reply. A `limit` of -1 means all."""
+        """Queue a search for the newest matches (see `parse_listed`). A `limit` of -1 means all."""
         room = max(_MOST_RESULTS - offset, 0)
         limit = room if limit < 0 else min(limit, room)
         query = name_query(clause, offset if limit else 0, limit, sort_by=("c", "DESC"))
         queue_search(pipe, self._history if past else self._words, query, WITH_SORT_KEYS)
 
     def queue_count(self, pipe: Pipeline, clause: str, *, embedded: bool = False, past: bool = False) -> None:
-        """Queue a count of the matches. With `embedded`, count only the matches that have a vector."""
+        """Queue a count of the matches. With `embedded`, count only memories with vectors."""
         index = self._history if past else self._vectors if embedded else self._words
         _queue_made(pipe, index, _count_command(), clause)
 
     def queue_times(self, pipe: Pipeline, mids: Sequence[str]) -> None:
-        """Queue one read for each memory: when it was created and last stated, in seconds since 1970."""
+        """Queue reads of when each memory was created and last stated (seconds since 1970)."""
         for mid in mids:
             pipe.hmget(self._keys.memory(mid), "c", "ls")
 
     def queue_matches(self, pipe: Pipeline, clause: str, mid: str) -> None:
-        """Queue a check of whether the memory `mid` matches. The total in the reply is 1 or 0."""
+        """Queue a check of whether a memory matches. The reply's total is 1 or 0."""
         query = name_query(clause, 0, 1)
         query.limit_ids(self._keys.memory(mid))
         queue_search(pipe, self._words, query)

@@ -11,16 +11,16 @@ from redis.exceptions import ResponseError
 from agent_memory.foundation.core.errors import RedisUnavailable
 
 PAST = "~"
-"""The prefix of names in the history. "~<mid>.<version>" is a former version, and "~<mid>" is an ended memory."""
+"""The prefix of names in the history: former versions ("~<mid>.<version>") and ended memories ("~<mid>")."""
 DISTANCE = "vector_distance"
-"""The field that contains the cosine distance of a hit. Queries always request it as the first field."""
+"""The field with the cosine distance. Queries request it as their first field."""
 _DISTANCE = DISTANCE.encode()
 _NO_FIELDS: list[bytes] = []
 _FARTHEST = 2.0
 
 
 Row = Mapping[bytes, bytes] | list[bytes]
-"""The fields of a hit: a map in RESP3, or a list of alternating names and values in RESP2."""
+"""The fields of a hit: a map in RESP3, or alternating names and values in RESP2."""
 
 
 class Hit(NamedTuple):
@@ -33,7 +33,7 @@ class Hit(NamedTuple):
 
 @dataclass(slots=True)
 class Hits:
-    """A page of hits as parallel lists. For hundreds of hits, lists are faster than one object per hit."""
+    """A page of hits as parallel lists, which are faster than objects."""
 
     total: int
     names: Sequence[str] = ()
@@ -55,7 +55,7 @@ class Hits:
         return {name: float(value) for name, value in values if value is not None}
 
     def texts(self, field: bytes, first: int | None = None) -> list[bytes]:
-        """Return one field of each hit, or only of the `first` hits. A missing field is empty."""
+        """Return one field of the hits, or of the `first` hits. Missing fields are empty."""
         return [value or b"" for value in _field_of(self.rows[:first], field)]
 
     @classmethod
@@ -64,7 +64,7 @@ class Hits:
 
 
 class ListEntry(NamedTuple):
-    """A document in a list. `at` is the value that the list is sorted by, such as the creation time in seconds."""
+    """A document in a list. `at` is the value that the list is sorted by."""
 
     mid: str
     at: float
@@ -76,7 +76,7 @@ class ListPage(NamedTuple):
 
 
 def parse_listed(reply: Any) -> ListPage:
-    """Parse the reply to a `queue_newest` query. Raises RedisUnavailable if the reply is incomplete."""
+    """Parse the reply to `queue_newest`. Raises RedisUnavailable if it is incomplete."""
     # Sort keys have all of a number's digits, but RETURN rounds sortable fields.
     if isinstance(reply, list):
         total, *parts = cast("list[Any]", reply)
@@ -88,7 +88,7 @@ def parse_listed(reply: Any) -> ListPage:
 
 
 def parse_hits(reply: Any) -> Hits:
-    """Parse the reply to an FT.SEARCH command. Raises RedisUnavailable if the reply is incomplete."""
+    """Parse the reply to a search. Raises RedisUnavailable if it is incomplete."""
     if isinstance(reply, ResponseError):
         raise RedisUnavailable(f"the search failed: {str(reply)[:120]}", retry_after=2) from reply
     if isinstance(reply, list):
@@ -107,7 +107,7 @@ def parse_hits(reply: Any) -> Hits:
 
 
 def _parse_list(reply: list[Any]) -> Hits:
-    """Parse a RESP2 reply: the total, then each hit's key, followed by its score and fields if requested."""
+    """Parse a RESP2 reply: the total, then the key and values of each hit."""
     total, parts = int(reply[0]), reply[1:]
     if not parts:
         return Hits(total)
@@ -138,7 +138,7 @@ def _field_of(rows: Sequence[Row], field: bytes) -> list[bytes | None]:
 
 
 def _names(keys: Sequence[bytes]) -> list[str]:
-    """Extract the names from the keys of one index. All the keys have the same prefix."""
+    """Extract the names from keys with the same prefix."""
     if not keys:
         return []
     root, kind, _ = keys[0].rsplit(b":", 2)
@@ -148,7 +148,8 @@ def _names(keys: Sequence[bytes]) -> list[str]:
 
 
 def _distances(sort_keys: Sequence[bytes | None]) -> list[float]:
-    """Parse sort keys such as "#0.25". The sort key of a hit deleted during the search may be missing."""
+    """Parse sort keys such as "#0.25"."""
+    # The sort key of a hit deleted during the search may be missing.
     if None not in sort_keys:
         return list(map(float, b"".join(cast("Sequence[bytes]", sort_keys)).split(b"#")[1:]))
     return [float(key[1:]) if key else _FARTHEST for key in sort_keys]

@@ -1,8 +1,8 @@
 """Write query text that redisvl cannot express.
 
-- flat intersections: redisvl nests parentheses, one pair for each filter
+- flat intersections: redisvl nests parentheses
 - negations of ranges and unions
-- clauses without weight, and optional scoring terms: redisvl's TextQuery has a weight per field and its own stop words
+- clauses without weight, and optional scoring terms
 - quoted phrases among index terms
 """
 
@@ -25,14 +25,15 @@ def negated(condition: FilterExpression | str) -> str:
 
 
 def has_number(field: str) -> FilterExpression:
-    """Match documents that have a number in the field. RediSearch's `ismissing` would require a special index."""
+    """Match documents that have a number in the field."""
+    # RediSearch's `ismissing` would require a special index.
     return Num(field).between(-math.inf, math.inf)
 
 
 def scoring(clause: str, terms: Iterable[str], mute: Collection[str] = ()) -> str:
-    """Narrow a clause to memories that contain any of `terms`, as `having` does, and score the memories by BM25.
+    """Narrow a clause as `having` does, and score the memories by BM25.
 
-    Each term that a memory contains adds to the memory's score, except the terms in `mute`.
+    Terms in `mute` do not affect the score.
     """
     term_list = list(terms)
     # If an intersection skips through a union, RediSearch 2.10 scores the last document for a term by that term alone.
@@ -42,7 +43,7 @@ def scoring(clause: str, terms: Iterable[str], mute: Collection[str] = ()) -> st
 
 
 def having(clause: str, terms: Iterable[str], *, every: bool = False) -> str:
-    """Narrow a clause to memories that contain any of `terms`, or all of `terms` with `every`.
+    """Narrow a clause to memories with any of `terms`. With `every`, require all terms.
 
     The terms must come from `agent_memory.foundation.text.terms`.
     """
@@ -58,8 +59,7 @@ def having(clause: str, terms: Iterable[str], *, every: bool = False) -> str:
 def quoting(phrases: Sequence[str], loose: Iterable[str], *, every: bool) -> str:
     """Return a clause for quoted phrases, or "" if `phrases` is empty.
 
-    With `every`, the clause matches memories that contain all phrases. Otherwise, the clause matches memories that
-    contain any phrase or any of the `loose` terms.
+    With `every`, all phrases must match. Otherwise, any phrase or `loose` term is enough.
     """
     if not phrases:
         return ""

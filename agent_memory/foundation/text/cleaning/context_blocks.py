@@ -1,4 +1,4 @@
-"""Remove blocks that an agent harness adds to a user's message, such as `<system-reminder>…</system-reminder>`."""
+"""Remove blocks such as `<system-reminder>…</system-reminder>` that agent harnesses add to messages."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ _TAG = re.compile(r"<(/?)([A-Za-z][\w.:-]*+)(\s[^<>]*+|/)?>")
 
 
 class ContextBlocks:
-    """The tag names of the blocks to remove. Names match in any case, and `_` matches `-`."""
+    """The tag names of the blocks to remove. Case does not matter, and `_` matches `-`."""
 
     def __init__(self, tags: str) -> None:
         """Set the tag names from a comma-separated list."""
         self._names = frozenset(_normal(name.strip()) for name in tags.split(",")) - {""}
 
     def outside(self, text: str) -> str:
-        """Return the text without its blocks, including nested blocks. An unclosed tag stays in the text."""
+        """Return the text without its blocks. An unclosed tag stays in the text."""
         if "<" not in text or not (spans := self._spans(text)):
             return text
         outside_parts: list[str] = []

@@ -1,4 +1,4 @@
-"""Truncate text for display, and remove terminal control characters from text for search and prompts."""
+"""Truncate text, and remove terminal control characters."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
 def plain_text(text: str) -> str:
-    """Return `text` without ANSI escape sequences.
+    """Remove ANSI escape sequences, and replace other control characters with spaces.
 
-    Other control characters become spaces, except tabs and line breaks.
+    Tabs and line breaks stay.
     """
     if text.isprintable() or _CONTROL.search(text) is None:
         return text
@@ -20,5 +20,5 @@ def plain_text(text: str) -> str:
 
 
 def cut(text: str, most: int) -> str:
-    """Return at most `most` characters of a text. An ellipsis replaces the rest."""
+    """Return at most `most` characters of a text, with an ellipsis for the rest."""
     return text if len(text) <= most else text[: most - 1] + "…"

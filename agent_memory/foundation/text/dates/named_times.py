@@ -1,6 +1,6 @@
-"""Find the dates mentioned in a text and the days they refer to. An ambiguous date has no days.
+"""Find the dates mentioned in a text and the days they refer to.
 
-"On 3 March 2024" is unambiguous. "On Friday" is unambiguous if its clause is about the past or the future.
+"On Friday" is unambiguous only if its clause is about the past or the future.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _MOST_DAYS = 31
 
 @dataclass(frozen=True, slots=True)
 class NamedTime:
-    """An unambiguous time in a text: its first and last day, and the position of its words."""
+    """An unambiguous time: its first and last day, and its position in the text."""
 
     first: date
     last: date
@@ -58,7 +58,7 @@ class NamedTime:
 class Mention(NamedTuple):
     """A date in a text: its time if it is unambiguous, and all possible readings.
 
-    A recurring day (kind "each") may be any day, so it has no readings.
+    A recurring day (kind "each") has no readings.
     """
 
     language: str
@@ -71,7 +71,7 @@ class Mention(NamedTuple):
 
     @property
     def is_relative(self) -> bool:
-        """True if the meaning of the date depends on the day when the text was written."""
+        """True if the date depends on the day when the text was written."""
         return self.kind in _RELATIVE
 
 
@@ -85,7 +85,7 @@ class _TimeMatch(NamedTuple):
 def only_time(text: str, today: date) -> NamedTime | None:
     """Return the only time in a text, or the most precise of several nested times.
 
-    Return None if the text contains no time, an ambiguous time, or times that are not nested.
+    Return None if a time is ambiguous or the times are not nested.
     """
     mentioned = mentions(text, today)
     times = sorted((each.time for each in mentioned if each.time is not None), key=lambda each: UNITS.index(each.unit))
@@ -108,12 +108,12 @@ def without_times(text: str) -> str:
 
 
 def is_only_time(text: str) -> bool:
-    """True if a text names a time and says nothing else, such as "On 28 November."."""
+    """True if a text contains a time and nothing else, such as "On 28 November."."""
     return names_time(text) and not _has_words(without_times(text))
 
 
 def mentions(text: str, today: date) -> Sequence[Mention]:
-    """Return every mention of a date in the first 8,192 characters of a text, in order."""
+    """Return the dates in the first 8,192 characters of a text, in order."""
     return _mentions(text[:_MOST_CHARS], today)
 
 
@@ -139,10 +139,7 @@ def _may_name_one(text: str) -> bool:
 
 @lru_cache(maxsize=1)
 def _hints() -> tuple[frozenset[str], re.Pattern[str]]:
-    """Return words and characters that hint at a date.
-
-    A text without digits contains no date unless it contains one of these words or characters.
-    """
+    """Return words and characters, one of which occurs in every date without digits."""
     sources = [pattern.pattern for table in tables().values() if not table.blankless for _, pattern, _ in table.patterns()]
     words = frozenset(word for source in sources for word in _WORD.findall(re.sub(r"\?P<\w+>|\\\w", " ", source.lower())))
     # "days?" matches "day" and "days".
@@ -163,7 +160,7 @@ def _worded(text: str) -> Iterator[_TimeMatch]:
 
 
 def _tables_of(text: str) -> list[Table]:
-    """Return the tables for the likely languages, or an empty list if a language without a table is more likely."""
+    """Return the tables for the likely languages, if these languages have tables."""
     if _CHINESE.search(text):
         return [] if _KANA.search(text) else [tables()["zh"]]
     text_words = frozenset(_WORD.findall(text.lower()[:2_000]))
@@ -181,7 +178,7 @@ def language_table(text: str) -> Table | None:
 
 
 def _without_overlaps(matches: list[_TimeMatch]) -> list[_TimeMatch]:
-    """Keep only one of several overlapping matches: preferably one with a year, otherwise the longest."""
+    """Keep one of several overlapping matches: one with a year, or the longest."""
     chosen: list[_TimeMatch] = []
     for each in sorted(matches, key=lambda each: (not _has_year(each), each.match.start() - each.match.end(), each.match.start())):
         if all(each.match.end() <= other.match.start() or other.match.end() <= each.match.start() for other in chosen):
@@ -192,7 +189,7 @@ def _without_overlaps(matches: list[_TimeMatch]) -> list[_TimeMatch]:
 
 
 def _weekday_beside(matches: Sequence[_TimeMatch], index: int) -> tuple[int, int | None]:
-    """Find the weekday next to a date. Return the index of its match and the day (0 is Monday), or -1 and None."""
+    """Return the match index and number (0 is Monday) of an adjacent weekday, or (-1, None)."""
     each = matches[index]
     if each.kind == "date" and each.match.groupdict().get("weekday") is None:
         for other in (index - 1, index + 1):
@@ -259,7 +256,7 @@ def _has_words(text: str) -> bool:
 
 
 def _around(boundary: re.Pattern[str], text: str, start: int, end: int, begin: int, stop: int) -> tuple[int, int]:
-    """Return the end of the last boundary before `start`, and the beginning of the first one after `end`."""
+    """Return the span between the boundaries around `start` and `end`."""
     for match in boundary.finditer(text, begin, start):
         begin = match.end()
     behind = boundary.search(text, end, stop)
@@ -267,7 +264,7 @@ def _around(boundary: re.Pattern[str], text: str, start: int, end: int, begin: i
 
 
 def _joined(text: str, mention_pairs: Sequence[tuple[_TimeMatch, Mention]]) -> Iterator[Mention]:
-    """Join mentions that are the two ends of an interval, as in "from 3 March to 5 March 2024"."""
+    """Join mentions that form an interval, as in "from 3 March to 5 March 2024"."""
     index = 0
     while index < len(mention_pairs):
         joint = _interval(text, mention_pairs[index], mention_pairs[index + 1]) if index + 1 < len(mention_pairs) else None
@@ -300,7 +297,7 @@ def _interval(text: str, begin: tuple[_TimeMatch, Mention], end: tuple[_TimeMatc
 
 
 def time_tags(first: date, last: date) -> Sequence[str]:
-    """Return an index tag for each day in a period, and one for a whole month. Return () for over 31 days."""
+    """Return the index tags for a period, or () if it exceeds 31 days."""
     if (last - first).days >= _MOST_DAYS:
         return ()
     days = [f"{first + timedelta(days=number):%Y%m%d}" for number in range((last - first).days + 1)]
@@ -309,21 +306,19 @@ def time_tags(first: date, last: date) -> Sequence[str]:
 
 
 def tags_of_times(text: str, today: date) -> Sequence[str]:
-    """Return the tags for all times that a text may refer to. A whole month has only one tag."""
+    """Return the tags for all possible times in a text. A whole month has one tag."""
     possible = [reading for mention in mentions(text, today) for reading in mention.possible]
     tags = [(reading.unit, time_tags(reading.first, reading.last)) for reading in possible]
     return list(dict.fromkeys(tag for unit, each in tags for tag in (each[-1:] if unit == "month" else each)))
 
 
 def moments(time_: NamedTime | Reading, zone: tzinfo) -> tuple[datetime, datetime]:
-    """Return the start and the exclusive end of a time, in UTC. Its days are days in the time zone `zone`."""
+    """Return the start and exclusive end of a time in `zone`, as UTC."""
     return midnight(time_.first, zone), midnight(time_.last + timedelta(days=1), zone)
 
 
 def midnight(day: date, zone: tzinfo) -> datetime:
-    """Return the start of a day in a time zone, as UTC.
-
-    The first and last days of the calendar are moved a few days inward, because they do not exist in every zone.
-    """
+    """Return the start of a day in a time zone, as UTC."""
+    # The first and last days of the calendar do not exist in every zone.
     near = min(max(day, date(1, 1, 3)), date(9999, 12, 29))
     return datetime.combine(near, time(), zone).astimezone(UTC)

@@ -1,6 +1,6 @@
 """Find the time that a question asks about ("What did I do last weekend?").
 
-Ignore times in statements, and in questions that ask for a time ("When did I …?").
+Ignore times in statements, and questions such as "When did I …?".
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ _MOST_CHARS = 8_192
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A half-open interval in UTC, and the words in the text that express it."""
+    """A half-open interval in UTC, and the words that express it."""
 
     start: datetime
     end: datetime
     words: str
     is_in_words: bool = False
-    """True if memories may contain the same words: "in May 2023", but not "last week" or "before May 2023"."""
+    """True if memories may contain the same words, such as "in May 2023"."""
     is_ahead: bool = False
-    """True if the question clearly asks about plans: the time has not ended, and the tense is not the past."""
+    """True if the question clearly asks about plans."""
 
 
 def question_time(text: str, now: datetime, zone: tzinfo = UTC) -> Span | None:
-    """Return the time that a question asks about, or None if there is no such time or it is uncertain.
+    """Return the time that a question clearly asks about, or None.
 
     Relative times count from `now` in the time zone `zone`.
     """
@@ -65,9 +65,9 @@ def question_time(text: str, now: datetime, zone: tzinfo = UTC) -> Span | None:
 
 
 def _likely(mention: Mention, tenses: Collection[str], today: date) -> NamedTime | None:
-    """Return the likely reading: in the past tense, the last one up to today; otherwise, the next one from today.
+    """Return the last reading up to today for the past tense, otherwise the next.
 
-    Return None if the question may be about the past or about plans ("What did I book for Friday?").
+    Return None if the tense is unclear ("What did I book for Friday?").
     """
     is_past = "past" in tenses
     if len(mention.possible) < 2 or (is_past and ("future" in tenses or "unsure" in tenses)):
@@ -80,8 +80,7 @@ def _likely(mention: Mention, tenses: Collection[str], today: date) -> NamedTime
 def _asks_about(question: str, mention: Mention, table: Table) -> bool:
     """True if a question asks about the mentioned time.
 
-    False if it asks for a time, or if a statement before the question contains the time. Example of the latter: "I fly
-    on Friday, what do I need?".
+    False if the question asks for a time, or if an earlier statement contains the time.
     """
     if table.asks_when.search(question):
         return False

@@ -1,4 +1,4 @@
-"""Return the possible meanings of a date as intervals of days. A date may have no, one or several meanings."""
+"""Return the possible meanings of a date as intervals of days."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Reading(NamedTuple):
 
 
 def readings(kind: str, match: Match[str], table: Table, today: date, offset: int, tense: Tense, weekday: int | None) -> Sequence[Reading]:
-    """Return all possible meanings of a match. `weekday` (0 is Monday) is the weekday next to the date, if any."""
+    """Return all possible meanings of a match. A `weekday` of 0 is Monday."""
     groups = {name: text for name, text in match.groupdict().items() if text is not None}
     if "weekday" in groups:
         weekday = _index(table.weekdays, groups["weekday"])
@@ -130,7 +130,7 @@ def _months(groups: dict[str, str], table: Table, today: date, tense: Tense) -> 
 
 
 def _likely(candidates: list[Reading], today: date, tense: Tense) -> list[Reading]:
-    """Choose the readings in likely years, based on the tense and the distance from today."""
+    """Choose the readings in likely years by tense and distance from today."""
     behind = max((each for each in candidates if each.first < today), default=None)
     ahead = min((each for each in candidates if each.last >= today), default=None)
     if behind is None or ahead is None or (ahead.first <= today <= ahead.last):
@@ -145,10 +145,7 @@ def _likely(candidates: list[Reading], today: date, tense: Tense) -> list[Readin
 
 
 def _weekdays(groups: dict[str, str], weekday: int, today: date, tense: Tense) -> list[Reading]:
-    """Return the days that a weekday may refer to.
-
-    "Last" and "next" are unambiguous if the nearest such day is not in the current week.
-    """
+    # "Last" and "next" are unambiguous if the nearest such day is not in the current week.
     monday = today - timedelta(days=today.weekday())
     weeks = {"lastweek2": -2, "lastweek": -1, "thisweek": 0, "nextweek": 1, "nextweek2": 2}
     for name, step in weeks.items():
@@ -169,7 +166,7 @@ def _weekdays(groups: dict[str, str], weekday: int, today: date, tense: Tense) -
 
 
 def _numbered_weekdays(day: int, weekday: int, today: date, tense: Tense) -> list[Reading]:
-    """Return the days near today that match a weekday and a day of the month, as in "Friday the 13th"."""
+    """Return the days near today that match a phrase such as "Friday the 13th"."""
     near = (today + timedelta(days=distance) for distance in range(-_DAYS_NEAR, _DAYS_NEAR + 1))
     days = [each for each in near if each.day == day and each.weekday() == weekday]
     if len(days) > 1 and tense in ("past", "future"):
@@ -178,10 +175,7 @@ def _numbered_weekdays(day: int, weekday: int, today: date, tense: Tense) -> lis
 
 
 def calendar_unit(unit: Unit | str, step: int, today: date) -> Reading:
-    """Return the day, week (from Monday), month or year that is `step` units after the current one.
-
-    A negative `step` counts backward.
-    """
+    """Return the calendar unit `step` units after the current one. Weeks start on Monday."""
     if unit == "day":
         return _day(today + timedelta(days=step))
     if unit == "week":
@@ -194,7 +188,6 @@ def calendar_unit(unit: Unit | str, step: int, today: date) -> Reading:
 
 
 def _weekends(groups: dict[str, str], today: date, tense: Tense) -> list[Reading]:
-    """Return the weekends that a phrase may refer to. "Next weekend" may refer to this week's or next week's."""
     saturday = today - timedelta(days=today.weekday() - 5)
     last, this, following = (
         Reading(day, day + timedelta(days=1), "week") for day in (saturday + timedelta(days=7 * step) for step in (-1, 0, 1))

@@ -1,4 +1,4 @@
-"""Find and replace times that depend on the day when a text was written, such as "yesterday"."""
+"""Find and replace relative times, such as "yesterday"."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _PREPOSITION_CHARS = 40  # how far before a time a preposition may occur
 
 
 def names_relative_time(text: str) -> bool:
-    """True if the text contains a time that depends on the day when the text was written."""
+    """True if the text contains a relative time, such as "yesterday"."""
     return bool(_relative(text))
 
 
 def same_meaning(text: str, stated_at: datetime) -> tuple[datetime, datetime] | None:
-    """Return the interval (UTC) in which a text keeps its meaning, or None if the meaning never changes.
+    """Return the interval (UTC) in which a text keeps its meaning.
 
-    For "yesterday", this is the day of `stated_at`. For "this month", it is the month of `stated_at`.
+    For "yesterday", this is the day of `stated_at`. Return None if the meaning never changes.
     """
     named = _relative(text)
     if not named:
@@ -50,7 +50,7 @@ def _relative(text: str) -> Sequence[Mention]:
 def with_absolute_times(text: str, today: date) -> str:
     """Replace relative times in English: "yesterday" becomes "on 4 March 2024".
 
-    In other languages, add the date in parentheses. Do not change quotations.
+    In other languages, add the date in parentheses. Quotations stay unchanged.
     """
     quoted = quotations(text)
     first = len(text) - len(text.lstrip())
@@ -66,7 +66,7 @@ def with_absolute_times(text: str, today: date) -> str:
 
 
 def _english(text: str, mention: Mention, named: NamedTime, first: int) -> str:
-    """Return the English words for a date. Leave out their preposition if one already precedes them."""
+    """Return the English words for a date, without repeating a preposition."""
     words = _WORDS[named.unit].format(named.first)
     before = text[max(first, mention.start - _PREPOSITION_CHARS) : mention.start].rstrip().lower()
     if before.endswith(_PREPOSITIONS) or text[mention.end : mention.end + 2] in ("'s", "’s"):

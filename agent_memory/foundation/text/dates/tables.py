@@ -1,8 +1,6 @@
-"""Compile the TOML table of date patterns for each language (`text/data/dates`) on first use.
+"""Compile the TOML table of date patterns for each language on first use.
 
-A table contains patterns by kind, with the placeholders of `_placeholders`. A table also contains words that may
-precede a date ("since", "early"), words that indicate past or future, and question forms. Patterns of kind `each` match
-recurring days. Patterns of kind `none` match text that only looks like a date.
+Patterns of kind `each` match recurring days. Patterns of kind `none` match text that only looks like a date.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ _NUMERIC = (
     r"(?<![\w.,/-])(?P<a>\d{1,2})/(?P<b>\d{1,2})/(?P<year>(?:19|20)\d\d)(?![\d/])",
 )
 NUMERIC = tuple(map(re.compile, _NUMERIC))
-"""Numeric dates: 2024-03-05, 2024/03/05, 5.3.2024 and 3/5/2024. In the last form, day and month are ambiguous."""
+"""Numeric dates: 2024-03-05, 2024/03/05, 5.3.2024 and 3/5/2024 (ambiguous)."""
 
 
 DatePattern = tuple[str, re.Pattern[str], int]
@@ -84,22 +82,22 @@ class Table:
         self.asks_when = _compiled(edge, questions["silent"], {})
 
     def patterns(self, text: str | None = None) -> list[DatePattern]:
-        """Return the kind and pattern of each form. For near days ("yesterday"), also the number of days from today.
+        """Return the date patterns, or only patterns that may match `text`.
 
-        With `text`, omit patterns that cannot match because the text names no month or weekday.
+        The third value is the distance from today of a near day, such as "yesterday".
         """
         lowered = None if text is None else text.lower()
         named = self._named if lowered is None or any(map(lowered.__contains__, self._beginnings)) else []
         return [*self._near, *named, *self._others]
 
     def count(self, word: str) -> int:
-        """Return the number that a word or a string of digits represents, or 0 for any other text."""
+        """Return the number that a word or digits represent, or 0."""
         value = self._numbers.get(word.lower())
         return value if value is not None else number(word)
 
 
 def number(numeral: str) -> int:
-    """Return the value of digits or of a Chinese numeral (up to 99, or a year). Return 0 for any other text."""
+    """Return the value of digits or a Chinese numeral (up to 99, or a year), or 0."""
     if numeral.isdecimal():
         return int(numeral)
     if len(numeral) == 4 and all(digit in _CHINESE for digit in numeral):
@@ -118,8 +116,8 @@ def tables() -> Mapping[str, Table]:
 def _placeholders(source: Mapping[str, Any]) -> Mapping[str, str]:
     """Return the pattern for each placeholder.
 
-    {D} is a day of a month or a range of days, {DM} day and month in digits, {M} a month. {Y} is a year, {W} a weekday,
-    {N} a number, {U} a unit, {C} a calendar unit.
+    {D} is a day or a range of days, {DM} day and month in digits, {M} a month. {Y} is a year, {W} a weekday, {N} a
+    number, {U} a unit, {C} a calendar unit.
     """
     ordinal, day = source["ordinal"], source.get("day", "0?[1-9]|[12][0-9]|3[01]")
     ends, optional = (")", "") if source.get("blankless") else (r")(?!\d)", "?")
@@ -156,7 +154,7 @@ def _compiled(edge: str, template: str, placeholders: Mapping[str, str]) -> re.P
 
 
 def _needs_name(template: str) -> bool:
-    """True if all matches of a template contain the name of a month or a weekday."""
+    """True if every match contains the name of a month or weekday."""
     while template != (shorter := _GROUP.sub("", template)):
         template = shorter
     return "|" not in template and ("{M}" in template or "{W}" in template)

@@ -1,7 +1,4 @@
-"""Recognize texts without content: greetings, thanks, laughter and tests, in fifteen languages.
-
-The words are in data files (see `phrases.py`).
-"""
+"""Recognize greetings, thanks, laughter and other texts without content, in fifteen languages."""
 
 from __future__ import annotations
 
@@ -29,8 +26,7 @@ _MOST_QUERY_CHARS = 500
 class _Lexicon:
     """The filler phrases of a language.
 
-    `filler` maps each phrase (a tuple of words) to True if the phrase alone is filler. A phrase that is filler only
-    next to other filler maps to False.
+    `filler` maps a phrase to True, or to False if it is filler only next to other filler.
     """
 
     filler: Mapping[tuple[str, ...], bool]
@@ -38,7 +34,7 @@ class _Lexicon:
     longest: int
 
     def covers(self, words: Sequence[str], shapes: Sequence[bool], numbers: bool) -> bool:
-        """True if the words form a sequence of filler phrases, and at least one of the phrases is filler on its own.
+        """True if the words form filler phrases, including one that is filler on its own.
 
         `shapes` is True for each word that is noise in any language.
         """
@@ -73,7 +69,7 @@ class _Lexicon:
 
 
 def _spoken_out(word: str, squeezed: frozenset[str]) -> bool:
-    """True if a word is a filler word with repeated letters: "hiiii", "soooo", "heyy"."""
+    """True if a word is a filler word with repeated letters, such as "hiiii"."""
     if _LONG_RUN.search(word) is not None:
         return _RUN.sub(r"\1", word) in squeezed
     return len(word) > 2 and word[-1] == word[-2] and word not in _beside() and word.rstrip(word[-1]) + word[-1] in squeezed
@@ -108,7 +104,7 @@ def _are_filler(words: Sequence[str]) -> bool:
 
 
 def has_content(query: str) -> bool:
-    """True if at least one word of a query has content. False for "thanks!", "ok", "x" and "👍"."""
+    """True if a query has content. False for "thanks!", "ok", "x" and "👍"."""
     return len(query) > _MOST_QUERY_CHARS or _has_content(query)
 
 
@@ -122,10 +118,7 @@ def _has_content(query: str) -> bool:
 
 
 def literal_words(query: str) -> list[str]:
-    """Return the words to search for literally if a query has no content, such as "C++", "R" or an emoji.
-
-    A one-word query such as "Mia" may be a name, even if it is a filler word in some language.
-    """
+    """Return the words to search for literally if a query has no content ("C++")."""
     vocabulary = _common_words()
     literals: list[str] = []
     chunks = query.split()
@@ -133,6 +126,7 @@ def literal_words(query: str) -> list[str]:
         word = _spelled(chunk).strip(EDGES)
         # A single capital letter is a name: the language R.
         is_name = chunk.strip(EDGES).isupper() if len(word) == 1 and word.isalpha() else word not in vocabulary
+        # A query of one word may be a name, such as "Mia", even if it is a filler word in some language.
         if len(chunks) == 1 and word in vocabulary and _is_sounded(word):
             return [word]
         if word and is_name and not _is_sounded(word) and chunk.lower() not in _emoticons():
@@ -141,9 +135,9 @@ def literal_words(query: str) -> list[str]:
 
 
 def holds_literal(text: str, literal: str) -> bool:
-    """True if a text contains the folded word `literal` as a whole word. Symbols may occur anywhere.
+    """True if a text contains the folded word `literal` as a whole word.
 
-    A filler word must be spelled like a name: with a capital letter, but not at the beginning of a sentence.
+    Symbols may occur anywhere. A filler word must be capitalized, and must not begin a sentence.
     """
     if literal in _common_words():
         matches = re.finditer(rf"\b{re.escape(literal)}\b", text, re.IGNORECASE)
@@ -205,7 +199,6 @@ def _lexicon(language: Language, more: Mapping[tuple[str, ...], bool]) -> _Lexic
 
 @lru_cache(maxsize=1)
 def _vocabulary() -> frozenset[str]:
-    """Return all words in filler phrases. Most texts contain other words, which a quick check finds."""
     return frozenset(word for lexicon in _lexicons() for phrase in lexicon.filler for word in phrase)
 
 

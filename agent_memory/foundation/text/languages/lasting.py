@@ -1,4 +1,4 @@
-"""Recognize statements about lasting facts (identity, home, family) by words from the data file of each language."""
+"""Recognize statements about lasting facts, such as identity, home and family."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _APOSTROPHES = re.compile("['’ʼ`´]")
 
 
 def says_name(text: str) -> bool:
-    """True if a short text states the name of the speaker: "my name is Mara", "ich heiße Korbinian", "我叫若溪"."""
+    """True if a short text states the name of the speaker ("my name is Mara")."""
     if len(text) > _MOST_CHARS:
         return False
     text_tokens = tokens(text)
@@ -24,7 +24,7 @@ def says_name(text: str) -> bool:
 
 
 def is_lasting(text: str) -> bool:
-    """True if a short text contains a word about a lasting fact: home, work, family, health, likes and dislikes."""
+    """True if a short text contains a word that indicates a lasting fact."""
     if len(text) > _MOST_CHARS:
         return False
     # An article or pronoun may precede an apostrophe ("j'habite").
@@ -35,7 +35,7 @@ def is_lasting(text: str) -> bool:
 
 @lru_cache(maxsize=1)
 def name_terms() -> Sequence[str]:
-    """Return the index terms of words that introduce a name and also indicate a lasting fact."""
+    """Return the index terms of words that introduce names and indicate lasting facts."""
     return list(frozenset(_terms("name")).intersection(lasting_terms()))
 
 
@@ -61,10 +61,6 @@ def _lasting() -> tuple[frozenset[str], re.Pattern[str]]:
 
 
 def _terms(section: str) -> Sequence[str]:
-    """Return the index terms for the words in a section of the language files.
-
-    In languages without spaces, terms are pairs of characters.
-    """
     collected: dict[str, None] = {}
     for language in languages().values():
         for phrase in language.phrases(section):

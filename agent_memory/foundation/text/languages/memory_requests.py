@@ -1,4 +1,4 @@
-"""Recognize requests to remember or forget ("remember that …", "please forget …") in fifteen languages."""
+"""Recognize requests to remember or forget something, in fifteen languages."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _GOES_ON = re.compile(r"[,;，；،](?:\s|[^\x00-\x7f])|[.!?。！？؟।](?:\s
 
 
 class MemoryRequest(NamedTuple):
-    """A request to remember or forget, and its subject in the user's words."""
+    """A request to remember or forget, with its subject in the user's words."""
 
     kind: RequestKind
     subject: str
     about: bool = False
-    """True if the request covers everything about the subject: "forget everything about Anna"."""
+    """True if the request covers everything about the subject."""
 
 
 class _Requests:
@@ -79,25 +79,19 @@ class _Requests:
         return self._read_behind(text, text_tokens)
 
     def _beginnings(self, joined: Joined) -> list[int]:
-        """Return the positions where a request may begin: at the start of the text, or after polite words."""
+        """Return where a request may begin: at the start, or after polite words."""
         places = [0]
         while len(places) <= _LEADS and (m := self._lead.match(joined.text, places[-1])) and m.end() > places[-1]:
             places.append(m.end())
         return places
 
     def _subject_start(self, text_tokens: Sequence[Token], joined: Joined, end: int) -> int:
-        """Return the position where the subject begins.
-
-        The last word of the request phrase may also be the first word of the subject.
-        """
+        # The last word of the request phrase may also be the first word of the subject.
         count = sum(stop <= end for stop in joined.ends)
         return joined.ends[count - 2] if count > 1 and text_tokens[count - 1].word in self._subject_words else end
 
     def _announcement(self, text: str, text_tokens: Sequence[Token], joined: Joined, at: int) -> str | None:
-        """Return the subject that follows an introductory word and a colon, or None.
-
-        The subject may be in any language: "Remember: ich bin Linkshänder".
-        """
+        """Return the subject that follows an introductory word and a colon, or None."""
         m = self._announced.match(joined.text, at)
         count = 0 if m is None else sum(stop <= m.end() for stop in joined.ends)
         if not 0 < count < len(text_tokens) or text[text_tokens[count - 1].end : text_tokens[count].start].strip() not in _ANNOUNCING:
@@ -129,10 +123,6 @@ class _Requests:
         return self._to_forget(text, subject) if subject and _GOES_ON.search(subject) is None else None
 
     def _to_forget(self, text: str, subject: str) -> MemoryRequest:
-        """Return the request to forget a subject.
-
-        The request covers everything about the subject if words for "everything" follow or surround the subject.
-        """
         topic = self._cut(subject, self._everything_about)
         if topic != subject:
             return MemoryRequest("forget", topic, about=True)
@@ -192,10 +182,9 @@ def _all() -> Sequence[_Requests]:
 
 
 def memory_request(text: str) -> MemoryRequest | None:
-    """Return the request to remember or forget, or None unless the whole text is a request.
+    """Return the request to remember or forget, or None.
 
-    For example, "Remember that I'm vegan" is a request to remember "I'm vegan". Return None for quotations and for
-    requests inside a statement. A reminder ("Don't forget that …") is a request to remember.
+    The whole text must be the request. A reminder ("Don't forget that …") is a request to remember.
     """
     bare = text.strip()
     if not bare or len(bare) > _MOST_CHARS or bare[0] in _QUOTES:

@@ -1,8 +1,7 @@
 """Classify messages in any language by their vectors.
 
-The classifier is a multinomial logistic regression, fitted by `scripts/message_kinds/fit.py`. Its input consists of the
-vectors that the index stores anyway. The classifier works with only one embedding model. Messages with vectors from
-another model get no kind.
+The classifier is a multinomial logistic regression (`scripts/message_kinds/fit.py`). It works with only one embedding
+model.
 """
 
 from __future__ import annotations
@@ -33,9 +32,9 @@ _MOST_CHARS, _MOST_WORDS = 200, 40
 
 
 def message_kinds(texts: Sequence[str], vectors: NDArray[np.float32]) -> list[Kind | None]:
-    """Return the kind of each text (filler, a question or task, a request to forget), or None if no kind is certain.
+    """Return the kind of each text, or None if no kind is certain.
 
-    `vectors` are the texts' document vectors.
+    `vectors` are the document vectors of the texts.
     """
     probabilities = kind_probabilities(label_probabilities(message_features(texts, vectors), _weights()))
     certain = {kind: probability >= KINDS[kind][1] for kind, probability in probabilities.items()}
@@ -44,12 +43,12 @@ def message_kinds(texts: Sequence[str], vectors: NDArray[np.float32]) -> list[Ki
 
 
 def kind_probabilities(probabilities: NDArray[np.float32]) -> dict[Kind, NDArray[np.float32]]:
-    """Return the probability of each kind: the sum of the probabilities of its labels."""
+    """Return the probability of each kind: the sum over its labels."""
     return {kind: probabilities[:, [LABELS.index(label) for label in labels]].sum(axis=1) for kind, (labels, _) in KINDS.items()}
 
 
 def message_features(texts: Sequence[str], vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the input rows for the regression: text vectors, plus features for length, question marks and digits."""
+    """Return the input of the regression: vectors, lengths, question marks and digits."""
     shapes = np.array([_shape(text) for text in texts], dtype=np.float32).reshape(len(texts), 6)
     return np.hstack([vectors * 4, shapes]).astype(np.float32)
 

@@ -1,15 +1,15 @@
 """Read each language's phrases from the files in `agent_memory/foundation/text/data`.
 
-A file has sections, such as `[filler]`. Commas or line breaks separate a section's phrases; `#` begins a comment. In a
-phrase:
+Commas or line breaks separate the phrases in a section, such as `[filler]`; `#` begins a comment. Case, accents,
+apostrophes and punctuation make no difference. In a phrase:
 
 - `a|b` matches either word; `_` is a space inside a word.
 - `(a)` is optional.
 - `~` matches any word, `<verbs>` any word in the section `[verbs]`, and `~<verbs>` any other word.
 - `*` matches the rest of the text, or the words between two parts of the phrase.
 
-The section `[blankless]` marks a language that is written without spaces. In its file, spaces separate a phrase's parts
-but not words. Case, accents, apostrophes and punctuation make no difference.
+The section `[blankless]` marks a language written without spaces. In its file, spaces separate only the parts of a
+phrase.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ NOTHING = re.compile("(?!)")
 
 
 class Token(NamedTuple):
-    """A folded word and its position. In scripts written without spaces, each character is a token."""
+    """A folded word (or character, in scripts without spaces) and its position."""
 
     word: str
     start: int
@@ -87,7 +87,7 @@ def _folded_short(word: str) -> str:
 
 
 class Joined(NamedTuple):
-    """Tokens joined into one string for pattern matching, and the end position of each token."""
+    """Tokens joined for pattern matching, and the end position of each token."""
 
     text: str
     ends: Sequence[int]
@@ -102,7 +102,7 @@ class Language:
     sections: Mapping[str, Sequence[str]]
 
     def phrases(self, section: str) -> Iterator[tuple[str, ...]]:
-        """Yield every alternative of each phrase in a section, as a tuple of tokens."""
+        """Yield every alternative of each phrase in a section, as tokens."""
         for line in self.sections.get(section, ()):
             for choice in product(*map(_alternatives, line.split())):
                 phrase = tuple(token.word for token in tokens(" ".join(choice)))
@@ -110,7 +110,7 @@ class Language:
                     yield phrase
 
     def words(self, section: str) -> frozenset[str]:
-        """Return the phrases in a section as strings. Spaces separate the words if the language uses spaces."""
+        """Return the phrases in a section as strings."""
         return frozenset(self._between.join(phrase) for phrase in self.phrases(section))
 
     def vocabulary(self, *sections: str) -> frozenset[str]:
@@ -126,21 +126,21 @@ class Language:
         return Joined("".join(token.word + self._between for token in text_tokens), ends)
 
     def pattern(self, section: str) -> re.Pattern[str]:
-        """Return a pattern that matches joined tokens if they form a phrase, or begin with a phrase ending in `*`.
+        """Return a pattern that matches joined tokens if they form a phrase.
 
-        Use the pattern with `match`. For phrases that begin with `*`, use `suffix_pattern`.
+        Use it with `match`. For phrases that begin with `*`, use `suffix_pattern`.
         """
         lines = [line for line in self.sections.get(section, ()) if not line.startswith(REST)]
         # More specific phrases come first.
         return _either(map(self._source, sorted(lines, key=lambda line: REST not in line.split()[:-1])))
 
     def suffix_pattern(self, section: str) -> re.Pattern[str]:
-        """Return a pattern that matches the phrases beginning with `*` at the end of joined tokens."""
+        """Return a pattern for the phrases that begin with `*`."""
         lines = [line for line in self.sections.get(section, ()) if line.startswith(REST)]
         return _either((self._source(line[1:]) for line in lines), "" if self.blankless else r"(?<=\s)")
 
     def openings(self, section: str) -> re.Pattern[str]:
-        """Return a pattern for tokens that begin with a phrase. It tries the longest phrase first."""
+        """Return a pattern for tokens that begin with a phrase, longest first."""
         return _either(self._source(line + REST) for line in sorted(self.sections.get(section, ()), key=len, reverse=True))
 
     def closings(self, section: str) -> re.Pattern[str]:
@@ -148,7 +148,7 @@ class Language:
         return _either(map(self._source, self.sections.get(section, ())), "" if self.blankless else r"(?<=\s)")
 
     def anywhere(self, section: str) -> re.Pattern[str]:
-        """Return a pattern that finds a phrase anywhere in joined tokens. Use the pattern with `search`."""
+        """Return a pattern that finds a phrase anywhere. Use it with `search`."""
         lines = self.sections.get(section, ())
         return _either((self._source(line + REST) for line in lines), "" if self.blankless else r"(?:^|(?<=\s))")
 
@@ -198,7 +198,7 @@ def languages() -> Mapping[str, Language]:
 
 @lru_cache(maxsize=32)
 def function_words(code: str) -> frozenset[str]:
-    """Return the function words of a language, or an empty set if its file does not list them."""
+    """Return the function words of a language, or an empty set if it lists none."""
     return languages()[code].vocabulary("function words") if code in CODES else frozenset()
 
 

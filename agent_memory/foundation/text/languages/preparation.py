@@ -8,6 +8,6 @@ from agent_memory.foundation.text.languages.questions import is_about_everything
 
 
 def compile_phrases() -> None:
-    """Compile all patterns. This takes 0.5 s and would otherwise block the event loop during the first request."""
+    """Compile all patterns. Otherwise, the first request would block for 0.5 s."""
     for read in (is_filler, memory_request, is_bare_question, is_about_everything):
         read("What do you know about me, and did I tell you that I moved to Rome?")

@@ -1,4 +1,4 @@
-"""Recognize texts that contain only questions, and questions about everything in memory, in fifteen languages."""
+"""Recognize texts that contain only questions, and questions about everything in memory."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _UNACCENTED_TOKENS = 3
 _LEADS = 4
 _EVERYTHING = ("everything", "everything words", "lead", "trail", "about me", "keeps", "known of me")
 _MOST_TOKENS_AHEAD = 5
-"""The largest number of words before "you know about me", as in "Spill everything you know about me"."""
+"""The largest number of words before "you know about me"."""
 
 
 class _Forms:
@@ -62,7 +62,7 @@ class _Forms:
         return any(token.word in self.interrogatives for token in text_tokens) or whole.rstrip().endswith(self._endings)
 
     def lacks_accent(self, text_tokens: Sequence[Token], sentence: str) -> bool:
-        """True if a longer clause begins with an unaccented interrogative, as in "Cuando llueve me quedo en casa"."""
+        """True if a longer clause begins with an unaccented interrogative, such as "Cuando"."""
         first = text_tokens[0]
         return len(text_tokens) > _UNACCENTED_TOKENS and first.word in self._with_accent and sentence[first.start : first.end].isascii()
 
@@ -74,7 +74,7 @@ class _Forms:
         return whole.rstrip().endswith(self._endings) or any(self._plain.match(whole, start) for start in self._starts(whole))
 
     def _starts(self, whole: str) -> Iterator[int]:
-        """Yield the positions where a question may begin: at the start, and after words such as "so" or "ok and"."""
+        """Yield the possible start positions of a question, including after words such as "so"."""
         yield 0
         start = 0
         for _ in range(_LEADS):
@@ -94,7 +94,7 @@ def _forms() -> Sequence[_Forms]:
 
 
 def is_bare_question(text: str) -> bool:
-    """True if a text consists only of questions: "Where do I live?", but not "I moved to Rome, did you know?"."""
+    """True if a text consists only of questions."""
     if len(text) > _MOST_CHARS or text.lstrip()[:1] in _QUOTES:
         return False
     sentences = [sentence for m in _SENTENCE.finditer(text) if (sentence := m[0].strip()) and tokens(sentence)]
@@ -124,16 +124,16 @@ def _is_question(form: _Forms, sentence: str, clauses: Sequence[Sequence[Token]]
 
 
 def _is_stated(text_tokens: Sequence[Token]) -> bool:
-    """True if a clause is a statement that begins like a question, such as "What I like most is tea"."""
+    """True if a clause is a statement such as "What I like most is tea"."""
     return any(form.statement_pattern.match(form.language.join(text_tokens).text) for form in _forms())
 
 
 def without_interrogatives(text: str) -> str:
     """Return a question without its interrogatives: "wo meine Bank ist" becomes "meine Bank ist".
 
-    An interrogative in one language may be an ordinary word in another. In Latin script, the text's frequent words
-    therefore determine its language. English interrogatives stay, because they are stop words.
+    English interrogatives stay, because they are stop words.
     """
+    # An interrogative in one language may be an ordinary word in another, so the frequent words determine the language.
     spoken, foreign = language_of(text), is_in_other_script(text)
     for form in _forms():
         if form.language.blankless:
@@ -150,7 +150,7 @@ def without_interrogatives(text: str) -> str:
 
 
 def is_about_everything(query: str) -> bool:
-    """True if a query asks for everything known about the user ("What do you know about me?", "Who am I?")."""
+    """True if a query asks for everything known about the user ("Who am I?")."""
     if len(query) > _MOST_QUERY_CHARS:
         return False
     text_tokens = tokens(query)
@@ -164,7 +164,7 @@ def is_about_everything(query: str) -> bool:
 
 
 def asks_for_questions(query: str) -> bool:
-    """True if a query is about questions that the user asked earlier ("what did I ask you about the boat?")."""
+    """True if a query is about questions that the user asked earlier."""
     words, characters = _words_of_asking()
     query_words = folded_words(query[:_LONGEST_QUERY_CHARS])
     return not words.isdisjoint(query_words) or (not query.isascii() and characters.search("".join(query_words)) is not None)
@@ -191,7 +191,7 @@ class _Everything:
         self.known_words = language.vocabulary("known of me")
 
     def refers_to_knowledge(self, text_tokens: Sequence[Token]) -> bool:
-        """True if the tokens refer to knowledge about the user ("… you know about me") and no other content follows."""
+        """True if the tokens end with words such as "you know about me"."""
         joined = self._language.join(text_tokens)
         m = self._knowing.search(joined.text)
         if m is None or sum(end <= m.start() for end in joined.ends) > _MOST_TOKENS_AHEAD:
@@ -200,7 +200,7 @@ class _Everything:
         return self.words.issuperset(token.word for token in behind)
 
     def is_made_of_its_words(self, text_tokens: Sequence[Token]) -> bool:
-        """True if all tokens occur in questions about everything, and some are words for the user and for knowing."""
+        """True if the tokens consist only of words from questions about everything."""
         text = self._language.join(text_tokens).text
         return (
             self.words.issuperset(token.word for token in text_tokens)
@@ -209,7 +209,7 @@ class _Everything:
         )
 
     def is_whole(self, text_tokens: Sequence[Token]) -> bool:
-        """True if the tokens are a question about everything, ignoring polite words around the question."""
+        """True if the tokens are a question about everything, apart from polite words."""
         text = self._language.join(text_tokens).text
         for _ in range(_LEADS):
             shorter = text

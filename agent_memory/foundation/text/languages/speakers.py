@@ -1,4 +1,4 @@
-"""Find speaker names before statements ("Ana: I moved to Kiel"), and remove them from questions."""
+"""Find speaker names before statements ("Ana: …"), and remove them from questions."""
 
 from __future__ import annotations
 
@@ -19,28 +19,25 @@ _POSSESSIVE = re.compile(r"['’]s\b")
 
 
 def speaker_terms(text: str) -> list[str]:
-    """Return an index term for each word in the name of a speaker at the beginning of a text.
-
-    These terms have a prefix, so they differ from the terms of ordinary words.
-    """
+    """Return an index term for each word in a speaker's name before a text."""
     match = _LABEL.match(text[:_LOOKED_AT].lstrip())
     names = index_terms_of_name(match[1] or match[2]) if match else []
     return [_MARK + name for name in names] if len(names) <= _MOST_WORDS else []
 
 
 def speakers_of(documents: Collection[str]) -> frozenset[str]:
-    """Return the terms in the names of frequent speakers. `documents` contain the index terms of memories."""
+    """Return the terms in the names of frequent speakers. `documents` contain index terms."""
     counts = Counter(term for document in documents for term in set(_leading_names(document)))
     least = max(2.0, _SHARE * len(documents))
     return frozenset(term.removeprefix(_MARK) for term, count in counts.items() if count >= least)
 
 
 def without_names(text: str, names: Collection[str]) -> tuple[str, list[str]]:
-    """Remove the names of speakers from a question. Return the question and the removed names.
+    """Remove speaker names from a question. Return the question and the removed names.
 
-    A speaker's name occurs in all of that speaker's statements, so in a vector it would outweigh the rest of the
-    question. A question that consists only of names stays unchanged.
+    A question that consists only of names stays unchanged.
     """
+    # A name occurs in all statements by its speaker, so in a vector it would outweigh the rest of the question.
     if not names:
         return text, []
     kept_parts, omitted, at, others = list[str](), list[str](), 0, False
@@ -58,12 +55,12 @@ def without_names(text: str, names: Collection[str]) -> tuple[str, list[str]]:
 
 
 def terms_of_speakers(names: Iterable[str]) -> frozenset[bytes]:
-    """Return the index terms that come first in memories by speakers with these names."""
+    """Return the index terms that memories by these speakers begin with."""
     return frozenset((_MARK + term).encode() for name in names for term in index_terms_of_name(name))
 
 
 def is_by_speaker(document: bytes, speakers: frozenset[bytes]) -> bool:
-    """True if the index terms in `document` begin with one of the terms in `speakers`."""
+    """True if the index terms in `document` begin with a term in `speakers`."""
     return not speakers.isdisjoint(document.split(b" ", _MOST_WORDS)[:_MOST_WORDS])
 
 

@@ -25,7 +25,7 @@ _NUMBERED = re.compile(r"(?:^|\n)\s{0,4}\d{1,3}\.$")
 
 
 def split_sentences(text: str) -> list[str]:
-    """Return the sentences of a text without surrounding spaces. Cut sentences after 1,000 characters.
+    """Return the sentences of a text, with at most 1,000 characters each.
 
     A line break ends a sentence, unless a lower-case letter follows.
     """

@@ -1,7 +1,4 @@
-"""Stem words in languages other than English.
-
-The stems are additional index terms, so a wrong guess of the language loses no results.
-"""
+"""Stem words in languages other than English."""
 
 from __future__ import annotations
 
@@ -36,7 +33,7 @@ _SCRIPTS = (
 _LATIN = re.compile("[a-z\u00df-\u024f\u1e00-\u1eff]")
 _WORDS = read_table("text/data/words/common.toml")
 LANGUAGE_CODES = dict(zip(["de", "es", "fr", "pt", "it", "nl", "sv", "tr", "pl"], _WORDS["frequent"], strict=True))
-"""Languages in Latin script, keyed by the codes that name their data files."""
+"""Languages in Latin script, keyed by the codes of their data files."""
 _SHARED = frozenset(_WORDS["shared"].split())
 _ENGLISH = frozenset(_WORDS["english"].split())
 _LANGUAGES = {language: frozenset(words.split()) - _ENGLISH for language, words in _WORDS["frequent"].items()}
@@ -50,6 +47,7 @@ def language_of(text: str) -> str | None:
 
     Return None for English, or if the text contains too few frequent words.
     """
+    # A wrong guess is harmless, because the stems are additional index terms.
     lowered = text.lower().split() if len(text) < 400 else text[:4000].lower().split()
     if text.isascii() and _ALL.isdisjoint(lowered):
         return None
@@ -65,7 +63,7 @@ def frequent_words(language: str) -> frozenset[str]:
 
 
 def foreign_stems(text: str) -> Sequence[str]:
-    """Return the stems of non-English words in order. Words in scripts written without spaces have no stems."""
+    """Return the stems of non-English words, except in scripts without spaces."""
     language = language_of(text)
     if language is None and text.isascii():
         return ()

@@ -10,10 +10,8 @@ _SLICE = 8192
 
 
 def normalized(form: Literal["NFC", "NFKC", "NFKD"], text: str) -> str:
-    """Return the text in a Unicode normalization form. Slice long texts, so that other threads can run in between.
-
-    Combining marks at the boundary between two slices stay unchanged.
-    """
+    """Return the text in a Unicode normalization form."""
+    # Combining marks at the boundary between two slices stay unchanged.
     if len(text) <= _SLICE:
         return unicodedata.normalize(form, text)
     return "".join(unicodedata.normalize(form, text[start : start + _SLICE]) for start in range(0, len(text), _SLICE))

@@ -1,4 +1,4 @@
-"""Define `agent-memory doctor`: print what a server would find here, and what would prevent `serve` from running."""
+"""Define `agent-memory doctor`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _LEAST_ROOM = 512
 
 
 def examine(overrides: dict[str, str], *, everything: bool = False) -> Answer:
-    """Return findings and settings, even unset ones with `everything`. The exit code is 1 if `serve` would not run."""
+    """Return findings and settings. The exit code is 1 if `serve` would not run."""
     settings = load_settings(**overrides)
     checks: dict[str, Callable[[], str]] = {"port": lambda: _port(settings), "models": lambda: _models(settings)}
     if settings.models.use_openai_chat:
@@ -83,7 +83,7 @@ def _models(settings: Settings) -> str:
 
 
 async def _context(settings: Settings) -> str:
-    """Describe the largest request that the chat model accepts, as reported by its server or learned by workers."""
+    """Describe the largest request that the chat model accepts."""
     # Importing the SDK takes most of a second. Users without a model server need not wait for it.
     from agent_memory.foundation.llm.openai.chat import OpenAIChat, chat_server
 
@@ -101,7 +101,7 @@ async def _context(settings: Settings) -> str:
 
 
 async def _add_learned(settings: Settings, context: ModelContext) -> None:
-    """Add to `context` the limit that workers have learned. If Redis does not answer, do nothing."""
+    """Add the limit that workers have learned, if Redis answers."""
     options = settings.redis
     url = options.url.get_secret_value() if options.url is not None else running_redis(options.data_dir)
     if url is None:
@@ -136,7 +136,7 @@ async def _redis(settings: Settings, engines: list[str], *, everything: bool) ->
 
 
 async def _check_store(settings: Settings, folder: Path) -> None:
-    """Raise StartupError if the store in a data directory is missing or unusable."""
+    """Raise StartupError if a data directory has no usable store."""
     options, file = settings.redis, StoreFile(folder)
     buckets = [Keys(options.key_prefix, number) for number in range(options.buckets)]
     url = running_redis(folder)

@@ -1,4 +1,4 @@
-"""Define the commands that call the REST API: search, prompt, show, top, forget, erase, delete, call."""
+"""Define the commands that call the REST API."""
 
 from __future__ import annotations
 
@@ -232,7 +232,7 @@ async def delete_memory(
 
 
 async def _by_id(api: Api, ids: Iterable[str], scope: Mapping[str, str]) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return the memories with these ids in a scope, and the ids that do not exist there."""
+    """Return the memories with these ids in a scope, and the missing ids."""
     from agent_memory_client import MemoryNotFoundError
 
     existing: dict[str, dict[str, Any]] = {}

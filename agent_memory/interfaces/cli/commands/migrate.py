@@ -1,4 +1,4 @@
-"""Run `agent-memory migrate`: move data from the archived server's Redis, or only report what would happen."""
+"""Run `agent-memory migrate`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _STORE_OPTIONS = "--to or --data-dir"
 
 
 def move(source: str | None, target: str | None, data_dir: Path | None, tenant: str, prefixes: OldPrefixes, options: MoveOptions) -> Report:
-    """Move data, or report what would be moved. Raises StartupError with a one-line message."""
+    """Copy the archived server's data, or report what would be copied. Raises StartupError."""
     settings = settings_of_store("migrate", _STORE_OPTIONS, target, data_dir)
     if source is None and (own := load_settings().redis.url) is not None:
         source = own.get_secret_value()

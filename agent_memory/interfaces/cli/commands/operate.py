@@ -1,4 +1,4 @@
-"""Define the commands health, migrate, backup, rebuild and accept-store, and their names in the archived server."""
+"""Define the commands health, migrate, backup, rebuild and accept-store."""
 
 from __future__ import annotations
 

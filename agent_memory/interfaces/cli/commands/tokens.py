@@ -1,4 +1,4 @@
-"""Define `agent-memory token`: manage API keys through a server as an administrator, or directly in the store."""
+"""Define `agent-memory token`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ app = typer.Typer(help="Manage API keys: add, list, show, remove, rotate.", no_a
 
 @asynccontextmanager
 async def _keys(url: str | None, api_key: str | None, data_dir: Path | None) -> AsyncGenerator[Keys]:
-    """Open access to a target's API keys. Load no models, so that you can revoke keys while models are down."""
+    """Open a server's or store's API keys. Load no models, so that you can revoke keys while models are down."""
     from agent_memory.features.access.token_store import TokenStore
     from agent_memory.features.access.tokens import OperatorTokens, TokenGate, TokenService
     from agent_memory.foundation.storage.cluster import locate_buckets

@@ -1,4 +1,4 @@
-"""Define `agent-memory export` and `import`: write all of an owner's data to a file, read it back, or read other systems' files."""
+"""Define `agent-memory export` and `import`."""
 
 from __future__ import annotations
 

@@ -12,13 +12,16 @@ from agent_memory.interfaces.compat.service import similarity_of
 from agent_memory_client.models import MemoryHistory, MemoryRecord, MemoryRecordResult
 
 OWN_SESSION = "mem0:"
-"""Prefix of the session ids that we create for messages without a run."""
+"""Prefix of the session ids for messages without a run."""
 # Keys that promotion adds to a caller's metadata.
 _OUR_METADATA = frozenset({"role", "name", QUESTION})
 
 
 def memory_answer(record: MemoryRecord) -> dict[str, Any]:
-    """Return a memory with Mem0's field names. `expiration_date` is the last day on which the memory is visible."""
+    """Return a memory with Mem0's field names.
+
+    `expiration_date` is the last day on which the memory is visible.
+    """
     run = record.session_id
     promoted = record.extraction_strategy == "message"
     return {
@@ -38,12 +41,15 @@ def memory_answer(record: MemoryRecord) -> dict[str, Any]:
 
 
 def hit_answer(hit: MemoryRecordResult) -> dict[str, Any]:
-    """Return a search hit with Mem0's field names. `score` is the cosine similarity, or 0 if only words matched."""
+    """Return a search hit with Mem0's field names.
+
+    `score` is the cosine similarity, or 0 if only words matched.
+    """
     return {**memory_answer(hit), "score": similarity_of(hit)}
 
 
 def fields_of(answer: dict[str, Any], fields: Collection[str] | None) -> dict[str, Any]:
-    """Return the requested fields of an answer, and its id. By default, return all fields."""
+    """Return the requested fields and the id, or all fields by default."""
     return answer if not fields else {name: value for name, value in answer.items() if name == "id" or name in fields}
 
 

@@ -25,16 +25,18 @@ _NO_ANSWER = {"not": {"memory_type": {"eq": "message"}, "user_id": {"exists": Tr
 
 
 def shown_selection(*, extracts: bool) -> dict[str, Any]:
-    """Return the selection for all lists and searches: facts if `extracts` is true, else messages.
+    """Return the selection for all lists and searches.
 
-    `extracts` means that a model extracts facts. An assistant's message to a user is not one of the user's memories.
-    Without a user, such a message is one of the agent's memories.
+    Select facts if a model extracts them (`extracts`), and messages otherwise.
     """
     return {"memory_type": {"ne": "message"}} if extracts else {"filter": _NO_ANSWER}
 
 
 def condition_of(filters: object) -> Condition | None:
-    """Convert Mem0's filters to a condition, or to None if there are none. Raises BadInput or NotSupported."""
+    """Convert Mem0's filters to a condition, or to None if there are none.
+
+    Raises BadInput or NotSupported.
+    """
     joined = _joined(filters, 0)
     if joined is None:
         return None
@@ -45,7 +47,7 @@ def condition_of(filters: object) -> Condition | None:
 
 
 def only_entities(filters: object) -> dict[str, str] | None:
-    """Return the user, agent, run and app in the filters, or None if the filters contain anything else."""
+    """Return the user, agent, run and app, or None if there are other filters."""
     if not isinstance(filters, Mapping):
         return None
     joined = filters.get("AND") if list(filters) == ["AND"] else [filters]

@@ -1,7 +1,4 @@
-"""Apply Mem0 filters that the index cannot evaluate.
-
-These filters match substrings, nested metadata, ids and change times.
-"""
+"""Apply Mem0 filters that the index cannot evaluate."""
 
 from __future__ import annotations
 
@@ -45,7 +42,7 @@ def needs_reading(filters: object) -> bool:
 
 
 def indexed_part(filters: object) -> Any:
-    """Return a filter for the index that finds at least all matches of `filters`, or None to match everything."""
+    """Return an index filter that finds at least all matches. None matches everything."""
     if not isinstance(filters, Mapping):
         return filters
     indexed: dict[str, Any] = {}
@@ -60,9 +57,9 @@ def indexed_part(filters: object) -> Any:
 
 
 def matches(filters: object, memory: Mapping[str, Any], zone: tzinfo) -> bool:
-    """True if a memory in Mem0's form matches the filters. Days are in the time zone `zone`.
+    """True if a memory in Mem0's form matches the filters.
 
-    Raises BadInput or NotSupported.
+    Dates without a time are interpreted in the time zone `zone`. Raises BadInput or NotSupported.
     """
     if not isinstance(filters, Mapping):
         raise BadInput("must be an object", field="filters")
@@ -96,7 +93,6 @@ def _field_passes(name: str, value: Any, memory: Mapping[str, Any], zone: tzinfo
 
 
 def _value_passes(value: Any, condition: Any) -> bool:
-    """True if a value passes a condition: a plain value, a list of values, operators or an object with nested keys."""
     if isinstance(condition, list):
         return _is_one_of(value, condition)
     if not isinstance(condition, Mapping):
@@ -107,7 +103,7 @@ def _value_passes(value: Any, condition: Any) -> bool:
 
 
 def is_operators(condition: Mapping[Any, Any]) -> bool:
-    """True if all keys are operators. Return False if they are metadata keys.
+    """True if all keys are operators, and False if they are metadata keys.
 
     Raises NotSupported for an unknown operator.
     """

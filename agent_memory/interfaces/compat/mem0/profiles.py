@@ -1,7 +1,4 @@
-"""Serve Mem0's profile API from this server's profiles.
-
-Profiles are updated automatically when memories change, so all that a Mem0 job does is rebuild a profile.
-"""
+"""Serve Mem0's profile API from this server's profiles."""
 
 from __future__ import annotations
 
@@ -33,7 +30,10 @@ class Mem0Profiles(CompatService):
     product = "mem0"
 
     async def read(self, kind: str, name: str) -> dict[str, Any]:
-        """Return a user's profile. Raises NotFound if the user has no memories, and NotSupported for other entities."""
+        """Return a user's profile.
+
+        Raises NotFound if the user has no memories, and NotSupported for other entities.
+        """
         await self._check_user(kind, name)
         profile = await self._services[ProfileService].read(self._scope, name, self._namespace, limit=_MOST_ENTRIES)
         entries = [*profile.static, *profile.dynamic]
@@ -53,7 +53,10 @@ class Mem0Profiles(CompatService):
         return {"enabled": True, "capabilities": {"entity_types": ["user"]}, "entities": {"user": user}}
 
     async def update_settings(self, changes: dict[str, Any]) -> dict[str, Any]:
-        """Replace the profile schema. Null restores the default schema. Raises BadInput or NotSupported."""
+        """Replace the profile schema. Null restores the default schema.
+
+        Raises BadInput or NotSupported.
+        """
         if changes.get("enabled") is False:
             raise NotSupported("profiles: enabled: false")
         entities = changes.get("entities") or {}
@@ -71,7 +74,7 @@ class Mem0Profiles(CompatService):
         return await self.settings()
 
     async def start_job(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Request a rebuild of one user's profile (`trigger`) or of a few users' profiles (`sample`).
+        """Request a rebuild of one user's profile (`trigger`) or of several profiles (`sample`).
 
         Raises NotFound, BadInput or NotSupported.
         """
@@ -122,7 +125,7 @@ class Mem0Profiles(CompatService):
         return {"job": state}
 
     async def _ended(self, orders: Sequence[Mark]) -> tuple[int, int]:
-        """Return how many orders have finished and how many are dead. A finished order leaves no record."""
+        """Return how many orders have finished and how many are dead."""
         states = await self._services[OperationService].load_states(self._scope, [[mark] for mark in orders])
         failed = sum(OperationState.DEAD in state for state in states)
         return sum(not state - {OperationState.DONE} for state in states), failed
@@ -152,7 +155,7 @@ def _sample_size(limit: object) -> int:
 
 
 def _content(profile: Profile) -> dict[str, Any]:
-    """Return a profile's slots in the structure of its schema. Lasting and current facts are strings."""
+    """Return a profile's slots in the structure of its schema."""
     topics = {topic: {name: entry.text for name, entry in entries.items()} for topic, entries in profile.slots.items()}
     top = topics.pop(_TOP, {})
     profile_texts = {"static": [entry.text for entry in profile.static], "dynamic": [entry.text for entry in profile.dynamic]}
@@ -171,7 +174,7 @@ def _json_schema(schema: ProfileSchema) -> dict[str, Any]:
 
 
 def _profile_schema(schema: Any) -> ProfileSchema:
-    """Convert a JSON Schema to topics, with deeply nested objects as strings. Raises BadInput or ValidationError."""
+    """Convert a JSON Schema to topics. Raises BadInput or ValidationError."""
     properties = schema.get("properties") if isinstance(schema, dict) else None
     if not isinstance(properties, dict) or not properties:
         raise BadInput("must be a JSON schema of an object with properties", field="entities.user.schema")

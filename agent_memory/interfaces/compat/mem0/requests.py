@@ -19,7 +19,7 @@ ENTITY_IDS = ("user_id", "agent_id", "run_id", "app_id")
 APP = "mem0_app_id"
 """Metadata key for the app's id."""
 NAMED = "mem0_named"
-"""Metadata key for a list that says which of `agent_id` and `run_id` the request contained."""
+"""Metadata key for the list of ids (`agent_id`, `run_id`) in the request."""
 OWN_KEYS = frozenset({APP, NAMED})
 """Metadata keys that we add to the caller's metadata."""
 _SWITCHES = ("show_expired", "enable_graph", "immutable")
@@ -30,7 +30,7 @@ _TEXT_PARTS = ("text", "input_text", "output_text", None)
 
 
 def text_id(value: object) -> object:
-    """Return an integer as text, because programs may use their own database ids. Return other values unchanged."""
+    """Return an integer as text, and other values unchanged."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
@@ -39,7 +39,7 @@ EntityId = Annotated[OptionalIdentifier, BeforeValidator(text_id)]
 
 
 class Message(BaseModel):
-    """A message. `parts` contains its content parts, but only if at least one of them is not text."""
+    """A message. `parts` is empty if all content parts are text."""
 
     role: Annotated[str, Field(min_length=1, max_length=64)] = "user"
     content: FreeText = ""
@@ -61,7 +61,7 @@ class Message(BaseModel):
 
 
 def _part_of(part: dict[str, Any] | str) -> dict[str, Any] | None:
-    """Return a part in the format of chat APIs, or None for an empty text part."""
+    """Return a part in chat API format, or None for an empty text part."""
     if isinstance(part, dict) and part.get("type") not in _TEXT_PARTS:
         return {**part, "type": str(part["type"])[:64]}
     text = part if isinstance(part, str) else part.get("text")
@@ -84,7 +84,7 @@ def categories_of(value: Any) -> list[dict[str, Any]]:
 
 
 class Entities(BaseModel):
-    """The owner of memories. Validation raises NotSupported for options that this server does not support."""
+    """The owner of memories. Validation raises NotSupported for unsupported options."""
 
     user_id: EntityId = None
     agent_id: EntityId = None
@@ -116,7 +116,7 @@ class AddRequest(Entities):
 
     @property
     def stated_at(self) -> datetime | None:
-        """The time of the messages: `timestamp`, else a past `date` in the metadata, else None."""
+        """The time of the messages: `timestamp`, a past `date` in the metadata, or None."""
         if self.timestamp is not None:
             return self.timestamp
         date = stated_date(self.metadata or {})
@@ -125,9 +125,7 @@ class AddRequest(Entities):
     def statements(self) -> tuple[list[Message], list[Message]]:
         """Return the conversation's messages, and the instructions to store as the agent's memories.
 
-        If the request specifies an agent, system messages become the agent's memories, unless the request also has a user
-        id and other messages. Messages without text are left out. Raises NotSupported if no message has text but some
-        have other parts, and BadInput if all messages are empty.
+        Raises NotSupported if all contents are unsupported, and BadInput if all messages are empty.
         """
         messages = [message for message in self.messages if message.content.strip() or (message.parts and self.keeps_parts(message))]
         if not messages and self.dropped():
@@ -140,7 +138,7 @@ class AddRequest(Entities):
         return [message for message in messages if message.role not in PROGRAM_ROLES], instructions
 
     def keeps_parts(self, message: Message) -> bool:
-        """True if a message becomes part of a conversation. Conversations also store pictures and files."""
+        """True if a message becomes part of a conversation, which also stores pictures and files."""
         return self.infer is not False and message.role not in PROGRAM_ROLES
 
     def dropped(self) -> list[str]:
@@ -148,7 +146,7 @@ class AddRequest(Entities):
         return [name for name, _, is_stored in self._other_parts() if not is_stored]
 
     def unread(self) -> list[str]:
-        """Return the positions and types of stored message parts that no model reads because they are not pictures."""
+        """Return the positions and types of stored message parts that are not pictures."""
         return [name for name, part, is_stored in self._other_parts() if is_stored and not pictures_of([part])]
 
     def _other_parts(self) -> Iterator[tuple[str, dict[str, Any], bool]]:

@@ -115,9 +115,9 @@ async def _delete_all(request: Request, service: Mem0Service) -> Any:
 
 
 def _filters_in_query(text: str | None) -> dict[str, str]:
-    """Parse the owner from the filters in a query parameter, which clients write as a Python literal or as JSON.
+    """Parse the owner from the filters in a query parameter.
 
-    Raises NotSupported if the filters contain anything except an owner.
+    Clients send a Python literal or JSON. Raises NotSupported for other filters.
     """
     if text is None:
         return {}

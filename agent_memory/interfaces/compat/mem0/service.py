@@ -1,4 +1,4 @@
-"""Serve Mem0's operations with this server's features, in one namespace. The service itself stores no data."""
+"""Serve Mem0's operations in one namespace."""
 
 from __future__ import annotations
 
@@ -54,14 +54,13 @@ _CLEARABLE = {"expiration_date": "expires_at", "timestamp": "event_date"}
 
 
 class _Selection(NamedTuple):
-    """The fields of a search request, and the filters to apply to its hits."""
+    """The fields of a search request, and further filters for its hits."""
 
     values: dict[str, Any]
     reads: Sequence[Any] = ()
     zone: tzinfo = UTC
 
     def lets_through(self, memory: Mapping[str, Any]) -> bool:
-        """True if a memory in Mem0's form matches the filters that the index cannot evaluate."""
         return all(matches(part, memory, self.zone) for part in self.reads)
 
 
@@ -77,9 +76,8 @@ class Mem0Service(CompatService):
     async def add(self, request: AddRequest) -> dict[str, Any]:
         """Store messages.
 
-        With `infer: false`, they become memories immediately. Otherwise, the worker makes memories from them.
-
-        Raises BadInput or NotSupported.
+        With `infer: false`, they become memories immediately. Otherwise, the worker creates the memories. Raises
+        BadInput or NotSupported.
         """
         scope = writing(self._scope)
         if not request.entities():
@@ -152,8 +150,7 @@ class Mem0Service(CompatService):
     async def _was_new(self, selection: Mapping[str, Any]) -> bool:
         """Wait until all selected memories have been embedded.
 
-        Return True if some had no vectors before, and all have them now. Programs may list memories and then
-        immediately search for them, perhaps before they have been embedded.
+        Return True if some were pending before and all are embedded now.
         """
         operations, listed = self._services[OperationService], await self._search(**selection, limit=_MOST_LINKS)
         marks = operations.memory_marks(self._scope, [hit.id for hit in listed.memories])
@@ -174,7 +171,7 @@ class Mem0Service(CompatService):
         return [fields_of(memory_answer(hit), request.fields) for hit in page_hits], total
 
     async def _matching(self, selection: _Selection, values: dict[str, Any], most: int = _MOST_READ) -> Sequence[MemoryRecordResult]:
-        """Return the first matching memories. If the index cannot evaluate all filters, check at most `most` hits."""
+        """Return the first matching memories, but check at most `most` hits."""
         if not selection.reads:
             return (await self._search(**values)).memories
         limit, passing = values["limit"], list[MemoryRecordResult]()
@@ -189,7 +186,10 @@ class Mem0Service(CompatService):
         return memory_answer(await self._services[MemoryService].get(self._scope, memory_id))
 
     async def update(self, memory_id: str, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """Change a memory's text, metadata, expiration date or time. Raises NotFound, BadInput or NotSupported."""
+        """Change a memory's text, metadata, expiration date or time.
+
+        Raises NotFound, BadInput or NotSupported.
+        """
         refuse_unknown(changes, ("text", "memory", "metadata", "expiration_date", "timestamp", "memory_id"), "update: ")
         fields: dict[str, Any] = {
             "text": changes.get("text", changes.get("memory")),
@@ -212,7 +212,7 @@ class Mem0Service(CompatService):
         return memory_answer(changed)
 
     async def history(self, memory_id: str) -> list[dict[str, Any]]:
-        """Return the events of a memory and of the memories that it replaced, oldest first. Raises NotFound."""
+        """Return the events of a memory and its former versions, oldest first. Raises NotFound."""
         events: list[dict[str, Any]] = []
         waiting, visited = [memory_id], set[str]()
         while waiting and len(visited) < _MOST_LINKS:
@@ -233,14 +233,17 @@ class Mem0Service(CompatService):
         return events
 
     async def delete(self, memory_ids: Sequence[str]) -> None:
-        """Delete memories permanently. If one of them is missing, raise NotFound and delete nothing."""
+        """Delete memories permanently. If one is missing, raise NotFound and delete nothing."""
         scope = writing(self._scope)
         for memory_id in memory_ids:
             await self._services[MemoryService].get(scope, memory_id)
         await self._services[MemoryService].delete(scope, memory_ids)
 
     async def delete_all(self, entities: Mapping[str, str]) -> int:
-        """Delete the memories and sessions of a user, agent, run or app. Return the number deleted. Raises BadInput."""
+        """Delete the memories and sessions of an owner. Return the number deleted.
+
+        Raises BadInput.
+        """
         scope = writing(self._scope)
         if not entities:
             raise BadInput("give at least one of user_id, agent_id, run_id and app_id", field="user_id", where="query")
@@ -249,7 +252,7 @@ class Mem0Service(CompatService):
         return deleted + await self._delete_matching(filter=condition_of(entities))
 
     async def entities(self) -> list[dict[str, Any]]:
-        """Return users, agents, runs and apps with their memory counts. Only the newest 5,000 memories count."""
+        """Return users, agents, runs and apps with their counts among the newest 5,000 memories."""
         counts: dict[tuple[str, str], dict[str, Any]] = {}
         async for page in self._pages(_MOST_COUNTED, **shown_selection(extracts=self._runtime.extracts)):
             for hit in page:
@@ -304,10 +307,7 @@ class Mem0Service(CompatService):
     async def _store_messages(
         self, scope: Scope, request: AddRequest, messages: Sequence[Message], *, deduplicate: bool = False
     ) -> list[dict[str, Any]]:
-        """Store each message as a memory, wait until it is searchable by meaning, and return the memories.
-
-        The wait takes at most 10 seconds, or 2 seconds if no worker has started on the messages by then.
-        """
+        """Store each message as a memory, wait until it is searchable, and return the memories."""
         texts = self._message_texts(messages)
         if not texts:
             return []
@@ -340,7 +340,7 @@ class Mem0Service(CompatService):
         return [{"id": record.id, "memory": record.text, "event": "ADD"} for record in body.memories]
 
     def _message_texts(self, messages: Sequence[Message]) -> list[str]:
-        """Return the messages' texts without the context blocks of agent harnesses. Omit texts that are then empty."""
+        """Return the texts without context blocks. Omit empty texts."""
         blocks = context_blocks(self._runtime.settings.longterm.context_tags)
         pairs = [(message.content, blocks.outside(message.content)) for message in messages]
         return [outside for content, outside in pairs if outside or outside == content]
@@ -357,10 +357,6 @@ class Mem0Service(CompatService):
         return [hit for hit in listed.memories if messages.intersection(hit.extracted_from or ())]
 
     async def _delete_sessions(self, scope: Scope, entities: Mapping[str, str]) -> int:
-        """Delete sessions, and return how many were deleted.
-
-        Delete the run's session, else the agent's session without a run, else all of the user's sessions.
-        """
         service = self._services[SessionService]
         user, agent, run = (entities.get(name) for name in ("user_id", "agent_id", "run_id"))
         matches_filter = _session_filter(agent, run)
@@ -380,10 +376,7 @@ class Mem0Service(CompatService):
 
 
 def _session_filter(agent: str | None, run: str | None) -> Callable[[str], bool]:
-    """Return a predicate that selects session ids. "*" means any run or agent.
-
-    The predicate selects the run's session, else the agent's session without a run, else all sessions.
-    """
+    """Return a predicate for session ids. "*" means any run or agent."""
     if run == "*":
         return lambda name: not name.startswith(OWN_SESSION)
     if agent == "*" and run is None:
@@ -393,7 +386,6 @@ def _session_filter(agent: str | None, run: str | None) -> Callable[[str], bool]
 
 
 def _noted(request: AddRequest, answer: dict[str, Any]) -> dict[str, Any]:
-    """Add `notices` about message parts that were not stored or that no model reads."""
     unread = [f"{part} is stored, but no model reads it" for part in request.unread()]
     dropped = [f"{part} was not stored: infer=False and instructions accept only text" for part in request.dropped()]
     return {**answer, "notices": [*dropped, *unread]} if dropped or unread else answer

@@ -34,7 +34,7 @@ def metadata_of(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def raw_similarity(hit: MemoryRecordResult, query: str) -> float:
-    """Return the cosine similarity, raised by the share of query words that the hit contains.
+    """Return the cosine similarity, raised by the share of query words in the hit.
 
     If the hit has no vector, only the words determine its score.
     """
@@ -45,7 +45,7 @@ def raw_similarity(hit: MemoryRecordResult, query: str) -> float:
 
 
 def root_of(record: MemoryRecord) -> str:
-    """Return the id of the first memory that `record` replaced, or else the record's own id."""
+    """Return the id of the first version of a memory."""
     return record.supersedes[0] if record.supersedes else record.id
 
 
@@ -54,7 +54,7 @@ def _system(record: MemoryRecord) -> dict[str, str]:
 
 
 def hit_answer(hit: MemoryRecordResult, version: int, *, chunk: bool) -> dict[str, Any]:
-    """Return a result of /v4/search and profile searches: a memory, or a message if `chunk` is true."""
+    """Return a search result: a memory, or a message if `chunk` is true."""
     return {
         "id": hit.id,
         "chunk" if chunk else "memory": hit.text,
@@ -105,7 +105,10 @@ def chunk_answer(name: str, position: int, text: str, made: datetime, metadata: 
 def document_results(
     hits: Sequence[MemoryRecordResult], whole: Mapping[tuple[str | None, str | None], Mapping[str, Any]] | None
 ) -> list[dict[str, Any]]:
-    """Return the results of /v3/search, with the best document first. `whole` maps (user, id) pairs to documents."""
+    """Return the results of /v3/search, best document first.
+
+    `whole` maps (user, id) pairs to documents.
+    """
     documents: dict[tuple[str | None, str], dict[str, Any]] = {}
     for hit in hits:
         name = hit.session_id or hit.id
@@ -146,7 +149,7 @@ def document_answer(session: WorkingMemoryResponse, status: str, *, content: boo
 
 
 def file_answer(file: StoredFile, session: WorkingMemoryResponse | None) -> dict[str, Any]:
-    """Return a document that was uploaded as a file. It has no content until a worker has read the file."""
+    """Return a document that was uploaded as a file."""
     return {
         **_document(file.id, file.user_id, file.metadata),
         "customId": None,

@@ -23,7 +23,7 @@ _SETTINGS_BYTES = 64 * 1024
 class ContainerService(SupermemoryService):
     """Operations on containers.
 
-    A container's context is stored as extraction instructions for the container's user.
+    A container's context is stored as its user's extraction instructions.
     """
 
     async def container(self, tag: str) -> dict[str, Any]:
@@ -36,7 +36,10 @@ class ContainerService(SupermemoryService):
         return {"namespace": tag, "supportingContext": rules.instructions, "system": times}
 
     async def prepare_context(self, tag: str | None, context: str | None) -> KeepContext:
-        """Return a function that stores a container's context. Raises BadInput, or Forbidden if this is not allowed."""
+        """Return a function that stores a container's context.
+
+        Raises BadInput, or Forbidden if this is not allowed.
+        """
         if not tag:
             raise BadInput("must be given with entityContext", field="containerTag")
         service, scope = self._services[ExtractionRulesService], writing(self._scope)
@@ -50,7 +53,7 @@ class ContainerService(SupermemoryService):
         return keep
 
     async def settings(self) -> dict[str, Any]:
-        """Return the tenant's settings, or the user's settings if the caller is restricted to one user.
+        """Return the settings of the tenant, or of the caller's only user.
 
         Raises Forbidden if the caller is restricted to several users, or to certain agents.
         """
@@ -60,7 +63,10 @@ class ContainerService(SupermemoryService):
         return {} if item is None else item.value
 
     async def change_settings(self, changes: dict[str, Any]) -> dict[str, Any]:
-        """Merge changes into the settings, which this server stores but does not use. Raises Forbidden or TooLarge."""
+        """Merge changes into the settings, which have no effect here.
+
+        Raises Forbidden or TooLarge.
+        """
         scope, owner = writing(self._scope), self._settings_owner()
         value = {**await self.settings(), **changes}
         if len(to_json(value)) > _SETTINGS_BYTES:

@@ -1,6 +1,6 @@
 """Convert documents and conversations to session messages.
 
-A document has one message, and one more for each part added later under the same id.
+Each part of a document is a message.
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ _MESSAGE_FIELDS = ("tool_calls", "tool_call_id", "name")
 def message_of(text: str, metadata: Mapping[str, Any], stated_at: datetime | None, name: str | None = None) -> dict[str, Any]:
     """Return the message that stores a document's text.
 
-    A short note counts as a statement about the container's user. `name` is the message id. Moving a document keeps the
-    message id, so that an interrupted move can be recognized.
+    A short note counts as a statement about the container's user. `name` is the message id.
     """
     remember_as = {**({"metadata": dict(metadata)} if metadata else {}), **({"about_user": True} if _is_note(text) else {})}
     return {
@@ -42,7 +41,7 @@ def message_of(text: str, metadata: Mapping[str, Any], stated_at: datetime | Non
 
 
 def content_of(session: WorkingMemoryResponse) -> str:
-    """Return a document's text, with each message's role unless all roles are `user` (documents) or `tool` (files)."""
+    """Return a document's text, with roles only if it is a conversation."""
     spoken = {message.role for message in session.messages} not in ({"user"}, {"tool"})
     return "\n".join(f"{message.role}: {message.content}" if spoken else message.content for message in session.messages)
 
@@ -55,10 +54,9 @@ def metadata_of(session: WorkingMemoryResponse) -> dict[str, Any]:
 
 
 def added_text(parts: Sequence[str], new_text: str) -> str | None:
-    """Return the text that `new_text` adds to a document's parts, or None if it is a new version of the document.
+    """Return the text to add to a document, or None for a new version.
 
-    Callers send either only the new text or the whole text again. Text that equals an existing part is a retry and adds
-    nothing. If `new_text` contains at least half of the document's lines, it is a new version of the whole document.
+    Text that equals an existing part is a retry and adds nothing.
     """
     whole_text = "\n".join(parts)
     if new_text == whole_text or new_text in parts:
@@ -78,11 +76,9 @@ def _lines(text: str) -> set[str]:
 
 
 def messages_of(sent: Sequence[Mapping[str, Any]], metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return a conversation's messages with stable ids and with the metadata for their memories.
+    """Return a conversation's messages with metadata and stable ids.
 
-    Clients resend the whole conversation. A message's id therefore depends on its content and on the number of equal
-    messages before it. Only text and pictures are stored. Raises BadInput if there is nothing to store, and
-    NotSupported if the messages contain only parts of other types.
+    Raises BadInput if there is nothing to store, and NotSupported if all contents are unsupported.
     """
     counts: Counter[str] = Counter()
     messages: list[dict[str, Any]] = []

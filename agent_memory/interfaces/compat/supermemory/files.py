@@ -1,4 +1,4 @@
-"""Serve operations on documents that were uploaded as files. Each document has the same id as its file."""
+"""Serve operations on documents that were uploaded as files."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class FileDocuments(ContainerService):
     """Operations on containers, and on documents that were uploaded as files."""
 
     async def upload(self, upload: Upload, data: bytes, media_type: str, keep_context: KeepContext | None) -> dict[str, Any]:
-        """Store a file for a worker to read, replacing any file with the same name in the container."""
+        """Store a file for a worker to read. Replace any file with the same name in the container."""
         if upload.date is not None:
             raise NotSupported("documents.file: date")
         metadata = {**(upload.metadata or {}), **({TAGS: others} if (others := upload.tags()[1:]) else {})}
@@ -80,7 +80,10 @@ class FileDocuments(ContainerService):
         return deleted + await super()._delete_all(scope, tag)
 
     async def _file(self, name: str, user: str | None) -> StoredFile | None:
-        """Return the file with this id, or None. Without a user, also return None if several files have this id."""
+        """Return the file with this id, or None.
+
+        Without a user, also return None if several files have this id.
+        """
         store, ref = self._services[FileStore], SessionRef(name, self._namespace, user)
         if user is None and self._scope.users is None:
             return await store.find_only(self._scope, ref)

@@ -1,4 +1,4 @@
-"""Convert filters from Supermemory's 3.x and 5.x clients to this server's filter conditions."""
+"""Convert filters from Supermemory's 3.x and 5.x clients to filter conditions."""
 
 from __future__ import annotations
 
@@ -23,10 +23,9 @@ _OPERATORS = {**_BOUNDS, "==": "eq", "!=": "ne", "eq": "eq", "neq": "ne", "array
 
 
 def condition_of(filters: object, values: Values | None = None) -> dict[str, Any] | None:
-    """Convert filters to a condition, or to None if there are none. Raises BadInput or NotSupported.
+    """Convert filters to a condition, or to None if there are none.
 
-    3.x clients send `AND` and `OR`, possibly as JSON text. 5.x clients send `operator` and `operands`. `values` maps
-    each key from `text_keys` to its existing strings, for substring and case-insensitive comparisons.
+    `values` maps each key from `text_keys` to its existing strings. Raises BadInput or NotSupported.
     """
     if isinstance(filters, str):
         filters = _parsed(filters)
@@ -41,7 +40,7 @@ def condition_of(filters: object, values: Values | None = None) -> dict[str, Any
 
 
 def text_keys(filters: object) -> set[str]:
-    """Return the metadata keys that filters compare by substring or without regard to case."""
+    """Return the metadata keys that filters compare by substring or case-insensitively."""
     waiting, keys = [_parsed(filters) if isinstance(filters, str) else filters], set[str]()
     while waiting:
         part = waiting.pop()
@@ -97,7 +96,6 @@ def _joined(join: str, operands: object, depth: int, values: Values) -> dict[str
 
 
 def _by_text(part: Mapping[str, Any], values: Values) -> dict[str, Any]:
-    """Return a condition that accepts the filter's text and each existing value of the key that matches this text."""
     operator, key = part.get("operator"), str(part.get("field", part.get("key")))
     if operator not in (*_PARTS, "eq", "neq", None):
         raise NotSupported(f"filter.operator: {str(operator)[:64]} with caseSensitive: false")
@@ -136,7 +134,7 @@ def _predicate(part: Mapping[str, Any], existing_values: Values) -> dict[str, An
 
 
 def _alike(value: object) -> list[Any]:
-    """Return the values that a filter value can stand for, because 3.x clients send numbers and booleans as text."""
+    """Return the possible meanings of a filter value. 3.x clients send all values as text."""
     if not isinstance(value, str):
         return [value]
     values: list[Any] = [value]

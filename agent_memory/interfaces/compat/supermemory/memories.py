@@ -1,4 +1,4 @@
-"""Serve Supermemory's operations that search, create, change and forget memories, and return profiles."""
+"""Serve Supermemory's operations on memories and profiles."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class MemoryOperations(CompatService):
     product = "supermemory"
 
     async def search(self, request: Search) -> list[tuple[MemoryRecordResult, bool]]:
-        """Return the best hits, each with a flag that is true if the hit is a message rather than a memory."""
+        """Return the best hits, each with a flag that is true for a message."""
         condition = await self._selection(request.tags(), request.given_filters)
         as_chunks = request.search_mode == "documents"
         # Without a model that extracts facts, messages count as memories.
@@ -81,7 +81,7 @@ class MemoryOperations(CompatService):
         return [(hit, as_chunks or (both and hit.memory_type == "message")) for hit in hits]
 
     async def profile(self, tag: str | None) -> Profile:
-        """Return the profile for a container tag. Raises BadInput if no tag is given."""
+        """Return a container's profile. Raises BadInput without a tag."""
         if not tag:
             raise BadInput("must be given", field="containerTag")
         return await self._services[ProfileService].read(self._scope, tag, self._namespace, limit=MAX_PAGE)
@@ -99,7 +99,7 @@ class MemoryOperations(CompatService):
         return listed.memories, listed.total
 
     async def create(self, request: NewMemories) -> list[dict[str, Any]]:
-        """Store memories, add them to the profile immediately, and return their ids and texts."""
+        """Store memories, and add them to the profile immediately. Return their ids and texts."""
         tags = request.tags()
         others = {TAGS: tags[1:]} if tags[1:] else {}
         body = CreateMemoryRecordRequest.model_validate(
@@ -128,7 +128,7 @@ class MemoryOperations(CompatService):
         return await self._services[MemoryService].get(self._scope, name)
 
     async def change_memory(self, request: ChangedMemory) -> MemoryRecord:
-        """Change a memory's text, and its metadata and end time if they are given. Raises NotFound."""
+        """Change a memory's text and, if given, its metadata and end time. Raises NotFound."""
         record = await self._named(request)
         event = request.temporal_context.event_date if request.temporal_context else None
         kept_metadata = {TAGS: record.metadata[TAGS]} if TAGS in record.metadata else {}
@@ -144,7 +144,7 @@ class MemoryOperations(CompatService):
         return await self._services[MemoryService].patch(writing(self._scope), record.id, body)
 
     async def forget(self, request: NamedMemory) -> str:
-        """Forget a memory and its evidence, and return its id. The caller can undo this as in `/v1/memory/forget`.
+        """Forget a memory and its evidence, and return its id. The caller can undo this.
 
         Raises NotFound.
         """
@@ -159,7 +159,7 @@ class MemoryOperations(CompatService):
     async def forget_matching(self, text: str, user: str, *, dry_run: bool) -> list[dict[str, str]]:
         """Forget the memories that a sentence describes, or only return them if `dry_run` is true.
 
-        Ambiguous text is treated as a topic: it covers everything about that topic.
+        Ambiguous text is treated as a topic.
         """
         options = {"user_id": user, "dry_run": dry_run}
         forgotten = await self._forget({**options, "text": text})
@@ -195,7 +195,6 @@ class MemoryOperations(CompatService):
         raise NotFound("no memory has this text", field="content")
 
     def _kind(self, *, chunks: bool) -> Sequence[dict[str, Any]]:
-        """Return the conditions that select messages if `chunks` is true, and memories otherwise."""
         return [{"memory_type": {"eq" if chunks else "ne": "message"}}] if chunks or self._runtime.extracts else _STATEMENTS
 
     async def _selection(self, tags: Sequence[str], filters: object) -> list[dict[str, Any]]:
@@ -209,7 +208,7 @@ class MemoryOperations(CompatService):
         return conditions if condition is None else [*conditions, condition]
 
     async def _texts_under(self, key: str, conditions: Sequence[dict[str, Any]]) -> list[str]:
-        """Return the distinct strings under a metadata key in the newest memories that have this key."""
+        """Return the distinct strings under a metadata key."""
         texts: dict[str, None] = {}
         having = {"and": [*conditions, {"metadata": {key: {"exists": True}}}]}
         async for page in self._pages(MOST_LOOKED_THROUGH, filter=having):

@@ -22,7 +22,10 @@ Filters = dict[str, Any] | Annotated[str, Field(max_length=64 * 1024)]
 
 
 class Body(BaseModel):
-    """A request body with camelCase field names. Raises NotSupported, with the field's name, for an unsupported field."""
+    """A request body with camelCase field names.
+
+    Raises NotSupported, with the field's name, for an unsupported field.
+    """
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
 
@@ -42,7 +45,7 @@ def field_names(model: type[Body]) -> list[str]:
 
 
 class Tagged(Body):
-    """Container tags: the first tag is the user. The other tags are stored with memories and used as filters."""
+    """Container tags. The first tag is the user, and the other tags are filters."""
 
     container_tag: OptionalIdentifier = None
     container_tags: Annotated[list[Identifier], Field(max_length=16)] | None = None
@@ -85,7 +88,7 @@ class Document(Tagged):
 
     @property
     def stated_at(self) -> datetime | None:
-        """The document's time: `date`, or else a date from the metadata. None if there is neither, or if the time is in the future."""
+        """The document's time, from `date` or the metadata. None if missing or in the future."""
         date = self.date or stated_date(self.metadata or {})
         return date if date is not None and date <= datetime.now(UTC) else None
 
@@ -106,19 +109,19 @@ class DocumentChanges(Tagged):
 
 
 class ContainerChanges(Body):
-    """The new context of a container, which helps to interpret the container's documents. Null deletes the context."""
+    """The new context of a container. Null deletes the context."""
 
     supporting_context: Context | None
 
 
 class DocumentBatch(Tagged):
-    """Several documents. The other fields apply to each document that does not set them."""
+    """Several documents, with default values for their fields."""
 
     documents: Annotated[list[dict[str, Any] | str], Field(min_length=1, max_length=600)]
     metadata: Metadata | None = None
 
     def contexts(self) -> dict[str, str]:
-        """Return contexts by container tag. If a tag has several contexts, the last one is used."""
+        """Return contexts by container tag. The last context of a tag takes precedence."""
         contexts: dict[str, str] = {}
         for item in self.documents:
             own = item if isinstance(item, dict) else {}
@@ -166,7 +169,7 @@ class Search(Filtered):
 
 
 class ProfileQuestion(Filtered):
-    """A request for a profile, with an optional search in the container's memories."""
+    """A request for a profile, with an optional search."""
 
     q: FreeText | None = None
     threshold: Threshold | None = None

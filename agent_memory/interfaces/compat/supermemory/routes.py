@@ -42,7 +42,6 @@ def _name(request: Request) -> str:
 
 
 def _tag(request: Request) -> str | None:
-    """Return the container tag from the path of a 5.x client's request, or None."""
     return request.path_params.get("namespace")
 
 
@@ -122,7 +121,6 @@ async def _memories(service: FileDocuments, records: Sequence[MemoryRecord]) -> 
 
 
 def _namespace_document(document: dict[str, Any]) -> dict[str, Any]:
-    """Return a document in the format for 5.x clients."""
     content_fields = {key: document[key] for key in ("id", "title", "type", "summary", "content", "url")}
     state = {"status": document["status"], "dreamingStatus": document["status"]}
     times = {key: document[key] for key in ("createdAt", "updatedAt")}
@@ -149,7 +147,7 @@ async def _change_container(request: Request, service: FileDocuments) -> Any:
 async def _read_deletion(request: Request, *allowed_names: str) -> dict[str, Any]:
     """Return the body of a delete request.
 
-    Raises NotSupported for an unknown field, because it may have been meant to narrow the deletion.
+    Raises NotSupported for an unknown field, which may be meant to narrow the deletion.
     """
     body = await read_object(request)
     refuse_unknown((name for name, value in body.items() if value not in (None, {}, "")), allowed_names, f"DELETE {request.url.path}: ")

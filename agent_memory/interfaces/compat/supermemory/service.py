@@ -1,4 +1,4 @@
-"""Serve Supermemory's operations with this server's features, in one namespace. The service stores no data."""
+"""Serve Supermemory's operations in one namespace."""
 
 from __future__ import annotations
 
@@ -44,22 +44,21 @@ KeepContext: TypeAlias = Callable[[], Awaitable[None]]
 
 
 class SupermemoryService(MemoryOperations):
-    """Supermemory's API for one caller. Raises Forbidden if the caller cannot access the namespace.
+    """Supermemory's API for one caller.
 
-    A document is a session with the same id. The first container tag is the session's user.
+    A document is a session with the same id. The first container tag is the session's user. Raises Forbidden if the
+    caller cannot access the namespace.
     """
 
     async def add(self, document: Document, keep_context: KeepContext | None = None) -> dict[str, Any]:
-        """Store a document, which the worker turns into memories. Idempotent if the document has a `customId`.
+        """Store a document. Idempotent if the document has a `customId`.
 
-        If the container already has a document with this `customId`, the text extends that document. If the text is a
-        new version of the whole document, it replaces the document.
+        The text extends or replaces an existing document with the same `customId`.
         """
         ref = self._ref(document.custom_id or uuid4().hex, document.user)
         return await self._accepted(ref, await self._write(ref, document, may_exist=document.custom_id is not None), keep_context)
 
     async def _accepted(self, ref: SessionRef, answer: dict[str, Any], keep_context: KeepContext | None) -> dict[str, Any]:
-        """Store the container's context, then start processing the document if it is queued."""
         if keep_context is not None:
             await keep_context()
         if answer["status"] == "queued":
@@ -79,10 +78,10 @@ class SupermemoryService(MemoryOperations):
     async def _write_once(
         self, ref: SessionRef, document: Document, may_exist: bool, replaces: bool, message_id: str | None
     ) -> dict[str, Any]:
-        """Store a document as `add` does, in one attempt. If `replaces` is true, the text is the whole document.
+        """Store a document as `add` does, in one attempt.
 
-        A single script writes the new state. Outdated memories are deleted afterward. Raises VersionMismatch if the
-        document has changed since it was read.
+        If `replaces` is true, the text is the whole document. Raises VersionMismatch if the document has changed since
+        it was read.
         """
         scope, others = writing(self._scope), document.tags()[1:]
         text, metadata = document.content, document.metadata or {}
@@ -109,7 +108,7 @@ class SupermemoryService(MemoryOperations):
         return {"id": ref.session_id, "status": "queued"}
 
     async def converse(self, conversation: Conversation) -> dict[str, Any]:
-        """Store a conversation's new messages. A conversation is a document whose parts are messages."""
+        """Store a conversation's new messages as the parts of a document."""
         writing(self._scope)
         tags, ref = conversation.tags(), self._ref(conversation.conversation_id, conversation.user)
         existing, _ = await self._read(ref)
@@ -133,7 +132,10 @@ class SupermemoryService(MemoryOperations):
         await self._services[SessionService].append(writing(self._scope), ref.session_id, request, if_match=if_match, replaces=replaces)
 
     async def add_batch(self, batch: DocumentBatch, contexts: Mapping[str, KeepContext]) -> dict[str, Any]:
-        """Store documents in order, and report invalid ones. `contexts` maps tags to functions that store contexts."""
+        """Store documents in order, and report invalid ones.
+
+        `contexts` maps tags to functions that store contexts.
+        """
         shared = batch.model_dump(by_alias=True, exclude_none=True, exclude={"documents"})
         results: list[dict[str, Any]] = []
         for item in batch.documents:
@@ -156,7 +158,7 @@ class SupermemoryService(MemoryOperations):
         return (await self._answers([await self._session(name, user)]))[0]
 
     async def documents_of(self, hits: Sequence[MemoryRecord]) -> dict[tuple[str | None, str | None], dict[str, Any]]:
-        """Return the documents that memories come from, in a dict keyed by user and id."""
+        """Return the documents that memories come from, keyed by user and id."""
         refs = [SessionRef(hit.session_id, self._namespace, hit.user_id) for hit in hits if hit.session_id]
         sessions = await self._load_sessions(refs)
         answers = await self._answers(sessions)
@@ -170,10 +172,7 @@ class SupermemoryService(MemoryOperations):
     async def change(
         self, name: str, changes: DocumentChanges, user: str | None = None, keep_context: KeepContext | None = None
     ) -> dict[str, Any]:
-        """Replace a document's text, metadata, id or tags. Raises NotFound.
-
-        A move writes the document to its new location before deleting the old copy.
-        """
+        """Replace a document's text, metadata, id or tags. Raises NotFound."""
         session = await self._find(name, user) or await self._moving(name, user, changes.tags())
         if session is None:
             raise NotFound(f"Document {name} not found", field="id")
@@ -241,7 +240,7 @@ class SupermemoryService(MemoryOperations):
     async def _list_fitting(
         self, request: DocumentListing, condition: Sequence[dict[str, Any]], size: int
     ) -> tuple[Sequence[dict[str, Any]], dict[str, Any]]:
-        """Return a page of documents. Only the newest 5,000 matching messages are considered."""
+        """Return a page of documents from the newest 5,000 matching messages."""
         messages = {"and": [*condition, {"memory_type": {"eq": "message"}}]}
         refs: dict[SessionRef, None] = {}
         async for page in self._pages(MOST_LOOKED_THROUGH, filter=messages):
@@ -252,7 +251,6 @@ class SupermemoryService(MemoryOperations):
         return documents, page_of(request.page, size, len(ordered))
 
     async def _documents(self, refs: Sequence[SessionRef], *, content: bool = True) -> list[dict[str, Any]]:
-        """Return the documents among `refs` that exist, in the same order. The number of round trips is constant."""
         return await self._answers(await self._load_sessions(refs), content=content)
 
     async def _load_sessions(self, refs: Sequence[SessionRef]) -> list[WorkingMemoryResponse]:
@@ -262,12 +260,12 @@ class SupermemoryService(MemoryOperations):
     def _ref(self, name: str, user: str | None) -> SessionRef:
         """Return the session for a document. Raises Forbidden.
 
-        A document without a container has no user, or belongs to the only user that the caller may access.
+        Without a container, use the only user whom the caller may access, or no user.
         """
         return session_of(self._scope, name, self._namespace, user)
 
     async def _read(self, ref: SessionRef) -> tuple[WorkingMemoryResponse | None, str]:
-        """Return the document with exactly this reference, or None, and the version that a write must expect."""
+        """Return the document or None, and the version that a write must expect."""
         try:
             sessions = self._services[SessionService]
             answer = await sessions.get(self._scope, ref.session_id, namespace=ref.namespace, user_id=ref.user_id)
@@ -280,8 +278,7 @@ class SupermemoryService(MemoryOperations):
     async def _find(self, name: str, user: str | None) -> WorkingMemoryResponse | None:
         """Return the document with the given id, or None.
 
-        If `user` is None, prefer the document without a container. If there is none, return the only document with this
-        id.
+        Without `user`, prefer the document without a container, or return the only match.
         """
         try:
             answer = await self._services[SessionService].get(self._scope, name, namespace=self._namespace, user_id=user)
@@ -291,7 +288,7 @@ class SupermemoryService(MemoryOperations):
         return session if session.messages and (user is None or session.user_id == user) else None
 
     async def _moving(self, name: str, user: str | None, tags: Sequence[str]) -> WorkingMemoryResponse | None:
-        """Return the old copy of a document that an interrupted move left behind in its old container, or None."""
+        """Return the old copy from an interrupted move, or None."""
         if user is not None or not tags:
             return None
         refs = await self._services[SessionStore].find(self._scope, name, self._namespace, None)
@@ -332,7 +329,6 @@ class SupermemoryService(MemoryOperations):
         ]
 
     async def _facts_of(self, refs: Sequence[SessionRef]) -> list[MemoryRecord]:
-        """Return the facts from documents, including documents with the same ids under other tags."""
         facts: list[MemoryRecord] = []
         names = sorted({ref.session_id for ref in refs})
         condition = [{"memory_type": {"ne": "message"}}, {"session_id": {"any": names}}]
@@ -346,7 +342,7 @@ class SupermemoryService(MemoryOperations):
         return [document_answer(session, status, content=content) for session, status in zip(sessions, statuses, strict=True)]
 
     async def _remove(self, ref: SessionRef) -> None:
-        """Delete a document. The session is deleted last, so that a retry after a crash can find it and finish."""
+        """Delete a document. The session is last, so that a retry can finish the deletion."""
         scope, sessions = writing(self._scope), self._services[SessionStore]
         await sessions.delete(scope, ref, only_work=True)
         await delete_memories_of(self._services, scope, ref)

@@ -1,4 +1,4 @@
-"""Show changes to memories as diffs. List the proposals and quarantined memories that await review."""
+"""Show changes to memories as diffs, and list pending reviews."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ async def saved_diff(page: Page) -> Pieces:
 
 
 async def _add_texts(page: Page, changes: list[dict[str, Any]]) -> None:
-    """Add to proposals to forget what they would delete (`planned`), and any missing message texts."""
+    """Add planned deletions (`planned`) and missing message texts to proposals."""
     for change in [each for each in changes if each["state"] == "proposed" and each["kind"] == "forget"]:
         named = [each for each in change["memories"] if not (each.get("before") or each.get("after"))]
         before: dict[str, Any] = next((each["before"] for each in change["memories"] if each.get("before")), {})
@@ -115,7 +115,7 @@ async def _add_writers(page: Page, messages: dict[str, dict[str, Any]], owner: d
 
 
 async def add_forgotten(page: Page, changes: list[dict[str, Any]]) -> None:
-    """Add to the newest requests to forget what they deleted (`texts`), if the caller is allowed to undo them."""
+    """Add the deleted texts to requests to forget that the caller may undo."""
     if page.principal is None or page.principal.role is Role.READ:
         return
 
@@ -127,7 +127,7 @@ async def add_forgotten(page: Page, changes: list[dict[str, Any]]) -> None:
 
 
 async def show_forgotten(page: Page) -> Response:
-    """Show what a request to forget has deleted. If it was undone, show what was restored."""
+    """Show what a request to forget has deleted or, if undone, restored."""
     receipt = await page.rest("GET", f"/v1/memory/forget/{page.request.path_params['receipt_id']}")
     await page.name_keys()
     back = page.local(page.query["back"]) if "back" in page.query else None
@@ -135,7 +135,7 @@ async def show_forgotten(page: Page) -> Response:
 
 
 async def show_history(page: Page) -> Response:
-    """Show all versions of a memory, and compare each with the version before it."""
+    """Show all versions of a memory, each compared with the version before it."""
     history = await page.rest("GET", f"/v1/long-term-memory/{page.request.path_params['memory_id']}/history")
     await page.name_keys()
     texts = [*(each["record"]["text"] for each in history["versions"]), ""]

@@ -1,7 +1,4 @@
-"""Charts of the server load over time.
-
-Without scripts, browsers show only the lines. With scripts, they also show axes and values.
-"""
+"""Charts of the server load over time. Axes and values require scripts."""
 
 from __future__ import annotations
 
@@ -31,12 +28,12 @@ _UNITS = {"times": "ms", "healthy": "%", "oldest": "s"}
 
 
 def charts_of(history: Any, names: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the named charts for an answer from `/v1/metrics/history`, or [] if the caller has no access to it."""
+    """Return the named charts, or [] if the caller has no access to the history."""
     return [_chart(name, history) for name in names] if history is not None else []
 
 
 def _chart(name: str, history: Any) -> dict[str, Any]:
-    """Return a chart. `data` is JSON that the script draws. `paths` are SVG paths of the lines in a 100 × 100 box."""
+    """`data` is JSON for the script. `paths` are SVG paths in a 100 × 100 box."""
     lines, is_sum = _LINES[name]
     points = history["points"]
     factor = 100 if name == "healthy" else 1
@@ -67,7 +64,6 @@ def format_value(value: float | None, unit: str) -> str:
 
 
 def _scale(values: Sequence[float], *, from_zero: bool) -> tuple[float, float]:
-    """Return the rounded lower and upper limits of a scale for these values."""
     low, high = (0.0 if from_zero else min(values, default=0.0)), max(values, default=0.0)
     span = max(high - low, 1.0)
     power = 10 ** math.floor(math.log10(span / 2))
@@ -77,7 +73,6 @@ def _scale(values: Sequence[float], *, from_zero: bool) -> tuple[float, float]:
 
 
 def _path(row: Sequence[float | None], low: float, high: float) -> str:
-    """Return an SVG path for a line, with gaps where values are missing."""
     parts: list[str] = []
     before: float | None = None
     for number, value in enumerate(row):

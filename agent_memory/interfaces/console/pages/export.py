@@ -1,4 +1,4 @@
-"""Send all of a person's data as a file: JSON Lines for programs, or plain text for the person."""
+"""Export all of a person's data as JSON Lines or plain text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LEFT_OUT = ("change", "rules")
 
 
 async def export_person(page: Page) -> Response:
-    """Send all of a person's data as JSON Lines. With `format=text`, send a text that a person can read."""
+    """Export all of a person's data as JSON Lines or, with `format=text`, as plain text."""
     user, as_text = page.request.path_params["user_id"], page.query.get("format") == "text"
     headers = {"content-disposition": attachment(f"{user} {datetime.now(UTC):%Y-%m-%d}.{'txt' if as_text else 'jsonl'}")}
     if as_text:

@@ -1,4 +1,4 @@
-"""Search memories in the same way as the API, and preview what would be forgotten."""
+"""Search memories, and preview what would be forgotten."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def show_memories(page: Page) -> Response:
 
 
 def _without_same_words(memories: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Omit former versions of a memory that have the same words as another version on the page."""
+    """Omit former versions of a memory that have the same words as another version."""
     shown_versions = {(each["id"], each["text"]) for each in memories if each["end"] != "retired"}
     shown_memories: list[dict[str, Any]] = []
     for each in memories:
@@ -62,7 +62,6 @@ def _without_same_words(memories: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _choices(page: Page) -> dict[str, dict[str, str]]:
-    """Return the values and their names for each filter that has a fixed list of values."""
     words = page.words
     choices = {
         "kind": {value: words[f"kind_{value}"] for value in KINDS},
@@ -73,7 +72,7 @@ def _choices(page: Page) -> dict[str, dict[str, str]]:
 
 
 def note_ends(memories: Iterable[dict[str, Any]]) -> None:
-    """Set `end` and `end_at` in each memory: why it is no longer current, and since when."""
+    """Set `end` and `end_at` in each memory: why and when it stopped being current."""
     now = datetime.now(UTC)
     for each in memories:
         each["end"], each["end_at"] = _end_of(each, now)
@@ -124,7 +123,7 @@ def forget_body(page: Page, form: Fields) -> dict[str, Any]:
 
 
 def chosen_ids(page: Page, form: Fields) -> list[str]:
-    """Return the ids in a form: one id, or the ids of the selected lines. Raises BadInput if there are none."""
+    """Return the selected ids in a form. Raises BadInput if there are none."""
     ids = [value for name, value in form.items() if name == "id" or name.startswith("id-")]
     if not ids:
         raise BadInput(page.words["none_chosen"], field="id")

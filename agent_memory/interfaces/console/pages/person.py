@@ -72,7 +72,6 @@ async def _search(page: Page, user: str, namespace: str | None, kinds: list[str]
 
 
 async def _count_elsewhere(page: Page, user: str, namespace: str | None) -> dict[str, Any] | None:
-    """Count a person's memories and sessions outside `namespace`. Return None if there are none."""
     if namespace is None:
         return None
     search = {"user_id": {"eq": user}, "filter": {"not": {"namespace": {"eq": namespace}}}, "limit": _FACTS}
@@ -85,7 +84,7 @@ async def _count_elsewhere(page: Page, user: str, namespace: str | None) -> dict
 
 
 def _draw(events: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
-    """Return the positions of events and dates on a line from 0 to 100, or None if there are fewer than two events."""
+    """Place events and dates on a line from 0 to 100. Return None for fewer than two events."""
     if len(events) < 2:
         return None
     starts = [date.fromisoformat(event["start"]) for event in events]
@@ -104,7 +103,6 @@ def _draw(events: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
 
 
 def _ticks(first: date, last: date) -> list[date]:
-    """Return the first days of months or years between two dates, at most 12."""
     months = [date(year, month, 1) for year in range(first.year, last.year + 2) for month in range(1, 13)]
     months = [day for day in months if first < day < last]
     if len(months) > _MOST_MONTHS:

@@ -1,7 +1,4 @@
-"""Pages that show the exact prompt for a query, with one set of settings or with two side by side.
-
-The pages show what the prompt contains and why, how many tokens each part uses, and what was left out.
-"""
+"""Show the exact prompt for a query, with one or two sets of settings."""
 
 from __future__ import annotations
 
@@ -79,10 +76,6 @@ async def show_prompt(page: Page) -> Response:
 
 
 async def _find_ended(page: Page, search: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the best matches that are no longer current and therefore appear in no prompt.
-
-    Omit former versions of memories that were found.
-    """
     memories = (await page.rest("POST", "/v1/long-term-memory/search", {**search, "history": True, "limit": _MOST_SEARCHED}))["memories"]
     note_ends(memories)
     latest = {each["id"] for each in memories if each["end"] != "retired"}
@@ -92,7 +85,7 @@ async def _find_ended(page: Page, search: dict[str, Any]) -> list[dict[str, Any]
 def prompt_of(page: Page, prefix: str = "") -> dict[str, Any]:
     """Build the body of a prompt request from the page's query.
 
-    Query fields that belong to only one set of settings start with `prefix`.
+    Query fields for only one set of settings start with `prefix`.
     """
     query = page.query
     search: dict[str, Any] = {"explain": True}
@@ -148,7 +141,10 @@ async def _setting(page: Page, body: dict[str, Any], answer: dict[str, Any], nea
 
 
 def code_of(address: str, body: dict[str, Any], *, has_key: bool) -> dict[str, str]:
-    """Return a request as code for curl, Python and TypeScript. The code reads the API key from the environment."""
+    """Return a request as code for curl, Python and TypeScript.
+
+    The code reads the API key from the environment.
+    """
     text = json.dumps(body, indent=2, ensure_ascii=False)
     kind = '"content-type": "application/json"'
     return {
@@ -168,7 +164,6 @@ def code_of(address: str, body: dict[str, Any], *, has_key: bool) -> dict[str, s
 
 
 def _left_out(shown_memories: Mapping[str, Any], nearest: Sequence[dict[str, Any]], explanation: Mapping[str, Any]) -> dict[str, Any]:
-    """Return relevant memories that were left out, and memories below the relevance threshold."""
     cut = {each["memory_id"]: each for each in explanation["cut"]}
     others = [memory for memory in nearest if memory["id"] not in shown_memories]
     above = [(memory, cut.pop(memory["id"])) for memory in others if memory["id"] in cut]
@@ -188,7 +183,7 @@ def _section(role: str, text: str) -> str:
 
 
 def _lines(text: str, memories: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Split a text into pieces of whole lines. Each memory's line is a separate piece, paired with the memory."""
+    """Split a text into pieces, with a separate piece for each memory's line."""
     pieces: list[tuple[str, Any]] = []
     for line in text.split("\n"):
         match = _ID.search(line)

@@ -31,7 +31,7 @@ async def show_server(page: Page) -> Response:
 
 
 async def show_keys(page: Page, created: dict[str, Any] | None = None, done: str = "") -> Response:
-    """List keys. If the action `done` has just created a key, show its secret once."""
+    """List keys. If a key has just been created, show its secret once."""
     token_list = await page.read_if_allowed("/v1/auth/tokens")
     is_operator = page.principal is not None and page.principal.operator
     keys = token_list and token_list["tokens"][::-1]

@@ -51,9 +51,9 @@ async def show_session(page: Page) -> Response:
 
 
 def _with_pictures(messages: list[Any]) -> Iterator[tuple[Any, list[tuple[str, bool]]]]:
-    """Yield each message with its pictures, as pairs of an address and whether the page shows the picture.
+    """Yield each message with its pictures, as pairs of address and visibility.
 
-    The page does not show pictures from other servers, because these servers would learn who reads the conversation.
+    Pictures from other servers are hidden, because loading them would reveal the reader.
     """
     left = _PICTURE_BYTES
     for message in messages:
@@ -66,7 +66,6 @@ def _with_pictures(messages: list[Any]) -> Iterator[tuple[Any, list[tuple[str, b
 
 
 def _calls_of(message: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return the name and arguments of each tool call in a message, from chat API fields or content blocks."""
     calls: list[tuple[str, str]] = []
     for call in message.get("tool_calls") or ():
         body = call.get("function") if isinstance(call, dict) else None
@@ -87,7 +86,7 @@ def _as_text(value: Any) -> str:
 
 
 def text_of(content: Any) -> str:
-    """Return the text of a message's content, with `[kind]` in place of a part without text."""
+    """Return the text of a message's content, with `[kind]` for other parts."""
     if isinstance(content, list):
         return "\n".join(text_of(part) for part in content)
     return content if isinstance(content, str) else str(content.get("text") or f"[{content.get('type', 'part')}]")

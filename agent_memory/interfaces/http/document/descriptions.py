@@ -1,8 +1,4 @@
-"""Add field descriptions to the OpenAPI document, using the models' attribute docstrings.
-
-The docstrings are read from the source code when the document is first built. This keeps startup and requests fast, and
-MCP schemas small.
-"""
+"""Add field descriptions to the OpenAPI document, using the models' attribute docstrings."""
 
 from __future__ import annotations
 
@@ -47,7 +43,7 @@ _COMMON: Mapping[str, str] = {
     "user_id": "The user that owns it; null for no user.",
     "when_to_use": "The situation to use it in.",
 }
-"""Descriptions of common fields by name, for models that do not describe these fields themselves."""
+"""Default descriptions of common fields, by name."""
 
 
 def describe_fields(document: dict[str, Any]) -> None:

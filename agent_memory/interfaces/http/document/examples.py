@@ -1,4 +1,4 @@
-"""Add examples to the OpenAPI document. The examples tell the story of one user and work on a fresh server.
+"""Add examples to the OpenAPI document. They tell the story of one user.
 
 Ids that the server generates (changes, views, operations, keys) have no example.
 """

@@ -1,4 +1,4 @@
-"""Routes that serve the API document in the packaged Swagger UI and redirect `/` to the start page.
+"""Serve the packaged Swagger UI, and redirect `/` to the start page.
 
 Each page's content security policy allows only resources from this server.
 """
@@ -22,7 +22,7 @@ _FOLDER = Path(__file__).parent / "swagger_ui"
 _SCRIPT, _STYLE, _ICON = "swagger-ui-bundle.js", "swagger-ui.css", "favicon-32x32.png"
 _TYPES = {_SCRIPT: "text/javascript", _STYLE: "text/css", _ICON: "image/png"}
 PATHS = frozenset({"/", "", "/favicon.ico", "/docs", "/redoc", "/openapi.json", *(f"/docs/{name}" for name in _TYPES)})
-"""Paths of these pages, with and without a trailing slash. They are public; the server does not count or audit them."""
+"""Public paths of these pages, with and without a trailing slash. They are not counted or audited."""
 
 _INLINE = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
 _DAY_SECONDS = 86_400
@@ -31,8 +31,7 @@ _DAY_SECONDS = 86_400
 def pages(title: str, openapi_url: str, start_page: str) -> list[Route]:
     """Return the routes for `/`, `/docs` and `/redoc`.
 
-    `/` redirects browsers to `start_page`, `/docs` shows the document at `openapi_url`, and `/redoc` redirects to
-    `/docs`.
+    `/` redirects browsers to `start_page`. `/docs` shows the document at `openapi_url`.
     """
 
     async def start(request: Request) -> Response:
@@ -70,7 +69,7 @@ def _root(request: Request) -> str:
 
 
 def _with_policy(request: Request, page: HTMLResponse) -> HTMLResponse:
-    """Allow only the page's own scripts, by their digests, so that injected scripts do not run."""
+    """Allow only the page's own scripts, by their digests."""
     digests = " ".join(f"'sha256-{b64encode(sha256(script).digest()).decode()}'" for script in _INLINE.findall(bytes(page.body)))
     policy = (
         f"default-src 'none'; script-src 'self' {digests}; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; "

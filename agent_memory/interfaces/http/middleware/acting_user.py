@@ -1,7 +1,6 @@
 """Middleware that limits a request to the user in the `X-Acting-User` header.
 
-The header is for applications that serve many users with one API key. It limits every operation, even operations that
-take only an id.
+The limit applies to every operation, even to operations that take only an id.
 """
 
 from __future__ import annotations

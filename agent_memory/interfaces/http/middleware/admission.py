@@ -1,9 +1,8 @@
-"""Admit only as many requests as the process can serve in time, and refuse the rest before reading them.
+"""Admit only as many requests as the process can serve in time, and refuse others.
 
-The limit follows the delay of the event loop: it shrinks while the loop is constantly late, and grows otherwise. As in
-CoDel, the signal is the smallest delay in an interval (Nichols and Jacobson, "Controlling Queue Delay", ACM Queue,
-2012). The limit changes in steps, as in TCP. Tenants share the slots by fair queueing (Nagle, RFC 970), which drops
-requests from the longest queue (Suter et al., INFOCOM 1998).
+The limit follows the smallest delay of the event loop in an interval, as in CoDel (Nichols and Jacobson, ACM Queue,
+2012). It changes in steps, as in TCP. Tenants share the slots by fair queueing (Nagle, RFC 970), which drops requests
+from the longest queue (Suter et al., INFOCOM 1998).
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from agent_memory.foundation.core.metrics import REQUESTS_IN_FLIGHT, REQUESTS_RE
 from agent_memory.interfaces.http.middleware.body_deadline import BODY_ARRIVING
 
 TENANT = "agent_memory.tenant"
-"""Key in an ASGI scope: the tenant whose share of the places a request uses.
+"""Key in an ASGI scope: the tenant whose share of slots a request uses.
 
 Without this key, a request uses the share for all unknown callers.
 """
@@ -45,7 +44,7 @@ Turn = TypeVar("Turn")
 class AdaptiveLimit:
     """Limit the number of running requests to `most`, or to fewer under load.
 
-    The limit shrinks when the event loop has been late for `patience` seconds, but never below `least`.
+    The limit shrinks after the event loop has been late for `patience` seconds, but never below `least`.
     """
 
     def __init__(self, most: int, *, least: int = 16, patience: float = 0.2) -> None:
@@ -72,9 +71,10 @@ class AdaptiveLimit:
 
 
 class FairQueue(Generic[Turn]):
-    """Track each tenant's running and waiting requests. Without `fair`, all requests belong to one tenant.
+    """Track each tenant's running and pending requests.
 
-    The next slot goes to the tenant with the fewest running requests. Tenants with equal numbers take turns.
+    The next slot goes to the tenant with the fewest running requests. Without `fair`, all requests belong to one
+    tenant.
     """
 
     def __init__(self, *, fair: bool) -> None:
@@ -131,7 +131,7 @@ class FairQueue(Generic[Turn]):
         return tenant, turn
 
     def push_out(self, tenant: str) -> Turn | None:
-        """Remove and return the last waiting turn of the tenant with the most requests.
+        """Remove and return the last pending turn of the tenant with the most requests.
 
         Return None unless that tenant has at least two more requests than `tenant`.
         """
@@ -150,8 +150,7 @@ class FairQueue(Generic[Turn]):
 class AdmissionMiddleware:
     """Middleware that runs at most `most` requests at a time, and refuses others with 503.
 
-    With `fair`, tenants share the slots. Paths of calls to language models begin with one of `calls`. These calls take
-    seconds anyway, so up to `most_calls` of them may wait.
+    With `fair`, tenants share the slots. Up to `most_calls` requests may wait if their paths begin with one of `calls`.
     """
 
     def __init__(self, app: ASGIApp, *, most: int, fair: bool = False, calls: tuple[str, ...] = (), most_calls: int = 0) -> None:
@@ -194,7 +193,10 @@ class _Admission:
         return self._queue.working + self._queue.waiting
 
     async def enter(self, tenant: str, place: ExitStack, *, is_arriving: bool) -> bool:
-        """Wait for a slot to run. Closing `place` frees the slot. Return False if there are too many requests."""
+        """Wait for a slot. Return False if there are too many requests.
+
+        Closing `place` frees the slot.
+        """
         if is_arriving:
             self._arriving.append(tenant)
             place.callback(self._arriving.remove, tenant)
@@ -207,10 +209,6 @@ class _Admission:
         return True
 
     async def _enter(self, tenant: str) -> bool:
-        """Wait for a slot to run.
-
-        Return False if the queue is full, or if another tenant's request displaces this one from the queue.
-        """
         now, queue = monotonic(), self._queue
         queue.note_arrival(tenant, now)
         room, under_way = max(self._limit.requests, self._room), self.under_way
@@ -245,7 +243,6 @@ class _Admission:
                 turn.set_result(True)
 
     def _beat(self, due: float) -> None:
-        """Measure the event loop's delay while requests run. An idle process sleeps, so its delay means nothing."""
         now, working = monotonic(), self._queue.working
         late = now - due if working else 0.0
         # If requests wait although places are free, their tenants have used their shares: count these requests, too, to

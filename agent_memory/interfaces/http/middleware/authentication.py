@@ -29,7 +29,7 @@ SCHEMES: dict[str, dict[str, str]] = {
 
 
 def describe(document: dict[str, Any], *, required: bool) -> None:
-    """Add the security schemes to an OpenAPI document's operations, as optional unless `required` is True."""
+    """Add security schemes to an OpenAPI document's operations, optional unless `required`."""
     document.setdefault("components", {})["securitySchemes"] = SCHEMES
     schemes: list[dict[str, list[str]]] = [{name: []} for name in SCHEMES]
     for path, methods in document["paths"].items():

@@ -1,7 +1,6 @@
-"""Middleware that reads request bodies before admission, so that slow senders do not occupy slots.
+"""Middleware that reads request bodies before admission, so that slow senders occupy no slots.
 
-If a body is late, the client gets a 408 response, and the connection is closed. Short bodies are buffered. Long bodies,
-and requests with `Expect: 100-continue`, are passed on immediately and marked with `BODY_ARRIVING`.
+Late bodies get a 408 response. Long bodies are not buffered, but marked with `BODY_ARRIVING`.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ BODY_ARRIVING = "agent_memory.body_arriving"
 BODY_COMPLETE = "agent_memory.body_complete"
 """Key in an ASGI scope: the body has completely arrived. HTTP servers may set this key."""
 REFUSAL = "agent_memory.refusal"
-"""Key in an ASGI scope: the error that ends the reading of the body. The connection (`protocol.py`) may also set it."""
+"""Key in an ASGI scope: the error that stops reading the body. `protocol.py` may also set it."""
 
 # Each 16 KiB of a body adds a second, so a sender at this rate is never late.
 BYTES_PER_SECOND = 16 * 1024
@@ -39,7 +38,7 @@ class BodyDeadlineMiddleware:
     """Middleware that limits the time for a body to arrive.
 
     The limit is `seconds`, plus one second for every BYTES_PER_SECOND received, but at most `request_timeout` seconds.
-    Calls to language models, whose paths begin with one of `calls`, can have longer bodies in the buffer.
+    Paths that begin with one of `calls` have a larger buffer.
     """
 
     def __init__(self, app: ASGIApp, *, seconds: float, request_timeout: float, calls: tuple[str, ...] = ()) -> None:
@@ -81,7 +80,6 @@ class BodyDeadlineMiddleware:
             await answer(scope, receive, send)
 
     async def _buffer(self, body: TimedBody, most: int) -> deque[Message]:
-        """Buffer and return a body's messages, or only the first ones if the buffer has no room for all."""
         messages, is_full = deque[Message](), False
         while not (is_full or body.complete or REFUSAL in body.scope):
             size = body.size
@@ -96,9 +94,9 @@ class BodyDeadlineMiddleware:
 
 @dataclass
 class TimedBody:
-    """A request body that is still arriving. Only the time spent waiting for the sender counts toward the limit.
+    """A request body that is still arriving.
 
-    If the body is late, `receive` sets `REFUSAL` in the scope.
+    Only the time spent waiting for the sender counts. If the body is late, `receive` sets `REFUSAL` in the scope.
     """
 
     scope: Scope

@@ -1,7 +1,6 @@
-"""Check host names and origins, so that no web page can reach a server that requires no credentials.
+"""Check host names and origins, to protect servers without credentials from web pages.
 
-With DNS rebinding, a browser treats a page as same-origin, but the `Host` header contains a foreign name. A page from
-another origin can send simple requests, but the headers `Origin` and `Sec-Fetch-Site` reveal where it comes from.
+DNS rebinding shows in the `Host` header. Requests from other origins show in `Origin` or `Sec-Fetch-Site`.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _MOST_REMEMBERED = 1000
 
 
 def allowed_names(settings: Settings, host: str) -> frozenset[str] | None:
-    """Return the allowed host names in addition to this machine's own names, or None if any name is allowed.
+    """Return the allowed host names in addition to the machine's own, or None for any name.
 
     Without ALLOWED_HOSTS, any name is allowed if the server requires credentials or does not listen on a loopback
     address.
@@ -39,10 +38,9 @@ def _names(setting: str) -> frozenset[str]:
 
 
 class HostMiddleware:
-    """Middleware that answers with 421 for unknown host names.
+    """Middleware that answers with 421 for unknown host names, and with 403 for foreign origins.
 
-    It answers with 403 for requests that change data and come from pages with other origins. `names` are the server's
-    names (None allows any name). `origins` are the allowed origins (CORS_ALLOWED_ORIGINS).
+    Only requests that change data need an allowed origin. `names` are the server's names (None allows any name).
     """
 
     def __init__(self, app: ASGIApp, *, names: frozenset[str] | None, origins: frozenset[str]) -> None:
@@ -85,7 +83,6 @@ class HostMiddleware:
         return True
 
     def _may_ask(self, scheme: str, host: bytes, origin: bytes | None, site: bytes) -> bool:
-        """True if a request comes from one of this server's own pages or from an allowed origin."""
         if "*" in self._origins:
             return True
         if origin is None:
@@ -105,7 +102,6 @@ def _reads(scope: Scope) -> bool:
 
 
 def _parts(origin: bytes) -> tuple[bytes, bytes, int] | None:
-    """Return an origin's scheme, host and port, or None if the origin is invalid."""
     try:
         parts = urlsplit(origin)
         port = parts.port

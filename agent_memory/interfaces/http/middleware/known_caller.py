@@ -1,4 +1,4 @@
-"""Middleware that identifies known callers before admission, so that tenants use their own shares of slots."""
+"""Middleware that identifies known callers before admission."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OPERATORS = "\0operators"
 class KnownCallerMiddleware:
     """Identify callers by recently checked credentials, if the server requires credentials.
 
-    The middleware calls `gate` for each request, because the gate does not exist yet when the middleware is created.
+    `gate` may return None until the runtime is open.
     """
 
     def __init__(self, app: ASGIApp, *, gate: Callable[[], CredentialGate | None]) -> None:

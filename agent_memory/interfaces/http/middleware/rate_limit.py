@@ -1,4 +1,4 @@
-"""Limit each tenant's request rate before reading requests. Without a limit, the server does not install this layer."""
+"""Limit each tenant's request rate before reading requests."""
 
 from __future__ import annotations
 
@@ -29,12 +29,8 @@ _MOST_DELAYED = 256
 class RateLimitMiddleware:
     """Middleware that answers requests above the limit with 429 and a `Retry-After` header.
 
-    The server installs the middleware twice. The first layer, before admission, handles known callers, so that refused
-    requests occupy no slots. At most `most_waiting` of a tenant's requests wait there for Redis. The second layer,
-    after authentication, handles all other requests.
-
-    The middleware calls `limit` for each request, because the limit exists only after the runtime opens. With
-    `required`, operators have no limit, because they must be able to act during a flood of requests.
+    The server installs the middleware twice: before admission for known callers, and after authentication for all
+    others. With `required`, operators have no limit.
     """
 
     def __init__(

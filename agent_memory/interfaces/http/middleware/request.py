@@ -1,4 +1,4 @@
-"""The outermost layer. It sets request ids and deadlines, measures and logs requests, and handles crashes."""
+"""The outermost layer, for request ids, deadlines, metrics, logs and crashes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ _GUARDS = ((b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-re
 
 
 class RequestMiddleware:
-    """The outermost middleware. `timeout` is a request's deadline in seconds. Streams remove their deadline."""
+    """The outermost middleware. `timeout` is a request's deadline in seconds.
+
+    Streams remove their deadline.
+    """
 
     def __init__(self, app: ASGIApp, *, timeout: float) -> None:
         self._app = app
@@ -77,7 +80,7 @@ class RequestMiddleware:
 
 
 def _prefix_of(path: str) -> str:
-    """Return the part of a path that is safe to log if no operation matches the path."""
+    """Return the part of an unknown path that is safe to log."""
     if path in PATHS:
         return path
     prefix = _PREFIX.match(path)
@@ -85,10 +88,7 @@ def _prefix_of(path: str) -> str:
 
 
 def _request_id(scope: Scope) -> bytes:
-    """Return the caller's `X-Request-Id`, or a new id if it is missing or invalid.
-
-    A valid id consists of up to 128 letters, digits and `._:-`.
-    """
+    """Return the caller's valid `X-Request-Id`, or a new id."""
     for name, value in scope["headers"]:
         if name == b"x-request-id":
             if _REQUEST_ID.match(value):

@@ -7,11 +7,11 @@ from starlette.types import Message, Receive, Scope
 from agent_memory.features.access.limits import RequestLimit
 
 BODY_UNIT = 16 * 1024
-"""Number of bytes in a body that cost one more unit, because the processing time grows with the body."""
+"""Number of bytes in a body that cost one more unit."""
 
 
 def declared_bytes(scope: Scope) -> int | None:
-    """Return a body's length from the request headers: 0 without a body, or None if the length is unknown."""
+    """Return the declared length of a body: 0 without a body, or None if unknown."""
     headers = dict(scope["headers"])
     length = headers.get(b"content-length", b"0")
     if b"transfer-encoding" in headers or not length.isdigit():
@@ -20,13 +20,13 @@ def declared_bytes(scope: Scope) -> int | None:
 
 
 def cost_of(scope: Scope) -> int | None:
-    """Return a request's cost from the declared length of its body, or None if the length is unknown."""
+    """Return a request's cost, or None if the length of its body is unknown."""
     length = declared_bytes(scope)
     return None if length is None else 1 + length // BODY_UNIT
 
 
 def counted_body(receive: Receive, limit: RequestLimit, tenant: str) -> Receive:
-    """Return a `receive` that counts a body of unknown length while the application reads it.
+    """Return a `receive` that counts a body of unknown length while it is read.
 
     Reading may raise TooMany or RedisUnavailable.
     """

@@ -1,4 +1,4 @@
-"""Handle SIGINT and SIGTERM: the first signal starts an orderly shutdown, and a second Ctrl-C exits immediately."""
+"""Handle SIGINT and SIGTERM. A second Ctrl-C exits immediately."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Shutdown:
     def __init__(self) -> None:
         self.requested = asyncio.Event()
         self.at_once = False
-        """True after Ctrl-C. A person is waiting for the exit, so the process does not first send callers elsewhere."""
+        """True after Ctrl-C. In that case, the process stops without first sending callers elsewhere."""
         self._starting: asyncio.Task[object] | None = asyncio.current_task()
 
     def install(self) -> None:

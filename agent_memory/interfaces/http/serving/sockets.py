@@ -1,4 +1,4 @@
-"""Open the listening sockets first, so that a port already in use causes one clear error line."""
+"""Open the listening sockets first, so that a used port causes one clear error."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BACKLOG = 2048
 def listening(host: str, port: int) -> Generator[list[socket.socket], None, None]:
     """Yield sockets that listen on every address of `host`. With port 0, use a free port.
 
-    Clients that connect before the server is ready wait for it. Raises StartupError if an address is not available.
+    Clients that connect early wait until the server is ready. Raises StartupError if an address is not available.
     """
     try:
         infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)

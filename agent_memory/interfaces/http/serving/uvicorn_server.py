@@ -1,4 +1,4 @@
-"""Run uvicorn on open sockets, without its signal handlers. When it stops, every connection gets an answer."""
+"""Run uvicorn on open sockets, without its signal handlers."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _ACCEPTS_PER_TURN = 32
 
 
 class _Uvicorn(uvicorn.Server):
-    """A uvicorn server that leaves signals alone, and sets `answers` once it serves requests."""
+    """A uvicorn server that ignores signals, and sets `answers` once it serves requests."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self.answers = asyncio.Event()
         self.listeners: list[socket.socket] = []
-        """Duplicates of the listening sockets. They stay open until all connections in their queues have an answer."""
+        """Duplicates of the listening sockets. They close after all queued connections have an answer."""
 
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
@@ -78,12 +78,12 @@ class HttpServer:
         await self._uvicorn.answers.wait()
 
     def drain(self) -> bool:
-        """Close each connection after its next answer, and let readiness checks fail. Requests are still answered."""
+        """Close each connection after its next answer, and let readiness checks fail."""
         self._draining.begin()
         return True
 
     def stop(self) -> None:
-        """Stop accepting connections. `run` returns when running requests have ended or the grace period is over."""
+        """Stop accepting connections. `run` returns after running requests or the grace period."""
         self.drain()
         self._uvicorn.should_exit = True
         if self._on_stop is not None:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time
 from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
-from agent_memory_client.models._types import Instant
+from agent_memory_client.models._types import Instant, MemoryText
+from agent_memory_client.models._types import Tags as Tags
 from agent_memory_client.models.memories import MemoryTypeEnum
 
 PAGE = 5
 """The number of memories per page in the archive tools."""
 MAX_PAGE = 1999
 
-Tags = Annotated[list[str], Field(max_length=64)]
 FirstDay = Annotated[date, Field(description="The first day, such as 2026-03-01 (UTC).")]
 LastDay = Annotated[date, Field(description="The last day (inclusive), such as 2026-03-31.")]
 PageNumber = Annotated[int, Field(ge=0, le=MAX_PAGE, description=f"The number of a page of {PAGE} results; the first page is 0.")]
@@ -23,15 +23,15 @@ PageNumber = Annotated[int, Field(ge=0, le=MAX_PAGE, description=f"The number of
 class ArchiveInsertArguments(BaseModel):
     """Arguments of archival_memory_insert."""
 
-    content: Annotated[str, Field(min_length=1, description="What to store.")]
-    tags: Annotated[Tags | None, Field(description="Short tags to find the memory by.")] = None
+    content: Annotated[MemoryText, Field(min_length=1, description="What to store.")]
+    tags: Annotated[Tags, Field(description="Short tags to find the memory by.")] = None
 
 
 class ArchiveSearchArguments(BaseModel):
     """Arguments of archival_memory_search."""
 
     query: Annotated[str, Field(description="What you want to know, in plain words. An empty query lists all entries.")]
-    tags: Annotated[Tags | None, Field(description="Only entries with one of these tags.")] = None
+    tags: Annotated[Tags, Field(description="Only entries with one of these tags.")] = None
     start_date: FirstDay | None = None
     end_date: LastDay | None = None
     page: PageNumber = 0
@@ -115,5 +115,5 @@ def in_days(first: date | None, last: date | None) -> dict[str, Any] | None:
     if first is not None:
         bounds["gte"] = datetime.combine(first, time(), UTC)
     if last is not None:
-        bounds["lt"] = datetime.combine(last, time(), UTC) + timedelta(days=1)
+        bounds["lte"] = datetime.combine(last, time.max, UTC)
     return bounds or None

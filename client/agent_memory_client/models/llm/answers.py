@@ -22,7 +22,8 @@ class AnswerReader(ABC):
         self._line = b""
         self._texts: list[str] = []
         self._chars = 0
-        self._calls: dict[str, dict[str, Any]] = {}
+        self._calls: list[dict[str, Any]] = []
+        self._last_calls: dict[str, dict[str, Any]] = {}
 
     @property
     def begins_line(self) -> bool:
@@ -48,10 +49,11 @@ class AnswerReader(ABC):
 
     def message(self) -> Message | None:
         """Return the answer received so far as a chat message, or None if there is none."""
-        text = "".join(self._texts)
+        # A stream may split an emoji into two surrogates.
+        text = "".join(self._texts).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         if not (text.strip() or self._calls):
             return None
-        calls = [tool_call(call["id"], call["name"], "".join(call["arguments"])) for call in self._calls.values()]
+        calls = [tool_call(call["id"], call["name"], "".join(call["arguments"]) or "{}") for call in self._calls]
         return {"role": "assistant", "content": text if text.strip() else None, **({"tool_calls": calls} if calls else {})}
 
     @abstractmethod
@@ -74,8 +76,16 @@ class AnswerReader(ABC):
             self._chars += len(text)
 
     def add_call(self, key: Any, call_id: Any, name: Any, arguments: Any) -> None:
-        """Add a tool call, or append arguments to an existing tool call."""
-        call = self._calls.setdefault(str(key), {"id": call_id, "name": name, "arguments": []})
+        """Add a tool call, or append arguments to an existing tool call.
+
+        Some servers, such as older versions of Ollama, give all calls of a stream the same key.
+        """
+        call = self._last_calls.get(str(key))
+        if call is None and not name:
+            return  # a part of something else, such as a search on Anthropic's servers
+        if call is None or (call_id and name and call_id != call["id"]):
+            call = self._last_calls[str(key)] = {"id": call_id, "name": name, "arguments": []}
+            self._calls.append(call)
         if isinstance(arguments, str) and self._chars + len(arguments) <= _MAX_CHARS:
             call["arguments"].append(arguments)
             self._chars += len(arguments)
@@ -91,8 +101,10 @@ class ChatAnswer(AnswerReader):
         for choice in objects(event.get("choices")):
             if choice.get("index", 0) == 0:
                 message = _as_object(choice.get("delta") or choice.get("message"))
-                self.add_text(message.get("content"))
-                self.add_text(message.get("refusal"))
+                content = message.get("content")
+                # Mistral's reasoning models answer in parts.
+                for text in (content, *(part.get("text") for part in objects(content)), message.get("refusal")):
+                    self.add_text(text)
                 for position, call in enumerate(objects(message.get("tool_calls"))):
                     function = _as_object(call.get("function"))
                     self.add_call(call.get("index", position), call.get("id"), function.get("name"), function.get("arguments"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from hashlib import blake2b
-from typing import Any, cast
+from typing import Any
 
 from pydantic_core import to_json
 
@@ -24,8 +24,8 @@ _ID_BYTES = 12
 class Conversation:
     """The messages of a request, oldest first, and their ids.
 
-    `new` contains the messages after the model's last message, with their pictures and ids. `answer_id` is the id of
-    the answer to this request.
+    `new` contains the messages after the model's last answer, with their pictures and ids. `answer_id` is the id of the
+    answer to this request.
     """
 
     def __init__(self, body: Body, messages: Sequence[Message]) -> None:
@@ -41,10 +41,15 @@ class Conversation:
             self.ids.append((before if message["role"] == "assistant" else digest).hexdigest())
         digest.update(b"answer")
         self.answer_id = digest.hexdigest()
-        said_by_model = [place for place, message in enumerate(self.messages) if message["role"] == "assistant"]
-        start = max(said_by_model[-1] + 1 if said_by_model else 0, len(messages) + 1 - MAX_APPENDED_MESSAGES)  # the answer is also appended
-        new = (_with_pictures(own_message, message) for own_message, message in zip(self.messages[start:], messages[start:], strict=True))
-        self.new = [pair for pair in zip(new, self.ids[start:], strict=True) if _says_something(pair[0])]
+        by_model = [message["role"] == "assistant" for message in self.messages]
+        # Assistant messages at the end are the beginning of the answer.
+        end = len(by_model) - by_model[::-1].index(False) if False in by_model else 0
+        last = max((place for place in range(end) if by_model[place]), default=-1)
+        new = slice(max(last + 1, end + 1 - MAX_APPENDED_MESSAGES), end)  # the answer is also appended
+        new_messages = (
+            _with_pictures(own_message, message) for own_message, message in zip(self.messages[new], messages[new], strict=True)
+        )
+        self.new = [pair for pair in zip(new_messages, self.ids[new], strict=True) if _says_something(pair[0])]
 
     @property
     def default_session_id(self) -> str:
@@ -80,4 +85,5 @@ def _with_pictures(own_message: Message, message: Message) -> Message:
 def _says_something(message: Message) -> bool:
     content = message["content"]
     is_empty = is_blank(content) if isinstance(content, str) else not content
-    return not is_empty or bool(cast("Any", message.get("tool_calls")))
+    # Model APIs refuse a conversation in which a tool call has no result, even an empty one.
+    return not is_empty or bool(message.get("tool_calls") or message.get("tool_call_id"))

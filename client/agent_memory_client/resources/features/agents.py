@@ -14,27 +14,26 @@ class Agents(OwnerData):
     """Export, import and erase agents. These calls ignore the client's default namespace."""
 
     def export(self, agent_id: str, namespace: str | None = None) -> AsyncIterator[bytes]:
-        """Yield an agent's data as JSON Lines, from `namespace`, or from all namespaces if `namespace` is None.
+        """Yield an agent's data as JSON Lines.
 
-        The data consists of the agent's sessions with their messages, and of its memories, blocks and procedures.
-        Raises MemoryProtocolError at the end if the export is incomplete.
+        The data consists of sessions, messages, memories, blocks and procedures. If `namespace` is None, the export
+        covers all namespaces. Raises MemoryProtocolError at the end if the export is incomplete.
         """
         return self._export(_path(agent_id), namespace)
 
     async def import_lines(
         self, agent_id: str, lines: Iterable[bytes | str], namespace: str | None = None, import_source: str | None = None
     ) -> ImportReport:
-        """Import lines from an agent's export as this agent's data. Otherwise, this works like `users.import_lines`.
+        """Import an agent's export as this agent's data. The users in the data keep their ids.
 
-        The users in the data keep their ids.
+        Otherwise, this works like `users.import_lines`.
         """
         return await self._import(_path(agent_id), lines, namespace, import_source)
 
     async def delete(self, agent_id: str, namespace: str | None = None, wait: Wait = None) -> Acknowledgement:
-        """Delete an agent's data in `namespace`, or in all namespaces if `namespace` is None.
+        """Delete an agent's data, as described in `export`.
 
-        The data consists of the agent's sessions with their messages, and of its memories, blocks and procedures.
-        `wait` works as in `users.delete`.
+        If `namespace` is None, the call covers all namespaces. `wait` works as in `users.delete`.
         """
         return await self._delete(_path(agent_id), namespace, wait)
 

@@ -1,4 +1,4 @@
-"""Tools for an agent that manages its own memory: an archive and conversation search."""
+"""Tools for an agent's archive and for conversation search."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _TO = text_rule("The last day (inclusive), such as 2026-03-31.")
 
 
 class ArchiveTools(ModelTools):
-    """Tools for an agent's archive and for conversations. Both are in long-term memory."""
+    """Tools for an agent's archive and for conversations in long-term memory."""
 
     definitions: ClassVar[tuple[Definition, ...]] = (
         Definition(
@@ -83,7 +83,7 @@ class ArchiveTools(ModelTools):
         self._memories = Memories(transport, config)
 
     async def run_tool(self, name: str, values: Mapping[str, Any], scope: ToolScope) -> dict[str, Any]:
-        """Run a tool. Return a page of memories with `has_more`, or the `id` of the memory that was stored."""
+        """Run a tool. Return a page of memories with `has_more`, or the `id` of the new memory."""
         if name == ARCHIVAL_MEMORY_INSERT:
             return await self._insert(parse_arguments(ArchiveInsertArguments, values), scope)
         if name == ARCHIVAL_MEMORY_SEARCH:
@@ -99,7 +99,7 @@ class ArchiveTools(ModelTools):
         return await self._search("", dated.page, scope, {**message_filters, "created_at": in_days(dated.start_date, dated.end_date)})
 
     async def _insert(self, tool_input: ArchiveInsertArguments, scope: ToolScope) -> dict[str, Any]:
-        """Store a memory that belongs to the user, or to the agent if the scope has no user."""
+        """Store a memory that belongs to the user or, without a user, to the agent."""
         record = checked(
             ClientMemoryRecord,
             text=tool_input.content,

@@ -1,4 +1,4 @@
-"""Memory blocks: labeled texts that appear in every prompt for their owner. Agents have tools to edit them."""
+"""Memory blocks: labeled texts that appear in every prompt for their owner."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ CORE_MEMORY_APPEND, CORE_MEMORY_REPLACE = "core_memory_append", "core_memory_rep
 class Blocks(Resource):
     """Create, read, edit and share memory blocks.
 
-    Calls find only blocks whose `agent_id`, `user_id` and `namespace` (default: the client's) match exactly. Calls with
-    `if_match` raise MemoryPreconditionFailedError if the block has a different version.
+    Calls find only blocks whose `agent_id`, `user_id` and `namespace` (default: the client's) match exactly. With
+    `if_match`, calls raise MemoryPreconditionFailedError for a different version.
     """
 
     async def list(self, *, shown: bool = False, **owner: Unpack[OwnerNames]) -> BlockListResponse:
@@ -51,7 +51,10 @@ class Blocks(Resource):
         if_match: int | None = None,
         **owner: Unpack[OwnerNames],
     ) -> BlockEdit:
-        """Create a block, or change the given fields. Raises MemoryServerError if the text exceeds its limit."""
+        """Create a block, or change the given fields.
+
+        Raises MemoryServerError if the text exceeds its limit.
+        """
         body = omit_none(value=value, description=description, limit=limit, limit_tokens=limit_tokens, read_only=read_only)
         return await self._read(BlockEdit, self._call("PUT", label, owner, json=body, headers=_matching(if_match)))
 
@@ -66,7 +69,7 @@ class Blocks(Resource):
         if_match: int | None = None,
         **owner: Unpack[OwnerNames],
     ) -> BlockEdit:
-        """Edit the text: `append` or `insert` a line, `replace` exact text, or `rethink` (rewrite) the whole text.
+        """Edit the text: `append` or `insert` a line, `replace` exact text, or `rethink` (rewrite) it.
 
         Raises MemoryNotFoundError. Raises MemoryServerError if the block is full or read-only, or if it does not
         contain the old text exactly once.
@@ -83,7 +86,7 @@ class Blocks(Resource):
         return await self._read(BlockHistoryResponse, self._call("GET", label, owner, "/history"))
 
     async def undo(self, label: str, version: int | None = None, *, if_match: int | None = None, **owner: Unpack[OwnerNames]) -> BlockEdit:
-        """Undo the change that created `version`. If `version` is None, undo the newest change.
+        """Undo the change that created `version`, or the newest change if `version` is None.
 
         Raises MemoryNotFoundError. Raises MemoryServerError if a later change prevents the undo.
         """

@@ -24,7 +24,7 @@ class Files(Resource):
         user_id: str | None = None,
         agent_id: str | None = None,
     ) -> StoredFile:
-        """Upload a file for a worker to read. To follow the progress, pass the file's `operation_id` to `jobs.get`.
+        """Upload a file for a worker to read. To follow the progress, pass `operation_id` to `jobs.get`.
 
         Uploading the same bytes again changes nothing. Different bytes with the same name or `file_id` replace the
         file. Without `media_type`, the extension of `name` determines the type.
@@ -38,11 +38,17 @@ class Files(Resource):
         return await self._read(FileList, Call("GET", _PATH, query(limit=limit, offset=offset, **self._scope(namespace, user_id))))
 
     async def get(self, file_id: str, *, namespace: str | None = None, user_id: str | None = None) -> StoredFile:
-        """Return a file's state and counts, and the `reason` if reading it failed. Raises MemoryNotFoundError."""
+        """Return a file's state and counts, and the `reason` for a failure.
+
+        Raises MemoryNotFoundError.
+        """
         return await self._read(StoredFile, Call("GET", _path(file_id), query(**self._scope(namespace, user_id))))
 
     async def delete(self, file_id: str, *, namespace: str | None = None, user_id: str | None = None) -> AckResponse:
-        """Delete a file, its passages, and the facts that came only from it. Raises MemoryNotFoundError."""
+        """Delete a file, its passages, and the facts that came only from it.
+
+        Raises MemoryNotFoundError.
+        """
         return await self._read(AckResponse, Call("DELETE", _path(file_id), query(**self._scope(namespace, user_id))))
 
 

@@ -33,7 +33,7 @@ PathList: TypeAlias = list[list[str]]
 
 
 class Items(Resource):
-    """Store, read, search and delete an owner's items. The owner is a namespace, a user, both, or neither."""
+    """Store, read, search and delete items. An owner is a namespace, a user, both, or neither."""
 
     async def put(
         self,
@@ -59,7 +59,7 @@ class Items(Resource):
     async def get(
         self, path: Sequence[str], key: str, *, refresh_ttl: bool = True, namespace: str | None = None, user_id: str | None = None
     ) -> Item | None:
-        """Return an item, or None if the item is missing. Reading an item restarts its TTL unless `refresh_ttl` is False."""
+        """Return an item, or None. Restart its TTL unless `refresh_ttl` is False."""
         params = {**self._owner(namespace, user_id), "path": list(path), "key": key, **query(refresh_ttl=refresh_ttl)}
         try:
             return await self._read(Item, Call("GET", _PATH, params))
@@ -102,7 +102,7 @@ class Items(Resource):
         namespace: str | None = None,
         user_id: str | None = None,
     ) -> PathList:
-        """Return the namespace paths that contain items, sorted. `*` in a prefix or suffix matches any label."""
+        """Return the namespace paths that contain items, sorted. `*` matches any label."""
         ends: tuple[tuple[Literal["prefix", "suffix"], Sequence[str] | None], ...] = (("prefix", prefix), ("suffix", suffix))
         conditions = [checked(PathCondition, match_type=end, path=list(path)) for end, path in ends if path]
         body = checked(ListItemPaths, match_conditions=conditions, max_depth=max_depth, limit=limit, offset=offset)
@@ -112,7 +112,7 @@ class Items(Resource):
     async def batch(self, operations: Sequence[ItemOperation], *, namespace: str | None = None, user_id: str | None = None) -> ItemResults:
         """Run several operations in one round trip.
 
-        Reads return values from before the batch. The server then applies all writes together.
+        Reads return values from before the batch. All writes are applied together.
         """
         body = checked(ItemBatch, operations=list(operations))
         call = Call("POST", f"{_PATH}/batch", self._owner(namespace, user_id), json=as_body(body))

@@ -34,7 +34,7 @@ _TOOLS_PATH = "/v1/tools/memory"
 
 
 class Procedures(Resource):
-    """Store procedures, search them by situation, and record session results to learn from."""
+    """Store procedures, search them by situation, and record session results."""
 
     async def create(self, request: CreateProcedureRequest | Mapping[str, Any]) -> Procedure:
         """Store a procedure. The server generates its id."""
@@ -56,7 +56,7 @@ class Procedures(Resource):
         limit: int = 20,
         offset: int = 0,
     ) -> ProcedureListResponse:
-        """Return a page of procedures, newest first. The user, agent and namespace must match exactly."""
+        """Return a page of procedures, newest first. User, agent and namespace must match exactly."""
         params = query(**self._scope(namespace, user_id), agent_id=agent_id, state=state, limit=limit, offset=offset)
         return await self._read(ProcedureListResponse, Call("GET", _PATH, params))
 
@@ -76,7 +76,7 @@ class Procedures(Resource):
         return await self._read(ProcedureSearchResponse, Call("POST", f"{_PATH}/search", json=request.model_dump(mode="json")))
 
     async def update(self, procedure_id: str, request: UpdateProcedureRequest | Mapping[str, Any]) -> Procedure:
-        """Change the fields that the request contains. None clears `steps`, `text`, `tools` and `pitfalls`.
+        """Change the given fields. None clears `steps`, `text`, `tools` and `pitfalls`.
 
         Raises MemoryNotFoundError.
         """
@@ -89,7 +89,7 @@ class Procedures(Resource):
         return await self._read(AckResponse, Call("DELETE", _procedure_path(procedure_id)))
 
     async def give_feedback(self, procedure_id: str, helped: bool, score: float | None = None, comment: str | None = None) -> Procedure:
-        """Record whether a procedure helped. A repeated request counts only once. Raises MemoryNotFoundError."""
+        """Record whether a procedure helped. Idempotent. Raises MemoryNotFoundError."""
         body = as_body(checked(ProcedureFeedbackRequest, helped=helped, score=score, comment=comment))
         path = f"{_procedure_path(procedure_id)}/feedback"
         return await self._read(Procedure, Call("POST", path, json=body, headers=idempotency_headers()))
@@ -113,7 +113,7 @@ class Procedures(Resource):
         comment: str | None = None,
         agent_id: str | None = None,
     ) -> SessionResult:
-        """Store a session's result so that a worker can learn from it. Raises MemoryNotFoundError."""
+        """Store a session's result for a worker to learn from. Raises MemoryNotFoundError."""
         body = as_body(checked(SessionResultRequest, result=result, score=score, comment=comment, agent_id=agent_id))
         path = f"/v1/working-memory/{segment('session_id', session_id)}/result"
         return await self._read(SessionResult, Call("PATCH", path, query(**self._scope(namespace, user_id)), json=body))
@@ -139,7 +139,7 @@ class Procedures(Resource):
         limit: int = 20,
         offset: int = 0,
     ) -> ToolMemoryListResponse:
-        """Return a page of tool statistics: arguments of successful calls, counts, durations and costs."""
+        """Return a page of statistics for tools: arguments, counts, durations and costs."""
         params = query(tool=tool, **self._scope(namespace, user_id), agent_id=agent_id, limit=limit, offset=offset)
         return await self._read(ToolMemoryListResponse, Call("GET", _TOOLS_PATH, params))
 
@@ -172,7 +172,7 @@ class ProcedureTools(ModelTools):
     )
 
     async def run_tool(self, name: str, values: Mapping[str, Any], scope: ToolScope) -> dict[str, Any]:
-        """Search or store procedures in `scope`. Return the matching procedures or the stored procedure."""
+        """Search or store procedures in `scope`. Return the procedures."""
         owner = {"user_id": scope.user_id, "agent_id": scope.agent_id, "namespace": scope.namespace}
         if name == _SEARCH:
             call = Call("POST", f"{_PATH}/search", json={"situation": values.get("situation"), **owner})

@@ -19,7 +19,7 @@ _SCHEMA = f"{_PATH}/schema"
 
 
 class Profiles(Resource):
-    """Read one user's profile in one namespace. The namespace defaults to the client's."""
+    """Read one user's profile in one namespace (default: the client's)."""
 
     async def get(
         self,
@@ -30,7 +30,10 @@ class Profiles(Resource):
         as_of: datetime | None = None,
         timezone: str | None = None,
     ) -> Profile:
-        """Return a user's profile: `static`, `dynamic` and `slots`. With `q`, include the matching memories."""
+        """Return a user's profile: `static`, `dynamic` and `slots`.
+
+        With `q`, include the matching memories.
+        """
         params = query(**self._scope(namespace, user_id), q=q, limit=limit, as_of=as_of, timezone=timezone)
         return await self._read(Profile, Call("GET", _PATH, params))
 
@@ -51,7 +54,7 @@ class Profiles(Resource):
         return await self._read(ProfileSchema, Call("PUT", _SCHEMA, query(namespace=self._namespace(namespace)), as_body(schema)))
 
     async def delete_schema(self, namespace: str | None = None) -> AckResponse:
-        """Delete a namespace's profile schema, or the tenant's if `namespace` is None. If there is no schema, do nothing."""
+        """Delete a namespace's profile schema, or the tenant's schema if `namespace` is None. Idempotent."""
         return await self._read(AckResponse, Call("DELETE", _SCHEMA, query(namespace=self._namespace(namespace))))
 
 

@@ -17,10 +17,10 @@ _PATH = "/v1/timeline"
 
 
 class Timelines(Resource):
-    """Read one user's timeline in one namespace. The namespace defaults to the client's."""
+    """Read one user's timeline in one namespace (default: the client's)."""
 
     async def get(self, user_id: str, namespace: str | None = None, which: TimelineQuery | None = None) -> Timeline:
-        """Return a user's events by day. `which` selects days, a topic or an entity, and determines how events are grouped."""
+        """Return a user's events by day. `which` selects and groups the events."""
         narrowed = (which or TimelineQuery()).model_dump(mode="json", exclude_none=True, exclude_defaults=True)
         return await self._read(Timeline, Call("GET", _PATH, query(**{**narrowed, **self._scope(namespace, user_id)})))
 

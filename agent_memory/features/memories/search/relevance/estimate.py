@@ -1,8 +1,6 @@
-"""Estimate the probability that a memory answers a query. Pure functions, no I/O.
+"""Estimate the probability that a memory answers a query. Pure functions.
 
-The module uses two logistic regressions, fitted by `scripts/fit_relevance.py` and described in docs/recall.md. The
-first estimates the probability that the store contains any answer. The second estimates the probability that a memory
-is an answer, given that one exists.
+`scripts/fit_relevance.py` fits the two logistic regressions (see docs/recall.md).
 """
 
 from __future__ import annotations
@@ -16,10 +14,7 @@ from importlib import resources
 from statistics import median
 
 MIN_RELEVANCE = 0.015
-"""The lowest relevance that a prompt includes, unless the request sets its own minimum.
-
-The limit is lower if the store has barely enough memories to fill the prompt.
-"""
+"""The lowest relevance in a prompt by default. It is lower with few memories."""
 _LEAST_SCORE = 0.02
 # If the probability of any answer is below `_LEAST_SHARE`, every relevance is 0; above `_FULL_SHARE`, it counts in full. With
 # fewer than `_MANY` memories, `_LEAST_SHARE` is proportionally lower: an answer stands out less, and a prompt shows fewer
@@ -37,10 +32,10 @@ Features = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True)
 class Background:
-    """The number of searched memories, and the share of the query's words (by weight) that none of them contains.
+    """The number of searched memories, and the weighted share of unknown query words.
 
-    `narrowed` is true if the caller set a filter or the query asks only for a time, because any remaining memory may
-    then be the answer. All similarities are divided by `unit`, from the model's profile.
+    `narrowed` is true if the caller set a filter or the query asks only for a time. All similarities are divided by
+    `unit`.
     """
 
     memories: int = 0
@@ -62,7 +57,7 @@ class RelevanceEstimate:
         in_time: Collection[str] = (),
         time_bonus: float = 0.0,
     ) -> None:
-        """Create an estimate. The scores of memories in `in_time` get `time_bonus` added.
+        """Create an estimate. Memories in `in_time` get `time_bonus` added to their scores.
 
         `facts` contains similarities from a separate list.
         """
@@ -85,7 +80,7 @@ class RelevanceEstimate:
         return self.known_factor * probability(_weights()["memory"], self.memory_features(name)) if self.known_factor else 0.0
 
     def memory_features(self, name: str) -> Features:
-        """Return the inputs for estimating the probability that a memory is an answer."""
+        """Return the inputs for estimating whether a memory is an answer."""
         by_meaning, by_words = self._parts(name)
         score = _ALPHA * by_meaning + (1 - _ALPHA) * by_words if self._near and self._words else by_meaning or by_words
         if name in self._in_time:
@@ -96,7 +91,7 @@ class RelevanceEstimate:
         return {"score": score, "log_score": math.log(score), "log_memories": self._log_memories, "near": near}
 
     def known_features(self) -> Features:
-        """Return the inputs for estimating the probability that the store contains any answer."""
+        """Return the inputs for estimating whether the store contains any answer."""
         unit, known_words = self._background.unit, 1 - self._background.unknown
         near_words = max((self._near.get(name, self._middle) * words for name, words in self._words.items()), default=0.0)
         return {
@@ -107,7 +102,7 @@ class RelevanceEstimate:
         }
 
     def _parts(self, name: str) -> tuple[float, float]:
-        """Return a memory's relative scores by meaning and by words, each from 0 to 1."""
+        """Return a memory's relative scores (0 to 1) by meaning and by words."""
         above, words = self._near.get(name, self._middle) - self._middle, self._words.get(name, 0.0)
         return (above / self._spread if above > 0 and self._spread > 0 else 0.0), (words / self._best if words else 0.0)
 
@@ -124,16 +119,13 @@ def probability(weights: Features, features: Features) -> float:
 
 
 def known_share(known_probability: float, memories: int) -> float:
-    """Return the factor by which to multiply all relevances, given the probability that an answer exists."""
+    """Return the factor for all relevances, given the probability that an answer exists."""
     least = _LEAST_SHARE * min(memories / _MANY, 1.0)
     return min(max((known_probability - least) / (_FULL_SHARE - least), 0.0), 1.0)
 
 
 def least_of(memories: int, places: int) -> float:
-    """Return the lowest relevance for a prompt with this many `places`.
-
-    The result is 0 if memories fill at most half of the places, and rises to `MIN_RELEVANCE` if they fill all places.
-    """
+    """Return the lowest relevance for a prompt with this many `places`."""
     return MIN_RELEVANCE * min(max(2 * memories / places - 1.0, 0.0), 1.0)
 
 
