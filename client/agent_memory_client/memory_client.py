@@ -42,6 +42,8 @@ class MemoryClient(FeatureResources, FlatCalls):
         configuration is invalid.
         """
         self.config = config
+        self.acting_user: str | None = None
+        """The only user whose data this client can access, if it comes from `for_user`."""
         self._open(Transport(config, transport))
 
     def _open(self, transport: Transport) -> None:
@@ -68,6 +70,7 @@ class MemoryClient(FeatureResources, FlatCalls):
         invalid user id.
         """
         acting = copy(self)
+        acting.acting_user = user_id
         acting._open(self._transport.acting_for(user_id))  # noqa: SLF001 - its own copy
         return acting
 

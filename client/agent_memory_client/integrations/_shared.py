@@ -55,7 +55,8 @@ class EitherClient:
         if isinstance(self.client, SyncMemoryClient):
             return self.client
         if self._twin is None:
-            self._twin = SyncMemoryClient(self.client.config)
+            twin, user = SyncMemoryClient(self.client.config), self.client.acting_user
+            self._twin = twin if user is None else twin.for_user(user)
         return self._twin
 
     def close(self) -> None:

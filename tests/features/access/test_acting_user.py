@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import httpx
 import pytest
 
@@ -9,7 +11,9 @@ from agent_memory.foundation.core.settings import load_settings
 from agent_memory.interfaces.http.app import create_app
 from agent_memory.runtime import open_runtime
 from agent_memory_client import MemoryClient, MemoryClientConfig, MemoryNotFoundError, MemoryServerError, MemoryValidationError
+from agent_memory_client.integrations._shared import EitherClient
 from tests.features.access.conftest import Guarded
+from tests.support.stack import stack
 
 
 async def _status(guarded: Guarded, key: str, user: str, method: str, path: str, **more: object) -> int:
@@ -70,3 +74,14 @@ async def test_acting_user_limits_requests_without_authentication(redis_url: str
             with pytest.raises(MemoryNotFoundError):
                 await app.for_user("bob").memories.get("home")
             assert (await app.memories.get("home")).user_id == "ida"
+
+
+async def test_blocking_calls_of_an_adapter_are_limited_to_the_clients_user(redis_url: str) -> None:
+    settings = load_settings(KEY_PREFIX="acting-adapter", MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local")
+    async with stack(settings, redis_url) as url, MemoryClient(MemoryClientConfig(base_url=url)) as app:
+        await app.memories.create([{"id": "home", "text": "Ida lives in Rome", "user_id": "ida"}], wait=15)
+        own, others = EitherClient(app.for_user("ida"), "ida"), EitherClient(app.for_user("bob"), "ida")
+        for access, ids in ((own, ["home"]), (others, [])):
+            answer = await asyncio.to_thread(access.blocking.memories.search, "Rome", **access.filters)
+            assert [hit.id for hit in answer.memories] == ids
+            access.close()
