@@ -208,10 +208,13 @@ FEATURE = Feature(
     name="nickname",
     open=open_nicknames,
     routes=("nickname:router",),  # the object `router` in the module `nickname`
+    # The names of keys, without their beginning, such as `am:{0}:`. `<user>` stands for a digest of tenant and user:
     keys=(KeySpace("nn:<user>", "hash", "a user's nicknames, by namespace", "until the user is erased"),),
     jobs={TIDY: "nickname:tidy_nickname"},  # TIDY = "tidy nickname"
-    schedule={"nicknames": PeriodicJob("nickname:tidy_all_nicknames", once_a_day)},  # once_a_day returns the period in minutes
-    # `open_nicknames` creates one object of each class below. The server finds these objects by their classes:
+    # `once_a_day` is a function of the server's settings. It returns the minutes between two runs, or None for no runs.
+    schedule={"nicknames": PeriodicJob("nickname:tidy_all_nicknames", once_a_day)},
+    # The next three fields contain classes. `open_nicknames` creates one object of each class: a `Nicknames` object, which exports
+    # and erases, and a `NicknameSection` object.
     exporter=Nicknames,
     eraser=Nicknames,
     section=NicknameSection,

@@ -1,4 +1,4 @@
-"""Test the server with the Redis ACL user of docs/running/security.md, and over TLS (row S10)."""
+"""Test the server with the Redis ACL user of docs/running/security.md, and over TLS (rows S10b and S10c)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test that queued data cannot run code in a worker, even if an attacker wrote it (row S10)."""
+"""Test that queued data cannot run code in a worker, even if an attacker wrote it (row S10a)."""
 
 from __future__ import annotations
 

@@ -46,8 +46,8 @@ class ModelSettings(Group):
     timeout_seconds: float = setting(
         60.0,
         "MODEL_TIMEOUT_SECONDS",
-        meaning="seconds to wait for a model. In requests: for the whole answer (searches: at most 2 s). "
-        "In background work: for the next token",
+        meaning="seconds to wait for a model: in requests, for the whole answer (searches: at most 2 s); in background work, "
+        "for each next token",
         gt=0,
     )
     query_embedding_timeout_seconds: float = internal(2.0, "QUERY_EMBEDDING_TIMEOUT_SECONDS", gt=0)
