@@ -257,7 +257,7 @@ class SessionStore:
         return {memory["id"] for memory in json.loads(raw or "[]") if memory["memory_type"] == MemoryTypeEnum.PROCEDURAL}
 
     async def find(self, scope: Scope, session_id: str, namespace: str | None, user_id: str | None) -> list[SessionRef]:
-        """Return up to two sessions with this id. A namespace or user of None matches all."""
+        """Return up to two sessions with this id. None as the namespace or user matches any value."""
         clause = filters.session_where(scope, session_id=session_id, namespace=namespace, user_id=user_id)
         return (await self._search(clause, 0, 2))[1]
 

@@ -26,7 +26,7 @@ def summary_lines(report: ImportReport) -> list[str]:
 
 
 def problem_lines(report: ImportReport, *, numbered: bool = True) -> list[str]:
-    """Return a line of text for each of the first problems.
+    """Return a line of text for each of the first few problems.
 
     If `numbered` is false, omit line numbers.
     """

@@ -198,7 +198,7 @@ class Page:
         return f"{self._root}{BASE}{quote(path)}" + (f"?{urlencode(parameters)}" if parameters else "")
 
     def page_url(self, **query: Any) -> str:
-        """Return this page's URL with a changed query."""
+        """Return this page's URL with other query parameters."""
         return self.url(self.path.removeprefix(BASE), **{**self.query, "done": None, "undo": None, "changed": None, **query})
 
     def local(self, address: str | None) -> str:

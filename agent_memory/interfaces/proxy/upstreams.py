@@ -84,7 +84,7 @@ class Upstreams:
         return self._addresses[name or next(iter(self._addresses))]
 
     def enter(self, tenant: str) -> Callable[[], None]:
-        """Count a call until the returned function is called.
+        """Count a call as running until the returned function is called.
 
         Raises Overloaded if too many calls are running.
         """

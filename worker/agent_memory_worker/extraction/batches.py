@@ -57,7 +57,7 @@ class PromptShares:
 def within(messages: Sequence[StoredMessage], tokens: int, prompt_tokens: int | None = None) -> list[StoredMessage]:
     """Return the first messages that fit into `tokens`, and always at least one.
 
-    `prompt_tokens` limits the messages as the prompt shows them.
+    `prompt_tokens` limits their size in the prompt.
     """
     fitting: list[StoredMessage] = []
     for stored in messages:

@@ -260,7 +260,7 @@ def _nothing() -> None: ...
 
 
 def _reply(completion: Any, description: str) -> _Reply:
-    """Read a completion. `server.py` translates the error for a missing part."""
+    """Read a completion. `server.py` translates the error if a part is missing."""
     choice = completion.choices[0]
     if getattr(choice.message, "refusal", None) or choice.finish_reason == "content_filter":
         raise ModelAnswerInvalid(f"{description}: the model refuses to answer", reason="refusal")

@@ -26,7 +26,7 @@ class Streaming(IntEnum):
         return {"stream": True} | ({"stream_options": {"include_usage": True}} if self is Streaming.WITH_USAGE else {})
 
     def less(self, refusal: str) -> Streaming | None:
-        """Return the next way to try, or None for an unrelated refusal."""
+        """Return the next variant to try, or None if the refusal has another reason."""
         return Streaming(self + 1) if self is not Streaming.NONE and "stream" in refusal.lower() else None
 
 

@@ -55,7 +55,7 @@ class Hits:
         return {name: float(value) for name, value in values if value is not None}
 
     def texts(self, field: bytes, first: int | None = None) -> list[bytes]:
-        """Return one field of the hits, or of the `first` hits. Missing fields are empty."""
+        """Return one field from each hit, or from the first `first` hits. Missing fields are empty."""
         return [value or b"" for value in _field_of(self.rows[:first], field)]
 
     @classmethod

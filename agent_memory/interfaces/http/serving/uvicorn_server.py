@@ -78,7 +78,7 @@ class HttpServer:
         await self._uvicorn.answers.wait()
 
     def drain(self) -> bool:
-        """Close each connection after its next answer, and let readiness checks fail."""
+        """Close each connection after its next response, and fail readiness checks."""
         self._draining.begin()
         return True
 
