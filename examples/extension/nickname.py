@@ -208,13 +208,14 @@ FEATURE = Feature(
     name="nickname",
     open=open_nicknames,
     routes=("nickname:router",),  # the object `router` in the module `nickname`
-    # The names of keys, without their beginning, such as `am:{0}:`. `<user>` stands for a digest of tenant and user:
+    # Key, type, content and lifetime, as documentation. The server's own prefix (`am:{0}:`) is omitted.
+    # `<user>` stands for a digest of the tenant and the user.
     keys=(KeySpace("nn:<user>", "hash", "a user's nicknames, by namespace", "until the user is erased"),),
     jobs={TIDY: "nickname:tidy_nickname"},  # TIDY = "tidy nickname"
     # `once_a_day` is a function of the server's settings. It returns the minutes between two runs, or None for no runs.
     schedule={"nicknames": PeriodicJob("nickname:tidy_all_nicknames", once_a_day)},
-    # The next three fields contain classes. `open_nicknames` creates one object of each class: a `Nicknames` object, which exports
-    # and erases, and a `NicknameSection` object.
+    # The next three fields name classes. The server then uses the objects of these classes that `open_nicknames` creates.
+    # Here, one `Nicknames` object both exports and erases.
     exporter=Nicknames,
     eraser=Nicknames,
     section=NicknameSection,
