@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -39,6 +40,7 @@ def _detached(duplicate: Any) -> int:
 
 def _run(code: str, arguments: list[str], cwd: str, environment: dict[str, str], *files: int) -> None:
     os.chdir(cwd)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # A shell's background jobs, such as a test run, ignore Ctrl-C.
     os.environ.clear()
     os.environ.update(environment)
     for number, file in enumerate(files):
