@@ -61,7 +61,7 @@ class ForgettingSettings(Group):
         False,
         "FORGETTING_ENABLED",
         meaning="every hour, delete unpinned memories that exceed the limits below (undo: 30 days). If both `…_DAYS` limits are set, "
-        "delete only memories that exceed both, and all memories older than 12 × `FORGETTING_MAX_AGE_DAYS`",
+        "a memory must exceed both, or be older than 12 × `FORGETTING_MAX_AGE_DAYS`",
     )
     every_minutes: float = archived(60.0, "FORGETTING_EVERY_MINUTES", gt=0)
     max_age_days: float | None = setting(
