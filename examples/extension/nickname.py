@@ -212,9 +212,9 @@ FEATURE = Feature(
     # `<user>` stands for a digest of the tenant and the user.
     keys=(KeySpace("nn:<user>", "hash", "a user's nicknames, by namespace", "until the user is erased"),),
     jobs={TIDY: "nickname:tidy_nickname"},  # TIDY = "tidy nickname"
-    # `once_a_day` is a function of the server's settings. It returns the minutes between two runs, or None for no runs.
+    # The server calls `once_a_day` with its settings. The function returns the minutes between two runs, or None for no runs.
     schedule={"nicknames": PeriodicJob("nickname:tidy_all_nicknames", once_a_day)},
-    # The next three fields name classes. The server then uses the objects of these classes that `open_nicknames` creates.
+    # The next three fields name classes, not objects. `open_nicknames` adds the objects, and the server finds each by its class.
     # Here, one `Nicknames` object both exports and erases.
     exporter=Nicknames,
     eraser=Nicknames,
