@@ -139,7 +139,7 @@ def _may_name_one(text: str) -> bool:
 
 @lru_cache(maxsize=1)
 def _hints() -> tuple[frozenset[str], re.Pattern[str]]:
-    """Return words and characters, one of which occurs in every date without digits."""
+    """Return words and characters. Every date without digits contains at least one of them."""
     sources = [pattern.pattern for table in tables().values() if not table.blankless for _, pattern, _ in table.patterns()]
     words = frozenset(word for source in sources for word in _WORD.findall(re.sub(r"\?P<\w+>|\\\w", " ", source.lower())))
     # "days?" matches "day" and "days".

@@ -24,8 +24,8 @@ local function replace(mid, from, key, upkeep)
   standings.unlink(mid, standing)
   if from == key then
     -- Except after upkeep, a changed memory is no longer as its import (`im`) left it.
-    local of_import = upkeep and 'k' or 'im'
-    redis.call('HDEL', key, of_import, 'k', 'ro', 'of', 'bk', 'q', 'es', 'ts', 'nt', 'om', unpack(vector_tags.NAMES))
+    if not upkeep then redis.call('HDEL', key, 'im') end
+    redis.call('HDEL', key, 'k', 'ro', 'of', 'bk', 'q', 'es', 'ts', 'nt', 'om', unpack(vector_tags.NAMES))
   else
     redis.call('RENAME', from, key)
     local fields, vector = documents.read(mid, key)
