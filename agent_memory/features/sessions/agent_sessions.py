@@ -1,4 +1,4 @@
-"""Find an agent's sessions among all accessible sessions."""
+"""Find sessions by owner and agent."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from agent_memory.foundation.storage.search.pagination import walk
 _NAMES = ("sid", "ns", "us", "ag")
 
 
-async def walk_agent_sessions(
-    client: Redis, keys: Keys, scope: Scope, namespace: str | None, agent_id: str
+async def walk_sessions(
+    client: Redis, keys: Keys, scope: Scope, namespace: str | None, user_id: str | None = None, *, agent_id: str | None = None
 ) -> AsyncIterator[list[SessionRef]]:
-    """Yield pages of an agent's sessions, oldest first."""
-    clause = filters.session_where(scope, namespace=namespace)
+    """Yield pages of sessions, oldest first, despite concurrent deletions. Without `agent_id`, yield all agents' sessions."""
+    clause = filters.session_where(scope, namespace=namespace, user_id=user_id)
     async for sids in walk(client, session_index_name(keys), clause, "c"):
         rows = await read(client, lambda pipe, sids=sids: [pipe.hmget(keys.session(sid).meta, _NAMES) for sid in sids])
         names = [[None if value is None else value.decode() for value in row] for row in rows]
-        yield [SessionRef(session_id or "", ns, user) for session_id, ns, user, agent in names if agent == agent_id]
+        yield [SessionRef(session_id, ns, user) for session_id, ns, user, agent in names if session_id and agent_id in (None, agent)]
 
 
 async def permit_session_agents(client: Redis, keys: Keys, scope: Scope, ref: SessionRef) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from redis.asyncio import Redis
 
-from agent_memory.features.sessions.agent_sessions import walk_agent_sessions
+from agent_memory.features.sessions.agent_sessions import walk_sessions
 from agent_memory.features.sessions.codec import SessionState, StoredMessage, decode_own, decode_session
 from agent_memory.features.sessions.store import SessionStore
 from agent_memory.foundation.core.feature import SessionPart
@@ -69,7 +69,7 @@ class SessionExportReader:
 
     async def agent_pages(self, scope: Scope, namespace: str | None, agent_id: str) -> AsyncIterator[list[SessionExport]]:
         """Yield pages of an agent's sessions, oldest first."""
-        async for refs in walk_agent_sessions(self._client, self._keys, scope, namespace, agent_id):
+        async for refs in walk_sessions(self._client, self._keys, scope, namespace, agent_id=agent_id):
             for start in range(0, len(refs), _SESSIONS):
                 sids = [self._sessions.sid(scope, ref) for ref in refs[start : start + _SESSIONS]]
                 sessions = await self._read(scope, sids)

@@ -30,6 +30,7 @@ from agent_memory.features.transfer.imports import ImportService
 from agent_memory.foundation.core.errors import NotFound
 from agent_memory.foundation.core.scope import Scope, SessionRef
 from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.storage.search.pagination import PAGE
 from agent_memory.interfaces.http.app import create_app
 from agent_memory_client.models import (
     Evidence,
@@ -308,6 +309,25 @@ async def test_purge_removes_messages_and_summaries_from_live_sessions(rig: Rig)
     counts = (await purge(rig, PurgeRequest(session_id="clean"), user_id="ana")).counts or {}
     assert (counts["messages"], counts["contexts"]) == (1, 1)
     assert (await seen())["clean"] == ([], None)
+
+
+async def test_purge_reaches_every_session_while_others_end(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"s{number:03}" for number in range(PAGE + 30)]
+    for name in names:
+        await rig.append(name, f"{POISON} sells {name}", user_id="ana", role="tool")
+    strike = SessionStore.strike
+
+    async def ends_some_first(store: SessionStore, scope: Scope, ref: SessionRef, *rest: Any, **options: Any) -> bool:
+        if ref.session_id == names[0]:
+            for name in names[1:41]:
+                await store.delete(SCOPE, SessionRef(name, None, "ana"))
+        return await strike(store, scope, ref, *rest, **options)
+
+    monkeypatch.setattr(SessionStore, "strike", ends_some_first)
+    counts = (await purge(rig, PurgeRequest(source_class=["tool"]), user_id="ana")).counts or {}
+    assert counts["messages"] == len(names) - 40
+    for name in names[41:]:
+        assert await rig.contents(name, user_id="ana") == [], name
 
 
 async def test_purge_loses_no_message_appended_meanwhile(rig: Rig) -> None:

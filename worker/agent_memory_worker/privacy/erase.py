@@ -10,7 +10,7 @@ from agent_memory.features.memories.records import StoredMemory
 from agent_memory.features.privacy.erasure_store import ErasureOrder, ErasureStore
 from agent_memory.features.privacy.surviving_evidence import hand_on
 from agent_memory.features.privacy.traces import TraceStore, may_name_agent, may_name_user
-from agent_memory.features.sessions.agent_sessions import walk_agent_sessions
+from agent_memory.features.sessions.agent_sessions import walk_sessions
 from agent_memory.features.sessions.store import SessionEpoch, SessionStore
 from agent_memory.foundation.api.principals import scope_of_work
 from agent_memory.foundation.core.errors import AgentMemoryError
@@ -130,7 +130,7 @@ class _Erasing:
     async def _erase_agent_sessions(self, agent_id: str) -> Counter[str]:
         counts: Counter[str] = Counter()
         client, keys = self._runtime.client, self._runtime.keys
-        async for refs in walk_agent_sessions(client, keys, self._scope, self._erasure.namespace, agent_id):
+        async for refs in walk_sessions(client, keys, self._scope, self._erasure.namespace, agent_id=agent_id):
             for ref in refs:
                 await self._require_standing()
                 # Place an order for each session: after its deletion, nothing else refers to its memories.

@@ -9,6 +9,7 @@ from agent_memory.features.memories.records import message_memory_id
 from agent_memory.features.memories.service import message_memory
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.privacy.purge_policy import cites, matches, whole_import
+from agent_memory.features.sessions.agent_sessions import walk_sessions
 from agent_memory.features.sessions.codec import SessionState, StoredMessage
 from agent_memory.features.sessions.store import SessionStore
 from agent_memory.foundation.core.scope import Scope, SessionRef
@@ -17,7 +18,6 @@ from agent_memory.runtime import Runtime
 from agent_memory_client.models import MemoryRecord, PurgeRequest
 from agent_memory_worker.privacy.unreadable import UnreadableRecords
 
-_PAGE = 100
 _ATTEMPTS = 20
 _NO_WORDS = "-"
 
@@ -54,9 +54,7 @@ async def strike(
 ) -> Counter[str]:
     """Remove the source's messages from an owner's sessions, and delete imported sessions. Return the counts."""
     counts: Counter[str] = Counter()
-    offset = 0
-    while True:
-        _, refs = await runtime[SessionStore].list(scope, *owner, offset, _PAGE)
+    async for refs in walk_sessions(runtime.client, runtime.keys, scope, *owner):
         imported = await _imported(runtime, scope, source, refs)
         for ref in refs:
             with unreadable.passing_over(f"w:{runtime[SessionStore].sid(scope, ref)}"):
@@ -64,9 +62,7 @@ async def strike(
                     counts["sessions"] += int(dry or await runtime[SessionStore].delete(scope, ref))
                 else:
                     counts += await _strike_session(runtime, scope, source, ref, source_messages, dry=dry)
-        if len(refs) < _PAGE:
-            return counts
-        offset += _PAGE - (0 if dry else len(imported))
+    return counts
 
 
 async def _imported(runtime: Runtime, scope: Scope, source: PurgeRequest, refs: Sequence[SessionRef]) -> set[SessionRef]:
