@@ -286,6 +286,24 @@ async def test_missing_model_file_or_package_is_reported_in_one_line(tmp_path: P
         await LocalEmbedder.open(load_settings(LOCAL_MODEL=str(tmp_path / "cut")))
 
 
+def test_local_model_leaves_no_telemetry_of_its_runtime(tmp_path: Path) -> None:
+    program = """
+import asyncio
+from agent_memory.foundation.core.settings import load_settings
+from agent_memory.foundation.llm.local.embedder import LocalEmbedder
+
+async def main() -> None:
+    embedder = await LocalEmbedder.open(load_settings())
+    await embedder.embed(["I like tea."])
+    await embedder.close()
+
+asyncio.run(main())
+"""
+    # A bare environment: onnxruntime sends nothing where CI is set.
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env={"HOME": str(tmp_path)}, check=True)
+    assert list(tmp_path.rglob("*")) == [], "onnxruntime keeps events to send in ~/.cache"
+
+
 async def test_packaged_weights_with_a_wrong_digest_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     packages = {name: replace(package, digests=dict.fromkeys(package.digests, "0" * 64)) for name, package in weights.PACKAGES.items()}
     monkeypatch.setattr(weights, "PACKAGES", packages)

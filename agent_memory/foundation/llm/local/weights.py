@@ -6,6 +6,7 @@ import hashlib
 import importlib
 import importlib.util
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,6 +65,8 @@ _LARGEST = 63
 
 def import_extra(*modules: str) -> list[Any]:
     """Import modules of the `local` extra. Raises StartupError."""
+    # Since version 1.29, onnxruntime sends usage data to its vendor unless this variable is set before the import.
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     try:
         return list(map(importlib.import_module, modules))
     except ImportError as error:
