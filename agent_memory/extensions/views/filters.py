@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
 
@@ -12,6 +12,8 @@ from agent_memory.features.memories.upkeep.scan import Selection
 from agent_memory.foundation.core.errors import BadInput, UnsupportedRequest
 from agent_memory.foundation.core.input.validation import first_problem
 from agent_memory_client import models
+
+_F = TypeVar("_F", bound=BaseModel)
 
 GROUP_FIELDS: dict[str, type[BaseModel]] = {
     "user_id": models.UserId,
@@ -25,6 +27,8 @@ FILTER_FIELDS: dict[str, type[BaseModel]] = {
     "topics": models.Topics,
     "event_date": models.EventDate,
 }
+
+_EXCLUDING = {"ne", "not_eq", "not_in", "none"}
 
 
 def check_view(body: models.CreateSummaryViewRequest) -> None:
@@ -47,6 +51,19 @@ def check_view(body: models.CreateSummaryViewRequest) -> None:
 def users_named(filters: Mapping[str, Any]) -> list[str]:
     """Return the user ids in a view's filters."""
     return _texts(filters.get("user_id"))
+
+
+def without_user(filters: Mapping[str, Any], user_id: str) -> dict[str, Any] | None:
+    """Return a view's filters without a user's id, or None if no other user matches them."""
+    rest: dict[str, Any] = {}
+    condition = _filter(models.UserId, filters["user_id"], "filters.user_id")
+    for operator, operand in condition.model_dump(exclude_none=True, exclude=set(condition.not_operators)).items():
+        others = [item for item in operand if item != user_id] if isinstance(operand, list) else operand
+        if others and others != user_id:
+            rest[operator] = others
+        elif operator not in _EXCLUDING:
+            return None
+    return {name: value for name, value in filters.items() if name != "user_id"} | ({"user_id": rest} if rest else {})
 
 
 def _texts(value: object) -> list[str]:
@@ -92,7 +109,7 @@ def _lets_through(own: Any, value: str) -> bool:
     return conditions.prefix is None or value.startswith(conditions.prefix)
 
 
-def _filter(kind: type[BaseModel], value: Any, field: str) -> BaseModel:
+def _filter(kind: type[_F], value: Any, field: str) -> _F:
     """Parse a filter: a value (`eq`), a list (`any`) or an object with operators. Raises BadInput."""
     if not isinstance(value, dict):
         value = {"any": value} if isinstance(value, list) else {"eq": value}

@@ -59,6 +59,10 @@ class ViewStore:
         new, _ = await write(self._client, lambda pipe: (pipe.hsetnx(views, *fields), pipe.sadd(tenants, scope.tenant)), atomic=True)
         return bool(new)
 
+    async def replace_view(self, scope: Scope, view: SummaryView) -> None:
+        views = self._view_keys.views(scope.tenant)
+        await write(self._client, lambda pipe: pipe.hset(views, view.id, view.model_dump_json()))
+
     async def add_partition(self, scope: Scope, view_id: str, partition: Partition) -> bool | None:
         """Store a partition. Return False if its group has one, and None if its view is missing."""
         if await self.load_view(scope, view_id) is None:

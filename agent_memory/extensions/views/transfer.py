@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from agent_memory.extensions.views.filters import check_group, check_view, users_named
+from agent_memory.extensions.views.filters import check_group, check_view, users_named, without_user
 from agent_memory.extensions.views.service import MAX_VIEWS
 from agent_memory.extensions.views.store import Partition, ViewStore
 from agent_memory.foundation.core.errors import BadInput
@@ -92,12 +92,15 @@ class ViewTransfer:
         return await self._store.add_view(scope, view)
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
-        """Delete views that filter by the user, and partitions that may mention the user."""
+        """Remove the user from views, and delete views of this user alone and partitions that may mention the user."""
         counts: Counter[str] = Counter()
         for view in await self._store.load_views(scope):
             if owner.namespace is None and owner.user_id in users_named(view.filters):
-                counts["views"] += int(await self._store.drop_view(scope, view.id))
-                continue
+                filters = without_user(view.filters, owner.user_id)
+                if filters is None:
+                    counts["views"] += int(await self._store.drop_view(scope, view.id))
+                    continue
+                await self._store.replace_view(scope, view.model_copy(update={"filters": filters}))
             stored = await self._store.load_partitions(scope, view.id)
             names = [name for name, partition in stored.items() if _may_tell_of(partition.result.group, owner)]
             await self._store.drop_partitions(scope, view.id, names)

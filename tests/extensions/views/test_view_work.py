@@ -9,6 +9,7 @@ import pytest
 
 from agent_memory.extensions.views.service import ViewService
 from agent_memory.extensions.views.summaries import ViewSummarizer
+from agent_memory.features.jobs.erasure_orders import Erasure, ErasureOrders
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.memories.upkeep.scan import MemoryScan
 from agent_memory.features.privacy.forget.service import ForgetService
@@ -305,6 +306,31 @@ async def test_deleting_a_view_deletes_its_partitions(rig: Rig) -> None:
     with pytest.raises(NotFound):
         await rig.rt[ViewService].read_partitions(SCOPE, one.id, {})
     assert [found.id for found in await rig.rt[ViewService].list_views(SCOPE)] == [other.id]
+
+
+@pytest.mark.parametrize(
+    ("condition", "left"),
+    [
+        ("ada", None),
+        (["ada", "bob"], {"any": ["bob"]}),
+        ({"in_": ["ada"]}, None),
+        ({"in_": ["bob", "ada"], "ne": "eve"}, {"in_": ["bob"], "ne": "eve"}),
+        ({"ne": "ada"}, {}),
+        ({"not_in": ["ada", "eve"]}, {"not_in": ["eve"]}),
+        ({"startswith": "ada"}, None),
+    ],
+)
+async def test_erasure_of_a_user_keeps_views_of_other_users(rig: Rig, condition: Any, left: Any) -> None:
+    await two_users(rig)
+    one = await view(rig, group_by=["namespace"], filters={"user_id": condition, "memory_type": "semantic"})
+    await run_group(rig, one, namespace="home")
+    await rig.rt[ErasureOrders].order_erasure(SCOPE, Erasure(SCOPE.tenant, None, "ada", None))
+    await rig.work(DueKind.DELETION)
+    views = await rig.rt[ViewService].list_views(SCOPE)
+    expected = {"memory_type": "semantic"} | ({"user_id": left} if left else {})
+    assert [view.filters for view in views] == ([] if left is None else [expected])
+    if left is not None:
+        assert await listed(rig, one) == [], "the summary may have told of the erased user"
 
 
 async def test_tenants_do_not_see_each_other_s_views_and_memories(rig: Rig) -> None:
