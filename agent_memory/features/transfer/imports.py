@@ -300,6 +300,7 @@ class ImportService:
         existing_ids = {record.id for record in stored if record is not None}
         own = enumerate(memories) if self.settings.longterm.enabled else ()
         waiting = [position for position, record in own if record.persisted_at is None and record.id not in existing_ids]
+        await self.limit.room_for(run.scope.tenant, sum(waits) + len(waiting))
         debounce = self.settings.longterm.extraction_debounce_seconds
         change = SessionWrite(
             mode="put",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import Counter
 from typing import Any
 
@@ -146,8 +147,14 @@ async def test_tenant_at_its_memory_limit_cannot_write_more_but_loses_nothing(ma
             return await http.post("/v1/long-term-memory/", json={"memories": [{"id": name, "text": f"about {name}"} for name in names]})
 
         assert (await create(*(f"m{n}" for n in range(8)))).status_code == 200
+        messages = [{"role": "user", "content": f"n {n}", "waits": True} for n in range(3)]
+        lines = [{"kind": "header", "format": "agent-memory-user", "version": 1, "user_id": "u"}, {"kind": "session", "session_id": "i"}]
+        lines[1]["messages"] = messages
         for refused in (
             await create("a", "b", "c"),
+            await http.post(
+                "/v1/users/u/import", content="\n".join(map(json.dumps, lines)), headers={"content-type": "application/x-ndjson"}
+            ),
             await http.post("/v1/working-memory/s/messages", json={"messages": [{"role": "user", "content": f"n {n}"} for n in range(3)]}),
             await http.put("/v1/working-memory/s", json={"memories": [{"id": f"w{n}", "text": f"held {n}"} for n in range(3)]}),
         ):
