@@ -87,7 +87,7 @@ class SearchRequest(MemoryFilters):
     min_trust: Annotated[float, Field(ge=0.0, le=1.0)] | None = None
     """The minimum trust of a result, from 0 to 1. It is 1 for a user's own words, and 0.3 for tool output."""
     quarantined: bool = False
-    """True to search only memories that wait for review. Prompts never contain these memories."""
+    """True to also search memories that wait for review. Prompts never contain these memories."""
     filter: Condition | None = None
     """Conditions joined by `and`, `or` and `not`. They apply in addition to the filters above."""
     as_of: Instant | None = None

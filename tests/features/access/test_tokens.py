@@ -132,6 +132,7 @@ async def test_administrator_sees_and_creates_keys_of_the_own_tenant_only(guarde
     assert (await client.post(f"/v1/auth/tokens/{theirs['id']}/rotate", json={})).status_code == 404
     assert (await client.post("/v1/auth/tokens", json={"tenant": "t-two"})).status_code == 403
     assert (await client.post("/v1/auth/tokens", json={})).json()["tenant"] == "t-one"
+    assert (await client.post("/v1/auth/tokens", json={"tenant": ""})).status_code == 422
     limited = await guarded.caller("t-one", "admin", users=["ana"])
     assert (await limited.get("/v1/auth/tokens")).status_code == 403
     assert (await limited.post("/v1/auth/tokens", json={"role": "admin"})).status_code == 403

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agent_memory_client.models._types import FreeText, Identifier, Instant, OptionalIdentifier
+from agent_memory_client.models._types import FreeText, Identifier, Instant
 
 MAX_LIMITS = 1000
 MAX_GRACE_SECONDS = 7 * 24 * 3600
@@ -30,7 +30,7 @@ class CreateTokenRequest(BaseModel):
     """The key's purpose, shown in lists of keys. At most 1,000 characters."""
     role: RoleEnum = RoleEnum.WRITE
     """The key's role: `read`, `write` or `admin`. Default: `write`."""
-    tenant: OptionalIdentifier = None
+    tenant: Identifier | None = None
     """The key's tenant. Default: the caller's tenant. Only operators may specify a different tenant."""
     namespaces: Annotated[list[Identifier], Field(min_length=1, max_length=MAX_LIMITS)] | None = None
     """The only namespaces that the key can access. Default: all of the tenant's namespaces."""
