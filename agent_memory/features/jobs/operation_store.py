@@ -16,7 +16,7 @@ from agent_memory.foundation.core.permissions import reaches_session_of
 from agent_memory.foundation.core.scope import Scope, SessionRef
 from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.foundation.llm.threads import run_in_thread
-from agent_memory.foundation.storage.connection import Pipe, read, redis_errors, write
+from agent_memory.foundation.storage.connection import Pipe, read, redis_errors, server_ms, write
 from agent_memory.foundation.storage.keyspace import Keys, tag
 from agent_memory_client.models import OperationKind, OperationRecord, OperationState
 
@@ -150,14 +150,14 @@ class OperationStore:
                 await write(self._client, lambda pipe: (pipe.zrem(self._keys.erasing, place), pipe.delete(self._keys.erasure(mark.member))))
 
     async def _forget(self, mark: Mark, *, due: bool) -> None:
-        k = self._keys
+        k, now = self._keys, await server_ms(self._client)
         with redis_errors():
             async with self._client.pipeline(transaction=True) as pipe:
                 pipe.zrem(k.dead(mark.kind), mark.member)
                 pipe.hdel(k.tries(mark.kind), mark.member)
                 pipe.hdel(k.why(mark.kind), mark.member)
                 if due:
-                    pipe.zadd(k.due(mark.kind), {mark.member: 0})
+                    pipe.zadd(k.due(mark.kind), {mark.member: now}, lt=True)
                     pipe.lpush(k.wake, "1")
                     pipe.ltrim(k.wake, 0, 0)
                 await pipe.execute()

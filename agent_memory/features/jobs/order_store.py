@@ -11,7 +11,7 @@ from redis.asyncio import Redis
 from agent_memory.foundation.core.errors import Forbidden
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.core.task_kinds import DueKind
-from agent_memory.foundation.storage.connection import read, redis_errors
+from agent_memory.foundation.storage.connection import read, redis_errors, server_ms
 from agent_memory.foundation.storage.keyspace import Keys, digest
 
 _LIFETIME_SECONDS = 7 * 24 * 3600
@@ -52,12 +52,13 @@ class OrderStore:
     async def place_orders(self, *orders: JobOrder) -> None:
         if not orders:
             return
+        now = await server_ms(self._client)
         with redis_errors():
             async with self._client.pipeline(transaction=True) as pipe:
                 for order in orders:
                     pipe.set(self._keys.order_of_work(order.name), encode_order(order), ex=_LIFETIME_SECONDS)
                     pipe.zrem(self._keys.dead(DueKind.ORDER), order.name)
-                    pipe.zadd(self._keys.due(DueKind.ORDER), {order.name: 0})
+                    pipe.zadd(self._keys.due(DueKind.ORDER), {order.name: now}, lt=True)
                 pipe.lpush(self._keys.wake, "1")
                 pipe.ltrim(self._keys.wake, 0, 0)
                 await pipe.execute()
@@ -97,12 +98,12 @@ class OrderStore:
     async def give_up(self, order: JobOrder, reason: str) -> None:
         """Make an order a dead letter now. The running job must raise an error afterward."""
         k, kind = self._keys, DueKind.ORDER
-        seconds, micros = (await read(self._client, lambda pipe: pipe.time()))[0]
+        now = await server_ms(self._client)
         with redis_errors():
             async with self._client.pipeline(transaction=True) as pipe:
                 pipe.zrem(k.due(kind), order.name)
                 pipe.hdel(k.tries(kind), order.name)
-                pipe.zadd(k.dead(kind), {order.name: seconds * 1000 + micros // 1000})
+                pipe.zadd(k.dead(kind), {order.name: now})
                 pipe.hset(k.why(kind), order.name, reason[:1000])
                 await pipe.execute()
 

@@ -194,6 +194,12 @@ async def write(client: aioredis.Redis, build: Callable[[Pipe], object], *, atom
             return await pipe.execute()
 
 
+async def server_ms(client: aioredis.Redis) -> int:
+    """Return the time on the Redis server in ms since 1970."""
+    ((seconds, micros),) = await read(client, lambda pipe: pipe.time())
+    return seconds * 1000 + micros // 1000
+
+
 async def send_reads(client: aioredis.Redis, commands: Sequence[tuple[tuple[Any, ...], Mapping[str, Any]]]) -> list[Any]:
     """Run the command stack of a redis-py pipeline, as `read` does."""
     if not commands:

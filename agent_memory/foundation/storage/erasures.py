@@ -12,7 +12,7 @@ from typing import Any
 from redis.asyncio import Redis
 
 from agent_memory.foundation.core.scope import current_work
-from agent_memory.foundation.storage.connection import read
+from agent_memory.foundation.storage.connection import server_ms
 from agent_memory.foundation.storage.keyspace import Keys, tag
 from agent_memory.foundation.storage.scripts import Script
 
@@ -78,5 +78,4 @@ class ErasureGuard:
 
     async def now(self) -> int:
         """Return the time on the Redis server in ms since 1970."""
-        seconds, micros = (await read(self._client, lambda pipe: pipe.time()))[0]
-        return int(seconds) * 1000 + int(micros) // 1000
+        return await server_ms(self._client)

@@ -13,7 +13,7 @@ from typing import Any
 from redis.asyncio import Redis
 
 from agent_memory.foundation.core.task_kinds import DueKind
-from agent_memory.foundation.storage.connection import Pipe, read, redis_errors, write
+from agent_memory.foundation.storage.connection import Pipe, read, redis_errors, server_ms, write
 from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.foundation.storage.scripts import NEVER_ENDED, Script, outbox_keys
 
@@ -159,7 +159,7 @@ class Outbox:
     async def mark_due(self, kind: DueKind, members: list[str]) -> None:
         if not members:
             return
-        due, wake, marks = self._keys.due(kind), self._keys.wake, dict.fromkeys(members, 0.0)
+        due, wake, marks = self._keys.due(kind), self._keys.wake, dict.fromkeys(members, await server_ms(self._client))
         await write(self._client, lambda pipe: (pipe.zadd(due, marks, lt=True), pipe.lpush(wake, "1"), pipe.ltrim(wake, 0, 0)))
 
     async def backlog(self) -> dict[DueKind, Backlog]:

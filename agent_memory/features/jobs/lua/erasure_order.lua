@@ -11,6 +11,6 @@ redis.call('ZADD', root .. 'erasing', 'NX', clock.ms, place)
 local order = name .. '.' .. redis.call('ZSCORE', root .. 'erasing', place)
 redis.call('SET', orders .. order, body, 'NX')
 redis.call('ZREM', dead, order)
-redis.call('ZADD', due, 0, order)
+redis.call('ZADD', due, 'LT', clock.ms, order)
 outbox.wake_dispatcher(wake)
 return order
