@@ -154,10 +154,11 @@ async def open_runtime(settings: Settings, redis_url: str, *, data_dir: Path | N
         own, models, embedder, spec = await _open_embedder(settings, stack)
         # The first bucket opens first: it checks the number of buckets before any index is created.
         file = None if data_dir is None else StoreFile(data_dir)
+        foundations: list[Foundation] = []
         home, *others = [
             _open_features(
                 await stack.enter_async_context(
-                    open_foundation(own, bucket_redis, keys, models, embedder, spec, _schemas(keys, spec), file, begin=begin)
+                    open_foundation(own, bucket_redis, keys, models, embedder, spec, _schemas(keys, spec), file, foundations, begin=begin)
                 )
             )
             for bucket_redis, keys in zip(bucket_redises, buckets, strict=True)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory.foundation.storage.cluster import BucketRedis, ensure_buckets
 from agent_memory.foundation.storage.connection import check_engine, fsync_always, redis_errors, shown_url
 from agent_memory.foundation.storage.keyed_ids import KeyedIds
-from agent_memory.foundation.storage.keyspace import Keys
+from agent_memory.foundation.storage.keyspace import Keys, bucket_of
 from agent_memory.foundation.storage.outbox import Outbox
 from agent_memory.foundation.storage.search.indexes import (
     VectorSpec,
@@ -61,6 +61,12 @@ class Foundation:
     models_description: str
     on_close: Callable[[Callable[[], Awaitable[None]]], object]
     """Register a callback to run on close. The last one runs first."""
+    buckets: Sequence[Foundation] = field(repr=False, compare=False)
+    """All buckets of the store, in order. Complete once all are open; the first, with all API keys, opens first."""
+
+    def bucket(self, tenant: str) -> Foundation:
+        """Return the bucket that has the tenant's data. Call this once all buckets are open."""
+        return self.buckets[bucket_of(tenant, len(self.buckets))]
 
     @property
     def fsync(self) -> bool:
@@ -118,10 +124,11 @@ async def open_foundation(
     spec: VectorSpec,
     schemas: Mapping[str, IndexSchema],
     file: StoreFile | None,
+    buckets: list[Foundation],
     *,
     begin: bool,
 ) -> AsyncGenerator[Foundation]:
-    """Open one bucket. If `begin` is true, create the store if necessary. Raises StartupError."""
+    """Open one bucket, and add it to `buckets`. If `begin` is true, create the store if necessary. Raises StartupError."""
     async with AsyncExitStack() as stack:
         timeout = settings.redis.command_timeout_seconds
         # The watch needs its own client, because the gate closes the store to all other clients until it is ready.
@@ -148,7 +155,7 @@ async def open_foundation(
         if watch.intact and begin:
             await ids.load(unguarded, keys)
         watch.on_renewal(partial(ids.load, unguarded, keys))
-        yield Foundation(
+        foundation = Foundation(
             settings=settings,
             keys=keys,
             bucket_redis=bucket_redis,
@@ -166,7 +173,10 @@ async def open_foundation(
             redis_description=f"Redis {version} at {shown_url(bucket_redis.url)}" + bucket_redis.remark(settings.redis.buckets),
             models_description=models.description,
             on_close=stack.push_async_callback,
+            buckets=buckets,
         )
+        buckets.append(foundation)
+        yield foundation
 
 
 async def _check(settings: Settings, keys: Keys, client: Redis, url: str) -> str:

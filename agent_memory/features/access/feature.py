@@ -11,14 +11,21 @@ from agent_memory.features.access.token_store import TokenStore
 from agent_memory.features.access.tokens import TokenGate, TokenService
 from agent_memory.foundation.core.feature import Feature, KeySpace, Services
 from agent_memory.foundation.foundation import Foundation
+from agent_memory.foundation.storage.erasures import ErasureGuard
+
+
+def erasures_of(bucket: Foundation) -> ErasureGuard:
+    return ErasureGuard(bucket.client, bucket.keys)
 
 
 def open_access(foundation: Foundation, services: Services) -> None:
     settings, client, keys = foundation.settings, foundation.client, foundation.keys
     limits = LimitStore(client, keys)
-    tokens = TokenStore(client, keys)
+    # The first bucket has the API keys of all tenants.
+    home = foundation.buckets[0]
+    tokens = TokenStore(home.client, home.keys, lambda tenant: erasures_of(foundation.bucket(tenant)))
     token_gate = TokenGate(settings.auth, tokens)
-    foundation.watch.on_renewal(token_gate.renew)
+    home.watch.on_renewal(token_gate.renew)
     gate, provider = open_oauth(settings, token_gate) if settings.auth.takes_jwts else (token_gate, None)
     services.add(
         Authenticator(gate),

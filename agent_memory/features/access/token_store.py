@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from secrets import token_bytes
 from typing import Any, Literal
@@ -48,7 +48,8 @@ class Token:
 class TokenStore:
     """Reads and writes all tenants' API keys. Permissions are checked in `access/tokens.py`."""
 
-    def __init__(self, client: Redis, keys: Keys) -> None:
+    def __init__(self, client: Redis, keys: Keys, erasures_of: Callable[[str], ErasureGuard] | None = None) -> None:
+        """Use the store's first bucket. `erasures_of` returns the guard for a tenant's bucket, by default the first."""
         self._client = client
         self._keys = keys
         self._look_up = Script(client, "access/token_look_up")
@@ -57,6 +58,7 @@ class TokenStore:
         self._remove = Script(client, "access/token_remove")
         self._narrow = Script(client, "access/token_narrow")
         self._erasures = ErasureGuard(client, keys)
+        self._erasures_of = erasures_of
 
     async def secret(self) -> bytes:
         """Return this installation's secret, the default key for the digests. Create it if missing."""
@@ -114,10 +116,11 @@ class TokenStore:
         return bool(rotated)
 
     async def require_none_erased(self, token: Token) -> None:
+        erasures = self._erasures_of(token.tenant) if self._erasures_of else self._erasures
         for user_id in token.users or ():
-            await self._erasures.require_none(token.tenant, None, user_id)
+            await erasures.require_none(token.tenant, None, user_id)
         for agent_id in token.agents or ():
-            await self._erasures.require_none(token.tenant, None, None, agent_id)
+            await erasures.require_none(token.tenant, None, None, agent_id)
 
     async def find_token(self, token_id: str) -> Token | None:
         digest = (await read(self._client, lambda pipe: pipe.hget(self._keys.tokens, token_id)))[0]

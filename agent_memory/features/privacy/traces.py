@@ -6,7 +6,7 @@ These functions scan the store. Call them only from workers.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -124,24 +124,25 @@ class TraceStore:
         args: list[Arg] = [part for memory in unread for part in (memory.name.partition(".")[0], memory.version or "", "", "")]
         return removed + (sum(await self._memories.run_deletion(args)) if args else 0)
 
-    async def forget_answers(self, name: str) -> int:
-        """Delete stored answers of all tenants that contain the name. Return their number."""
+    async def forget_answers(self, scope: Scope, name: str) -> int:
+        """Delete the tenant's stored answers that may contain the name. Return their number."""
         spelled = {json.dumps(name).encode(), json.dumps(name, ensure_ascii=False).encode()}
-        deleted_keys: list[bytes] = []
-        # An answer does not record its tenant.
+        deleted = 0
         async for key in self._each("idem:*"):
-            (body,) = await read(self._client, lambda pipe, key=key: pipe.hget(key, "b"))
-            if body is not None and any(name in body for name in spelled):
-                deleted_keys.append(key)
-        return (await write(self._client, lambda pipe: pipe.delete(*deleted_keys)))[0] if deleted_keys else 0
+            ((tenant, body),) = await read(self._client, lambda pipe, key=key: pipe.hmget(key, "t", "b"))
+            if tenant == scope.tenant.encode() and body is not None and any(name in body for name in spelled):
+                # Keep the seed: if the answer is somebody else's, a repeated request makes the same ids, and adds nothing.
+                await write(self._client, lambda pipe, key=key: pipe.hdel(key, "s", "b", "h", "q", "u", "o"))
+                deleted += 1
+        return deleted
 
-    async def forget_orders(self, scope: Scope, may_name: Callable[[Any], bool]) -> int:
-        """Delete the tenant's orders for which `may_name` is true. Return their number."""
+    async def forget_orders(self, scope: Scope, covers: Callable[[Any], bool]) -> int:
+        """Delete the tenant's orders for which `covers` is true. Return their number."""
         deleted = 0
         async for key in self._each("ord:*"):
             (raw,) = await read(self._client, lambda pipe, key=key: pipe.get(key))
             body = {} if raw is None else json.loads(raw)
-            if body.get("tn") != scope.tenant or not may_name(body):
+            if body.get("tn") != scope.tenant or not covers(body):
                 continue
             name = key.decode().rpartition(":")[2]
 
@@ -173,12 +174,28 @@ class TraceStore:
                 yield key
 
 
-def may_name_user(order: Any, user_id: str) -> bool:
-    """True if a stored order is for the user or may contain the user's id."""
-    return order["args"].get("user_id") == user_id or user_id in (order["uss"] or ()) or may_name_agent(order, user_id)
+def is_order_of_user(order: Any, user_id: str) -> bool:
+    """True if a stored order is only for the user, or if it is finished and its receipt may name the user."""
+    owner = order["args"].get("user_id")
+    if owner == user_id or order["uss"] == [user_id]:
+        return True
+    may_list = owner is None and "ids" in order
+    return "done" in order and (may_list or user_id in (order["uss"] or ()) or _requests(order, user_id))
 
 
-def may_name_agent(order: Any, agent_id: str) -> bool:
-    """True if a stored order contains the agent's id or ids of memories."""
-    request_json = order["args"].get("what") or ""
-    return "ids" in order or json.dumps(agent_id)[1:-1] in request_json or agent_id in request_json
+def is_order_of_agent(order: Any, agent_id: str) -> bool:
+    """True if a stored order is finished, and its receipt may name the agent."""
+    return "done" in order and ("ids" in order or _requests(order, agent_id))
+
+
+def _requests(order: Any, name: str) -> bool:
+    return name in _texts(json.loads(order["args"].get("what") or "null"))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield all strings in a JSON value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _texts(item)

@@ -67,7 +67,7 @@ class IdempotencyService:
         if not 1 <= len(key) <= MAX_KEY_CHARS or not key.isascii() or not key.isprintable():
             raise BadInput(f"must be 1 to {MAX_KEY_CHARS} printable ASCII characters", field="Idempotency-Key", where="header")
         name, holder = self._name(scope, key), str(ULID())
-        claim = {"lease_ms": self._lease_ms, "ttl_seconds": _TTL_SECONDS, "seed": str(ULID()), "holder": holder}
+        claim = {"lease_ms": self._lease_ms, "ttl_seconds": _TTL_SECONDS, "seed": str(ULID()), "holder": holder, "tenant": scope.tenant}
         state, *reply = await self._claim(answer=name, request=request, **claim)
         if state == b"done":
             return StoredAnswer(int(reply[0]), reply[1], reply[2]) if keeps else await answer()

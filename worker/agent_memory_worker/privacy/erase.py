@@ -9,7 +9,7 @@ from agent_memory.features.jobs.erasure_orders import Erasure, ErasureOrders
 from agent_memory.features.memories.records import StoredMemory
 from agent_memory.features.privacy.erasure_store import ErasureOrder, ErasureStore
 from agent_memory.features.privacy.surviving_evidence import hand_on
-from agent_memory.features.privacy.traces import TraceStore, may_name_agent, may_name_user
+from agent_memory.features.privacy.traces import TraceStore, is_order_of_agent, is_order_of_user
 from agent_memory.features.sessions.agent_sessions import walk_sessions
 from agent_memory.features.sessions.store import SessionEpoch, SessionStore
 from agent_memory.foundation.api.principals import scope_of_work
@@ -177,9 +177,10 @@ class _Erasing:
         name = erasure.user_id if erasure.agent_id is None else erasure.agent_id
         if erasure.namespace is None and name is not None:
             tokens, of_agent = self._runtime[TokenService], erasure.agent_id is not None
-            forget, may_name = (tokens.forget_agent, may_name_agent) if of_agent else (tokens.forget_user, may_name_user)
+            forget, covers = (tokens.forget_agent, is_order_of_agent) if of_agent else (tokens.forget_user, is_order_of_user)
             counts["keys"] += await forget(self._scope.tenant, name)
-            counts["orders"] += await traces.forget_orders(self._scope, lambda order: may_name(order, name))
+            counts["orders"] += await traces.forget_orders(self._scope, lambda order: covers(order, name))
+        if name is not None:
             # Do this last, because answers may have been cached in the meantime.
-            counts["answers"] += await traces.forget_answers(name)
+            counts["answers"] += await traces.forget_answers(self._scope, name)
         await traces.rewrite_log()
