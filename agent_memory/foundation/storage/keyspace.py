@@ -43,7 +43,7 @@ am:{0}:seen         hash    how far (µs) each periodic job has processed change
 am:{0}:apart:<pair> string  two memories that have been compared: they differ, or one may end the other   30 days
 am:{0}:uncompared:<tenant> set imported facts that were not yet compared for contradictions   until compared, at most 30 days
 am:{0}:unmerged:<tenant> set imported facts that were not yet compared for duplicates   until compared, at most 30 days
-am:{0}:idem:<key> hash  response: `s` status, `b` body, `h` headers; `t` tenant; `q` request digest; `u`, `o` lock (end, owner); `n` seed   a day
+am:{0}:idem:<key> hash  `s` status, `b` body, `h` headers; `t` tenant; `q` request digest; `u`, `o` lock (end, owner); `n` seed   a day
 am:{0}:dead-messages list    docket's messages that no worker could read, at most the last 1,000   until dropped
 am:{0}:run:<kind>:<tenant> set     a tenant's claimed marks; ended claims are removed later   two leases after the last claim
 am:{0}:wake         list    one token while work is due, so that workers need not poll
