@@ -1,4 +1,4 @@
-"""An extension with all parts. `/v1/nickname` stores a user's nickname, and each prompt for the user shows it."""
+"""An extension with most parts. `/v1/nickname` stores a user's nickname, and each prompt for the user shows it."""
 
 import json
 from collections import Counter
@@ -29,7 +29,7 @@ from agent_memory.foundation.text.prompt_marks import part_heading
 from agent_memory_client._wire.problems import plain_problems
 
 # KEYS[1]: the user's hash. ARGV: the namespace, the new nickname and, optionally, the expected nickname. If an expected
-# nickname is given, the script writes only if the stored nickname equals the expected one. "" means no stored nickname.
+# nickname is given, the script writes only if the stored nickname equals the expected one. Expected "": none is stored.
 SWAP = """
 local before = redis.call('HGET', KEYS[1], ARGV[1])
 if ARGV[3] and (before or '') ~= ARGV[3] then return before end
@@ -58,7 +58,7 @@ class Nicknames:
     async def put(self, scope: Scope, namespace: str | None, user_id: str, name: str, expected: str | None = None) -> str | None:
         """Store a nickname. Return the previous nickname, or None.
 
-        With `expected`, store `name` only if it replaces `expected`. If it is "", store `name` only if there is none.
+        With `expected`, store `name` only if it replaces `expected` (with `expected=""`, only if no nickname is stored).
         """
         await self._erasures.require_none(scope.tenant, namespace, user_id)
         condition = () if expected is None else (expected,)
@@ -70,8 +70,8 @@ class Nicknames:
         return None if raw is None else raw.decode()
 
     async def tidy_all(self) -> int:
-        # Keys contain digests, so the users are unknown, and `require_none` is impossible. The script protects erased data:
-        # it writes only if the same nickname is still stored.
+        # Keys contain digests, so the users are unknown, and `require_none` is impossible. The script restores no erased data:
+        # it writes only if the nickname is unchanged.
         changed = 0
         async for key in self._client.scan_iter(f"{self._root}nn:*"):
             stored: Any = await self._client.hgetall(key)
@@ -214,7 +214,7 @@ FEATURE = Feature(
     jobs={TIDY: "nickname:tidy_nickname"},  # TIDY = "tidy nickname"
     # The server calls `once_a_day` with its settings. The function returns the minutes between two runs, or None for no runs.
     schedule={"nicknames": PeriodicJob("nickname:tidy_all_nicknames", once_a_day)},
-    # The next three fields name classes, not objects. `open_nicknames` adds the objects, and the server finds each by its class.
+    # The next three fields name classes. `open_nicknames` adds the objects to `services`, which finds each by its class.
     # Here, one `Nicknames` object both exports and erases.
     exporter=Nicknames,
     eraser=Nicknames,

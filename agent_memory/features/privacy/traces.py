@@ -131,7 +131,7 @@ class TraceStore:
         async for key in self._each("idem:*"):
             ((tenant, body),) = await read(self._client, lambda pipe, key=key: pipe.hmget(key, "t", "b"))
             if tenant == scope.tenant.encode() and body is not None and any(name in body for name in spelled):
-                # Keep the seed: if the answer is somebody else's, a repeated request makes the same ids, and adds nothing.
+                # Keep the seed: if the answer is another user's, a repeated request makes the same ids, and adds nothing.
                 await write(self._client, lambda pipe, key=key: pipe.hdel(key, "s", "b", "h", "q", "u", "o"))
                 deleted += 1
         return deleted

@@ -34,7 +34,7 @@ class AuthSettings(Group):
         min_length=16,
     )
     admin_token: SecretStr | None = setting(
-        None, "AUTH_ADMIN_TOKEN", meaning="API key of the operator, who may create the others", min_length=16
+        None, "AUTH_ADMIN_TOKEN", meaning="the operator's API key, which can create API keys", min_length=16
     )
     oauth_server: bool = setting(
         False, "OAUTH_SERVER", meaning="let apps such as claude.ai log in through OAuth ([details](connect-apps.md))"
