@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import secrets
 import shutil
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import cast
-
-from redis import Redis
+from typing import BinaryIO
 
 from agent_memory.foundation.core.errors import StartupError
-from agent_memory.foundation.embedded.server import has_data, running_redis
+from agent_memory.foundation.embedded.server import has_data
 
-_REWRITES = "auto-aof-rewrite-percentage"
-_POLL_SECONDS = 0.1
-_NOT_DATA = shutil.ignore_patterns("*.lock", "*.log", "*.sock", "*.pid", "temp-*", ".writable")
-
-
+_LOG_FOLDER = "appendonlydir"
+_MANIFEST = "appendonly.aof.manifest"
+_ATTEMPTS = 100
+_NOT_DATA = ("*.lock", "*.log", "*.sock", "*.pid", "*.new", "temp-*", ".writable")
 _CHUNK_BYTES = 8 * 1024 * 1024
 
 OnCopied = Callable[[int, int], object]
@@ -25,41 +25,63 @@ OnCopied = Callable[[int, int], object]
 
 
 def copy_data_dir(data_dir: Path, target: Path, on_copied: OnCopied) -> None:
-    """Copy a data directory to a new directory. Raises StartupError.
+    """Copy a data directory to a new directory, which appears once it is complete. Raises StartupError.
 
     The copy may lack changes that a running Redis appends in the meantime.
     """
-    folder = data_dir.expanduser().absolute()
+    folder, target = data_dir.expanduser().absolute(), target.absolute()
     if not has_data(folder):
         raise StartupError(f"there is no store in {folder}: name it with DATA_DIR or --data-dir")
-    url = running_redis(folder)
-    if url is None:
-        _copy(folder, target, on_copied)
-        return
-    with Redis.from_url(url, decode_responses=True) as redis:
-        before = cast("dict[str, str]", redis.config_get(_REWRITES))[_REWRITES]
-        redis.config_set(_REWRITES, 0)
-        try:
-            while redis.info("persistence")["aof_rewrite_in_progress"]:
-                time.sleep(_POLL_SECONDS)
-            _copy(folder, target, on_copied)
-        finally:
-            redis.config_set(_REWRITES, before)
+    partial: Path | None = None
+    try:
+        if target.exists():
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+        partial = target.with_name(f"{target.name}.part-{secrets.token_hex(4)}")
+        partial.mkdir(mode=0o700, parents=True)
+        (partial / _LOG_FOLDER).mkdir(mode=0o700)
+        with ExitStack() as stack:
+            log_files = _open_log(folder / _LOG_FOLDER, stack)
+            skipped = shutil.ignore_patterns(*_NOT_DATA, partial.name)
+            shutil.copytree(
+                folder,
+                partial,
+                ignore=lambda path, names: {*skipped(path, names), *([_LOG_FOLDER] if Path(path) == folder else [])},
+                dirs_exist_ok=True,
+            )
+            _copy_log(log_files, partial / _LOG_FOLDER, on_copied)
+        partial.rename(target)
+    except OSError as error:  # includes shutil.Error
+        raise StartupError(f"cannot copy {folder} to {target}: {error.strerror or error}") from error
+    finally:
+        if partial is not None:
+            shutil.rmtree(partial, ignore_errors=True)
 
 
-def _copy(folder: Path, target: Path, on_copied: OnCopied) -> None:
-    copied, total = 0, sum(file.stat().st_size for file in (folder / "appendonlydir").glob("*"))
+def _open_log(folder: Path, stack: ExitStack) -> list[BinaryIO]:
+    """Open all files of the append-only log. Raises StartupError.
 
-    def copy(source: str, destination: str) -> None:
-        nonlocal copied
-        with open(source, "rb") as reading, open(destination, "wb") as writing:
-            while chunk := reading.read(_CHUNK_BYTES):
+    Redis may rewrite the log and delete these files at any time. Open files stay readable.
+    """
+    for _ in range(_ATTEMPTS):
+        with ExitStack() as opened:
+            try:
+                before = (folder / _MANIFEST).read_bytes()
+                paths = [path for path in folder.iterdir() if not path.name.startswith("temp-")]
+                files: list[BinaryIO] = [opened.enter_context(path.open("rb")) for path in paths]
+                after = (folder / _MANIFEST).read_bytes()
+            except FileNotFoundError:
+                continue
+            if before == after:
+                stack.enter_context(opened.pop_all())
+                return files
+    raise StartupError(f"cannot copy {folder}: its files keep changing, or {_MANIFEST} is missing")
+
+
+def _copy_log(files: Sequence[BinaryIO], target: Path, on_copied: OnCopied) -> None:
+    copied, total = 0, sum(os.fstat(file.fileno()).st_size for file in files)
+    for file in files:
+        with open(target / Path(file.name).name, "wb", opener=lambda path, flags: os.open(path, flags, 0o600)) as writing:
+            while chunk := file.read(_CHUNK_BYTES):
                 writing.write(chunk)
                 copied += len(chunk)
                 on_copied(copied, max(copied, total))
-        shutil.copystat(source, destination)
-
-    try:
-        shutil.copytree(folder, target, ignore=_NOT_DATA, copy_function=copy)
-    except OSError as error:  # includes shutil.Error
-        raise StartupError(f"cannot copy {folder} to {target}: {error.strerror or error}") from error
