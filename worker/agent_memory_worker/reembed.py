@@ -130,6 +130,7 @@ async def _end(store: ReembedStore, state: ReembedState, active: Runtime) -> flo
         await drop_index(active.client, name)
     if await store.drop_others(active.schemas, active.spec):
         return 0.0
-    await store.end(state.active, state.other, active.spec)
+    # After an abort or rollback, no model was replaced: a process may still be configured with the other model.
+    await store.end(state.active, state.first if state.active == state.second else None, active.spec)
     log.warning("change of the embedding model is over", model=active.spec.model)
     return _IDLE_SECONDS
