@@ -1,4 +1,4 @@
-"""Test that `AgentMemoryStore` behaves as LangGraph's own store, and serves prebuilt agents and LangMem's tools.
+"""Test that `AgentMemoryStore` behaves like LangGraph's own store, and serves prebuilt agents and LangMem's tools.
 
 LangGraph publishes conformance tests for checkpointers only. So its in-memory store is the reference: both stores get the same calls.
 """

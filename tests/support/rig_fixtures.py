@@ -1,4 +1,4 @@
-"""Provide the fixtures of tests below the API; conftest files of those folders import them.
+"""Provide fixtures for tests below the API. The conftest files in those folders import them.
 
 Fixtures that open once per process (`local`, `counter`, `running_lookalike`) are in tests/conftest.py. A session fixture that several
 conftest files import would otherwise open once for each of them.

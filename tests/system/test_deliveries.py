@@ -91,7 +91,7 @@ async def test_late_and_reversed_redelivery_has_no_further_effect(make_rig: Make
 
 @pytest.mark.parametrize("copies", [2, 3])
 async def test_duplicate_work_without_a_claim_has_one_effect(make_rig: MakeRig, make_chat: MakeChat, copies: int) -> None:
-    """Zombie workers ignore leases here; only the fencing in the scripts keeps the effect single."""
+    """Zombie workers ignore leases here; only the fencing in the scripts ensures a single effect."""
     calm = await calm_state(make_rig, make_chat)
     async with make_rig(await make_chat(), **_SETTINGS) as rig:
         await written(rig)

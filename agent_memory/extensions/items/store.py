@@ -185,7 +185,7 @@ class ItemStore:
             low = f"({page[-1].entry}"
 
     async def load_end(self, scope: Scope, owner: ItemOwner, item: StoredItem) -> datetime | None:
-        """Return when an item expires, or None without a TTL. Raises Forbidden."""
+        """Return when an item expires, or None if it has no TTL. Raises Forbidden."""
         if item.ttl_ms is None:
             return None
         (end,) = await read(self._client, lambda pipe: pipe.zscore(self._item_keys.expiries(owner_digest(scope, owner)), item.entry))

@@ -192,7 +192,7 @@ def _entries(page: bytes) -> Sequence[tuple[float, Mapping[str, Any]]]:
 
 
 def owner_of(memory: FollowedMemory | None) -> ProfileOwner | None:
-    """Return the owner of a memory's profile, or None without a user."""
+    """Return the owner of a memory's profile, or None if it has no user."""
     if memory is None or memory.record.user_id is None:
         return None
     return ProfileOwner(memory.tenant, memory.record.namespace, memory.record.user_id)

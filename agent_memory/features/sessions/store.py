@@ -363,7 +363,7 @@ class SessionStore:
         )
 
     async def owner(self, sid: str) -> tuple[str, str | None] | None:
-        """Return a journal's tenant and user, or None without a journal."""
+        """Return a journal's tenant and user, or None if it does not exist."""
         tenant, user = (await read(self._client, lambda pipe: pipe.hmget(self._keys.session(sid).journal, ["tn", "us"])))[0]
         return None if tenant is None else (tenant.decode(), None if user is None else user.decode())
 

@@ -74,7 +74,7 @@ def caller_of(request: Request) -> Principal:
 
 
 def version_of(if_match: str | None) -> str | None:
-    """Return the version in an `If-Match` header, or None without the header.
+    """Return the version in an `If-Match` header, or None if the header is missing.
 
     `*` matches any existing session. Raises UnsupportedRequest or VersionMismatch.
     """

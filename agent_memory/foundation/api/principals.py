@@ -142,7 +142,7 @@ def permit_agent(scope: Scope, agent_id: str | None) -> None:
 def whole_agent(scope: Scope, namespace: str | None, agent_id: str) -> str | None:
     """Return the namespace for a request about all of an agent's data.
 
-    None means all namespaces. Raises Forbidden, also if the caller is limited to certain users.
+    None means all namespaces. Raises Forbidden, including for callers limited to certain users.
     """
     permit_agent(scope, agent_id)
     if scope.users is not None:

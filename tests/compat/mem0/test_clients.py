@@ -67,7 +67,7 @@ async def test_coach_program_works_with_a_model(
 
 
 def check_coach(seen: dict[str, Any]) -> None:
-    """Assert what every run of the coach must show."""
+    """Assert what must hold for every run of the coach."""
     assert seen["project"] == {
         "custom_instructions": "Remember what matters for training.",
         "custom_categories": [

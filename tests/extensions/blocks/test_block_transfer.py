@@ -1,4 +1,4 @@
-"""Test export, erasure and import of a user's blocks with their history, also under another name."""
+"""Test export, erasure and import of a user's blocks with their history, including under another name."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Server:
         await self.call("PUT", f"/v1/working-memory/{session_id}", {"messages": messages, **owner})
 
     async def mark(self, session_id: str, result: str, user_id: str | None = None, namespace: str | None = None, **more: Any) -> Any:
-        """Set the result of a session, run the learning, and return the result."""
+        """Set a session's result, run learning, and return the result."""
         path = f"/v1/working-memory/{session_id}/result"
         await self.call("PATCH", path, {"result": result, **more}, user_id=user_id, namespace=namespace)
         await self.work()

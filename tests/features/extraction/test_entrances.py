@@ -1,4 +1,4 @@
-"""Test that the same text, written through any two entrances, is one memory with two pieces of evidence.
+"""Test that the same text, written through any two entry points, becomes one memory with two pieces of evidence.
 
 One server runs every ordered pair.
 """

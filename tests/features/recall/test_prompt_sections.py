@@ -1,6 +1,6 @@
 """Test that a feature adds a section to the memory prompt.
 
-The section reads in the prompt's single pipeline, within the prompt's token budget.
+The section is read in the prompt's single pipeline and stays within the token budget.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Test sessions of chat-API messages over HTTP: read back unchanged, also in prompts, and windows keep tool calls whole."""
+"""Test sessions of chat-API messages over HTTP: they are read back unchanged, including in prompts, and windows keep tool calls whole."""
 
 from __future__ import annotations
 

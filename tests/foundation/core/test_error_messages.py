@@ -1,4 +1,4 @@
-"""Errors name the field and the fix: every 403 and 404 of the server, every invalid value, every invalid setting."""
+"""Errors name the field and the fix: every 403 and 404 that the server returns, every invalid value, every invalid setting."""
 
 from __future__ import annotations
 

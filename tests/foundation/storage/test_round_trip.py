@@ -1,4 +1,4 @@
-"""Test that round trips return the same as the pipeline of redis-py, also after errors."""
+"""Test that round trips return the same as redis-py's pipeline, including after errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test admission (row L2): beyond its capacity a process refuses requests at once with `Retry-After`, and answers the admitted ones."""
+"""Test admission (row L2): a full process refuses requests at once with `Retry-After`, and still answers those it has admitted."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Gate:
 
 @pytest.fixture
 async def gated(make_settings: Callable[..., Settings]) -> AsyncGenerator[tuple[httpx.AsyncClient, Gate, Recorded]]:
-    """Provide the API with room for four, over a service that waits for the gate."""
+    """Provide an API with capacity for four requests, on top of a service that waits on the gate."""
     gate, recorded = Gate(), Recorded()
     recorded.answers["working.append_messages"] = lambda: gate()
     app = create_app(make_settings(MAX_CONCURRENT_REQUESTS=_MOST), recorded.runtime)

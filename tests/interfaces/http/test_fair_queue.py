@@ -46,7 +46,7 @@ def test_queue_keeps_order_and_shares_under_any_sequence_of_events(steps: list[t
 
 
 def starts(queue: FairQueue[str], tenant: str, limit: int, now: float) -> bool:
-    """True if a new request of a tenant starts at once; otherwise the request is withdrawn."""
+    """True if a new request from a tenant starts at once. Otherwise, withdraw the request."""
     queue.append(tenant, "new")
     started = queue.next(limit, now)
     if started is None:

@@ -31,7 +31,7 @@ RESPONSE |= {"parallel_tool_calls": True, "status": "completed"}
 
 @pytest.fixture(params=["proxy", "wrapper", "wrapper with a blocking client"])
 async def sdk(proxied: Proxied, request: pytest.FixtureRequest) -> AsyncGenerator[AsyncOpenAI]:
-    """The asynchronous client of a user in session s1, with memory in one of both ways."""
+    """The asynchronous client of a user in session s1, with memory in either of the two ways."""
     config = MemoryClientConfig(base_url=str(proxied.http.base_url))
     if request.param == "proxy":
         headers = {"X-Memory-User": proxied.user, "X-Memory-Session": "s1"}

@@ -24,7 +24,7 @@ _SUMMARY = re.compile(r"<(summary-\w+)>\n(.*?)\n</\1>", re.DOTALL)
 
 
 def stems(text: str) -> list[str]:
-    """Return lower-case words without stop words and without the commonest endings."""
+    """Return the lowercase words, with stop words and the most common endings removed."""
     words = [word for word in _WORD.findall(text.lower()) if word not in STOP]
     return [re.sub(r"(ing|ed|es|s)$", "", word) if len(word) > 4 else word for word in words]
 

@@ -15,9 +15,9 @@ _SUMMARY = re.compile(r"<(summary-\w+)>\n(.*?)\n</\1>", re.DOTALL)
 
 @dataclass
 class Scripted:
-    """Scripted answers of the look-alike, selected by texts in the prompt.
+    """Scripted answers for the look-alike, selected by text in the prompt.
 
-    `facts` maps the text of a new message to its facts; each names its cited messages in `from` (default: that message).
+    `facts` maps the text of a new message to its facts; each lists the messages it cites in `from` (default: that message).
     `decisions` maps the text of a new fact to its action and the texts of the affected facts (default: ADD).
     `raw` maps a text in the prompt to the whole answer. `calls` maps a text in the last message to tool calls (name, arguments).
     `silent` returns no facts for unscripted messages.

@@ -159,7 +159,7 @@ class Actor(ABC):
         return f"Entry {token.replace('-', 'x')}: I bought a {thing} in {city} for {rng.randrange(900)} euros.{long}"
 
     def message(self) -> tuple[dict[str, Any], list[Any]]:
-        """Return a message as sent, and as in the journal."""
+        """Return a message both as sent and as recorded in the journal."""
         token = self.fresh("m")
         informative = self.rng.random() > 0.1
         text = self.text(token) if informative else self.rng.choice(_SMALL_TALK)

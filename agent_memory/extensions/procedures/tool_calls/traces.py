@@ -34,7 +34,7 @@ _TYPES: tuple[tuple[type[Any], str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A tool call. `answered` is the number of the answer's message."""
+    """A tool call. `answered` is the number of the message that contains the answer."""
 
     tool: str
     arguments: Mapping[str, Any]

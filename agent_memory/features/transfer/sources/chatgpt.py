@@ -78,7 +78,7 @@ def _time(node: Any) -> float:
 
 
 def _message(node: Fields) -> SourceMessage | str | None:
-    """Return the node's message, the reason for omitting it, or None without a message."""
+    """Return the node's message, the reason for omitting it, or None if it has no message."""
     if node.values.get("message") is None:
         return None
     message = Fields(node.object("message"))

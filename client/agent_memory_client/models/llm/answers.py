@@ -78,7 +78,7 @@ class AnswerReader(ABC):
     def add_call(self, key: Any, call_id: Any, name: Any, arguments: Any) -> None:
         """Add a tool call, or append arguments to an existing tool call.
 
-        Some servers, such as older versions of Ollama, give all calls of a stream the same key.
+        Some servers, such as older versions of Ollama, give all calls in a stream the same key.
         """
         call = self._last_calls.get(str(key))
         if call is None and not name:
