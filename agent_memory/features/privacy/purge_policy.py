@@ -9,15 +9,24 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
+from pydantic import Field
+
 from agent_memory.features.memories.changes.store import StoredChange
 from agent_memory.features.memories.commit import UPKEEP, ChangeKind
 from agent_memory.features.memories.records import TRUST, StoredMemory, evidence_of, source_of
 from agent_memory.features.privacy.lineage import LineageMemory
+from agent_memory.foundation.core.scope import SessionRef
 from agent_memory.foundation.text.normalization import is_turn
 from agent_memory_client.models import Evidence, MemoryRecord, PurgeRequest
 
 Sources = Callable[[MemoryRecord, Evidence], Sequence[str]]
 """Returns the mids of the messages and memory that the evidence cites."""
+
+
+class PurgeSource(PurgeRequest):
+    """The source to purge. `agent_sessions` are the sessions of `agent_id`."""
+
+    agent_sessions: frozenset[SessionRef] = Field(default=frozenset(), exclude=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +54,13 @@ class PurgeVerdict:
         return not (self.goes or self.back or self.versions or self.fields or self.record)
 
 
-def matches(source: PurgeRequest, record: MemoryRecord, imported: str | None) -> bool:
+def matches(source: PurgeSource, record: MemoryRecord, imported: str | None) -> bool:
     """True if a memory meets all conditions of the source."""
     if source.source_class is not None and source_of(record) not in source.source_class:
         return False
     if source.session_id is not None and record.session_id != source.session_id:
         return False
-    if source.agent_id is not None and record.agent_id != source.agent_id:
+    if source.agent_id is not None and record.agent_id != source.agent_id and not names_session(source, _session_of(record)):
         return False
     if source.import_source is not None and imported != source.import_source:
         return False
@@ -69,20 +78,33 @@ def _equal(value: object, condition: object) -> bool:
     return value == condition and isinstance(value, bool) is isinstance(condition, bool)
 
 
-def cites(source: PurgeRequest, piece: Evidence) -> bool:
-    """True if a piece of evidence comes from the source.
+def names_session(source: PurgeSource, ref: SessionRef) -> bool:
+    """True if the source names this session or its agent."""
+    if source.agent_id is not None and ref not in source.agent_sessions:
+        return False
+    return ref.session_id == source.session_id or (source.session_id is None and source.agent_id is not None)
 
-    Evidence never matches a source with conditions other than source class and session.
+
+def _session_of(record: MemoryRecord) -> SessionRef:
+    return SessionRef(record.session_id or "", record.namespace, record.user_id)
+
+
+def cites(source: PurgeSource, about: MemoryRecord, piece: Evidence) -> bool:
+    """True if a piece of a memory's evidence comes from the source.
+
+    Evidence never matches a source with conditions other than source class, session and agent.
     """
-    if source.agent_id is not None or source.import_source is not None or source.metadata is not None:
+    if source.import_source is not None or source.metadata is not None:
         return False
     if source.source_class is not None and piece.source not in source.source_class:
         return False
-    return source.session_id is None or piece.session_id == source.session_id
+    if source.session_id is None and source.agent_id is None:
+        return True
+    return names_session(source, SessionRef(piece.session_id or "", about.namespace, about.user_id))
 
 
 def judge(
-    source: PurgeRequest, memory: LineageMemory, tainted: Collection[str], changes: Sequence[StoredChange], sources: Sources
+    source: PurgeSource, memory: LineageMemory, tainted: Collection[str], changes: Sequence[StoredChange], sources: Sources
 ) -> PurgeVerdict:
     """Return the effect on a memory of a purge that deletes the `tainted` mids.
 
@@ -90,7 +112,7 @@ def judge(
     """
 
     def is_poisoned(about: MemoryRecord, piece: Evidence) -> bool:
-        return cites(source, piece) or any(mid in tainted for mid in sources(about, piece))
+        return cites(source, about, piece) or any(mid in tainted for mid in sources(about, piece))
 
     versions = memory.versions
     about = versions[-1].record
@@ -145,10 +167,10 @@ def changed_since(memory: LineageMemory, changes: Sequence[StoredChange]) -> boo
     return any(mid == memory.mid and before for change in applied for mid, before, _ in change.memories)
 
 
-def made_of(source: PurgeRequest, record: MemoryRecord, tainted: Collection[str], sources: Sources) -> bool:
+def made_of(source: PurgeSource, record: MemoryRecord, tainted: Collection[str], sources: Sources) -> bool:
     """True if a record, or all its evidence, comes from the source."""
     pieces = evidence_of(record)
-    cited = [cites(source, piece) or any(mid in tainted for mid in sources(record, piece)) for piece in pieces]
+    cited = [cites(source, record, piece) or any(mid in tainted for mid in sources(record, piece)) for piece in pieces]
     return matches(source, record, None) or all(cited)
 
 
@@ -172,7 +194,7 @@ def _touched_versions(
 
 
 def _own_evidence(
-    source: PurgeRequest, record: MemoryRecord, imported: str | None, is_poisoned: Callable[[MemoryRecord, Evidence], bool]
+    source: PurgeSource, record: MemoryRecord, imported: str | None, is_poisoned: Callable[[MemoryRecord, Evidence], bool]
 ) -> list[Evidence]:
     """Return a version's evidence from other sources, or [] if the version matches the source."""
     if matches(source, record, imported):
@@ -180,25 +202,25 @@ def _own_evidence(
     return [piece for piece in evidence_of(record) if not is_poisoned(record, piece)]
 
 
-def _stays_by(source: PurgeRequest, record: MemoryRecord, memory: LineageMemory, alone: Sequence[Evidence]) -> bool:
+def _stays_by(source: PurgeSource, record: MemoryRecord, memory: LineageMemory, alone: Sequence[Evidence]) -> bool:
     """True if independent evidence is enough to keep a version."""
     return bool(alone) and not is_turn(record) and not matches(source, _resting_on(source, record, alone), memory.imported)
 
 
-def _resting_on(source: PurgeRequest, record: MemoryRecord, pieces: Sequence[Evidence]) -> MemoryRecord:
+def _resting_on(source: PurgeSource, record: MemoryRecord, pieces: Sequence[Evidence]) -> MemoryRecord:
     """Return the record with only this evidence."""
     named = [piece.source for piece in pieces if piece.source is not None]
     least = min(named, key=lambda source_class: TRUST[source_class], default=None)
     update: dict[str, object] = {"evidence": list(pieces)}
     if least is not None:
         update |= {"source_class": least, "trust": TRUST[least]}
-    if source.session_id is not None and record.session_id == source.session_id:
+    if names_session(source, _session_of(record)):
         update["session_id"] = pieces[0].session_id
     return record.model_copy(update=update)
 
 
 def _without_source(
-    source: PurgeRequest, memory: LineageMemory, alone: Sequence[Evidence], is_poisoned: Callable[[MemoryRecord, Evidence], bool]
+    source: PurgeSource, memory: LineageMemory, alone: Sequence[Evidence], is_poisoned: Callable[[MemoryRecord, Evidence], bool]
 ) -> tuple[MemoryRecord | None, Sequence[Evidence], int]:
     """Return the current version without its evidence from the source, or None if unchanged.
 

@@ -330,6 +330,42 @@ async def test_purge_reaches_every_session_while_others_end(rig: Rig, monkeypatc
         assert await rig.contents(name, user_id="ana") == [], name
 
 
+async def test_purge_of_an_agent_reaches_its_sessions_and_their_memories(rig: Rig) -> None:
+    """A session belongs to its agent, but its messages and the memories made from them do not name the agent."""
+    for role, text in (("tool", f"{POISON} sells honey"), ("user", "I keep bees"), ("assistant", "Bees are great pollinators")):
+        await rig.append("plans", text, user_id="ana", agent_id="planner", role=role)
+        await rig.append("plans", text, user_id="bob", agent_id="helper", role=role)
+    await rig.append("own", "I keep cats", user_id="ana")
+    plans, own = Evidence(source="user", session_id="plans"), Evidence(source="user", session_id="own")
+    facts = [
+        fact("Ana has bees", "of-plans", evidence=[plans]),
+        fact("Ana has pets", "of-both", evidence=[plans, own]),
+        fact("Ana needs honey jars", "inferred", evidence=[Evidence(memory_id="of-plans", source="user")]),
+        fact("Bob has bees", "bobs", user_id="bob", evidence=[plans]),
+        fact(f"Ana trusts {POISON}", "forgotten", evidence=[plans]),
+    ]
+    await rig.rt[MemoryService].store(SCOPE, facts)
+    await rig.work()
+    await _summarized(rig, "plans", 1, f"{POISON} sells honey.")
+    forgotten = await rig.rt[ForgetService].forget(SCOPE, ForgetMemoryRequest(ids=["forgotten"], user_id="ana"))
+    assert forgotten.receipt_id is not None
+    assert "I keep bees" in await texts(rig, "ana")
+    source, bobs = PurgeRequest(agent_id="planner"), await texts(rig, "bob")
+    replies = (await purge(rig, PurgeRequest(agent_id="planner", source_class=["assistant"]), dry_run=True)).counts or {}
+    assert (replies["inferred"], replies["messages"]) == (0, 1), "only data that also meets the other conditions"
+    for dry_run in (True, False):
+        counts = (await purge(rig, source, dry_run=dry_run)).counts or {}
+        expected = {"matched": 2, "inferred": 2, "evidence": 1, "messages": 2, "contexts": 1}
+        assert {name: counts[name] for name in expected} == expected, counts
+    assert await texts(rig, "ana") == ["Ana has pets", "I keep cats"]
+    assert [piece.session_id for piece in (await found(rig, "of-both")).record.evidence or ()] == ["own"]
+    session = (await rig.rt[SessionService].get(SCOPE, "plans", user_id="ana")).session
+    assert (session.messages, session.context) == ([], None)
+    assert (await texts(rig, "bob"), len(await rig.contents("plans", user_id="bob"))) == (bobs, 3), "another agent's session"
+    with pytest.raises(NotFound):
+        await rig.rt[ForgetService].undo(SCOPE, forgotten.receipt_id)
+
+
 async def test_purge_loses_no_message_appended_meanwhile(rig: Rig) -> None:
     await rig.append("s", "one", f"{POISON} says two", user_id="ana", role="tool")
     ref = SessionRef("s", None, "ana")

@@ -16,7 +16,7 @@ from agent_memory.features.memories.upkeep.scan import Selection
 from agent_memory.features.privacy.forget.store import ForgetStore
 from agent_memory.features.privacy.lineage import LineageMemory, LineageStore, delete_versions
 from agent_memory.features.privacy.purge import request_of
-from agent_memory.features.privacy.purge_policy import PurgeVerdict, cites, judge, made_of, matches, whole_import
+from agent_memory.features.privacy.purge_policy import PurgeSource, PurgeVerdict, cites, judge, made_of, matches, whole_import
 from agent_memory.features.transfer.import_progress import ImportProgress
 from agent_memory.foundation.api.principals import scope_of_work
 from agent_memory.foundation.core.errors import Conflict
@@ -25,7 +25,7 @@ from agent_memory.foundation.core.scope import Scope
 from agent_memory.runtime import Runtime
 from agent_memory_client.models import ANSWER, Evidence, MemoryRecord, PurgeRequest
 from agent_memory_worker.privacy.changed_imports import changed_imports, import_owners, undo_imported_objects
-from agent_memory_worker.privacy.purge_sessions import SourceMessages, strike
+from agent_memory_worker.privacy.purge_sessions import SourceMessages, resolve_source, strike
 from agent_memory_worker.privacy.unreadable import UnreadableRecords
 
 _MOST_ROUNDS = 20
@@ -76,35 +76,36 @@ async def purge_source(
     Return the counts and the ids of some memories. Unreadable records stay, and are added to `unreadable`.
     """
     selection = Selection.of(*owner)
+    source = await resolve_source(runtime, scope, request, owner)
     counts: Counter[str] = Counter()
     named: list[str] = []
     touched: set[Group] = set()
-    source_messages = SourceMessages(request)
+    source_messages = SourceMessages(source)
     for _ in range(_MOST_ROUNDS):
-        run = _Run(runtime, scope, request, selection, dry, source_messages, unreadable)
+        run = _Run(runtime, scope, source, selection, dry, source_messages, unreadable)
         done = await run.carry_out()
         counts += run.counts
         touched |= run.touched
         named += run.named[: _MOST_NAMED - len(named)]
         if dry or not done:
             break
-    counts += await undo_imported_objects(runtime, scope, request, owner, dry=dry)
+    counts += await undo_imported_objects(runtime, scope, source, owner, dry=dry)
     for purger in runtime.services.purgers:
         counts += await purger.purge_groups(scope, touched, dry_run=dry)
-    counts += await strike(runtime, scope, request, owner, source_messages, unreadable, dry=dry)
+    counts += await strike(runtime, scope, source, owner, source_messages, unreadable, dry=dry)
     if not dry:
-        counts += await _purge_undo_copies(runtime, scope, request, owner, source_messages.mids)
+        counts += await _purge_undo_copies(runtime, scope, source, owner, source_messages.mids)
     return counts, named
 
 
 async def _purge_undo_copies(
-    runtime: Runtime, scope: Scope, request: PurgeRequest, owner: tuple[str | None, str | None], tainted: set[str]
+    runtime: Runtime, scope: Scope, source: PurgeSource, owner: tuple[str | None, str | None], tainted: set[str]
 ) -> Counter[str]:
     lineage = runtime[LineageStore]
 
     def is_from_source(record: MemoryRecord, imported: str | None) -> bool:
-        return matches(request, record, imported) or any(
-            cites(request, piece) or not tainted.isdisjoint(lineage.sources(scope, record, piece)) for piece in record.evidence or ()
+        return matches(source, record, imported) or any(
+            cites(source, record, piece) or not tainted.isdisjoint(lineage.sources(scope, record, piece)) for piece in record.evidence or ()
         )
 
     return await runtime[ForgetStore].purge_source(scope, owner, is_from_source)
@@ -116,7 +117,7 @@ class _Run:
 
     runtime: Runtime
     scope: Scope
-    source: PurgeRequest
+    source: PurgeSource
     selection: Selection
     dry: bool
     source_messages: SourceMessages

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from agent_memory.features.memories.records import message_memory_id
 from agent_memory.features.memories.service import message_memory
 from agent_memory.features.memories.store import MemoryStore
-from agent_memory.features.privacy.purge_policy import cites, matches, whole_import
+from agent_memory.features.privacy.purge_policy import PurgeSource, cites, matches, names_session, whole_import
 from agent_memory.features.sessions.agent_sessions import walk_sessions
 from agent_memory.features.sessions.codec import SessionState, StoredMessage
 from agent_memory.features.sessions.store import SessionStore
@@ -22,10 +22,18 @@ _ATTEMPTS = 20
 _NO_WORDS = "-"
 
 
+async def resolve_source(runtime: Runtime, scope: Scope, request: PurgeRequest, owner: tuple[str | None, str | None]) -> PurgeSource:
+    """Return the source of a purge, with its agent's sessions."""
+    if (agent_id := request.agent_id) is None:
+        return PurgeSource(**dict(request))
+    pages = walk_sessions(runtime.client, runtime.keys, scope, *owner, agent_id=agent_id)
+    return PurgeSource(**dict(request), agent_sessions=frozenset([ref async for refs in pages for ref in refs]))
+
+
 class SourceMessages:
     """Messages of deleted or changed memories from the source, by session."""
 
-    def __init__(self, source: PurgeRequest) -> None:
+    def __init__(self, source: PurgeSource) -> None:
         self._source = source
         self.mids: set[str] = set()
         self._ids: defaultdict[SessionRef, set[str]] = defaultdict(set)
@@ -35,7 +43,7 @@ class SourceMessages:
         if is_turn(record) and record.session_id is not None:
             self._ids[SessionRef(record.session_id, record.namespace, record.user_id)].update(record.extracted_from or ())
         for piece in record.evidence or ():
-            if piece.session_id is not None and cites(self._source, piece):
+            if piece.session_id is not None and cites(self._source, record, piece):
                 self._ids[SessionRef(piece.session_id, record.namespace, record.user_id)].update(piece.message_ids)
 
     def of(self, ref: SessionRef) -> Collection[str]:
@@ -45,7 +53,7 @@ class SourceMessages:
 async def strike(
     runtime: Runtime,
     scope: Scope,
-    source: PurgeRequest,
+    source: PurgeSource,
     owner: tuple[str | None, str | None],
     source_messages: SourceMessages,
     unreadable: UnreadableRecords,
@@ -65,7 +73,7 @@ async def strike(
     return counts
 
 
-async def _imported(runtime: Runtime, scope: Scope, source: PurgeRequest, refs: Sequence[SessionRef]) -> set[SessionRef]:
+async def _imported(runtime: Runtime, scope: Scope, source: PurgeSource, refs: Sequence[SessionRef]) -> set[SessionRef]:
     if (import_source := whole_import(source)) is None:
         return set()
     sources = await runtime[SessionStore].import_sources(scope, refs)
@@ -73,7 +81,7 @@ async def _imported(runtime: Runtime, scope: Scope, source: PurgeRequest, refs: 
 
 
 async def _strike_session(
-    runtime: Runtime, scope: Scope, source: PurgeRequest, ref: SessionRef, source_messages: SourceMessages, *, dry: bool
+    runtime: Runtime, scope: Scope, source: PurgeSource, ref: SessionRef, source_messages: SourceMessages, *, dry: bool
 ) -> Counter[str]:
     for _ in range(_ATTEMPTS):
         state = await runtime[SessionStore].get(scope, ref)
@@ -90,7 +98,7 @@ async def _strike_session(
 
 
 def _is_of(
-    runtime: Runtime, scope: Scope, source: PurgeRequest, ref: SessionRef, stored: StoredMessage, source_messages: SourceMessages
+    runtime: Runtime, scope: Scope, source: PurgeSource, ref: SessionRef, stored: StoredMessage, source_messages: SourceMessages
 ) -> bool:
     # Match without the text, because some messages, such as tool calls and pictures, have none.
     if stored.message.id in source_messages.of(ref) or matches(source, message_memory(ref, stored.message, _NO_WORDS), None):
@@ -98,8 +106,10 @@ def _is_of(
     return runtime[MemoryStore].mid(scope, message_memory_id(ref, stored.message.id)) in source_messages.mids
 
 
-def _may_tell(source: PurgeRequest, state: SessionState, bad: Collection[StoredMessage], message_ids: Collection[str]) -> bool:
+def _may_tell(source: PurgeSource, state: SessionState, bad: Collection[StoredMessage], message_ids: Collection[str]) -> bool:
     """True if the session's summary may cover the source's messages."""
+    if names_session(source, state.ref) and source.source_class is None and source.metadata is None:
+        return True
     if message_ids:
         return not {stored.message.id for stored in state.messages}.issuperset(message_ids)
-    return bool(bad) or (source.session_id == state.ref.session_id and source.source_class is None and source.metadata is None)
+    return bool(bad)

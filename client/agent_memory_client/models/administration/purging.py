@@ -21,7 +21,7 @@ class PurgeRequest(BaseModel):
     session_id: Identifier | None = None
     """The session that the memory comes from."""
     agent_id: Identifier | None = None
-    """The agent that wrote the memory."""
+    """The agent that wrote the memory, or that owns the session that the memory comes from."""
     import_source: Identifier | None = None
     """The `import_source` of the import that added the memory. Also deletes the sessions, blocks and files of this
     import, unless they have changed since."""
