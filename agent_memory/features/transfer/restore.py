@@ -17,7 +17,7 @@ from agent_memory.foundation.core.permissions import permit_writing
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.foundation.storage.erasures import guard_of
-from agent_memory.foundation.storage.keyspace import Keys, tag
+from agent_memory.foundation.storage.keyspace import Keys, digest, tag
 from agent_memory.foundation.storage.scripts import Arg, Script, outbox_keys
 from agent_memory.foundation.storage.search.indexes import VectorSpec
 from agent_memory.foundation.text.retrieval_units import REACH, unit_terms
@@ -165,13 +165,15 @@ class Restorer:
     ) -> Literal["new", "same", "other"]:
         """Restore a change for an owner (namespace, user).
 
-        Return "new", "same" if the change exists, or "other" if its id belongs to another change. All memories in the
-        change must exist, and `fields` must begin with the tenant.
+        Return "new", "same" if the change exists, or "other" if its id belongs to another change. If another tenant has
+        the id, the change gets a new one. All memories in the change must exist, and `fields` must begin with the tenant.
         """
         change, root, micros = self._keys.change(change_id), self._keys.root, round(at * 1e6)
         guard = guard_of(root, scope.tenant, *owner)
         reply = await self._changes(change=change, root=root, id=change_id, at=micros, mids=" ".join(mids), guard=guard, fields=fields)
         done = int(reply)
+        if done == -2:
+            return await self.restore_change(scope, owner, digest("change", scope.tenant, change_id), fields, mids, at)
         return "new" if done > 0 else "other" if done else "same"
 
     def vector(self, raw: bytes, model: Mapping[str, Any]) -> bytes | None:

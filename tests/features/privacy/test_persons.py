@@ -238,6 +238,19 @@ async def test_undoing_a_change_of_a_copy_does_not_touch_the_original(face: Face
     same(await picture(face), before)
 
 
+async def test_changes_of_a_user_imported_into_another_tenant_can_be_undone_there(face: Face) -> None:
+    await fill(face, ANN, "trombone")
+    before, rt, there = await picture(face), face.rig.rt, Scope("elsewhere")
+    lines = b"\n".join(await face.lines())
+    for repeated in (False, True):
+        report = await rt[ImportService].run(there, None, ANN, lines)
+        assert [problem for problem in report.problems if problem.kind == "change"] == []
+        assert ("change" in report.imported) is not repeated
+    (change, *_) = (await rt[HistoryService].read_changes(there, {"u": ANN, "kd": "supersede"}, None, 0, 10)).changes
+    await rt[HistoryService].undo_by_id(there, change.id)
+    same(await picture(face), before)
+
+
 async def test_import_into_another_namespace_creates_a_copy(face: Face) -> None:
     await fill(face, ANN, "trombone")
     lines = await face.lines(namespace="home")
