@@ -63,7 +63,7 @@ _BULLET = re.compile(r"\s*(?:[-*]|\d+\.) ")
 
 
 class _Paragraphs(HTMLParser):
-    """Collect the text of paragraphs and list items; a piece of code counts as one word."""
+    """Collects the text of paragraphs and list items. Each piece of code counts as one word."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -20,7 +20,7 @@ PROMPTS = 100
 
 @dataclass(frozen=True)
 class Known:
-    """The server's base URL, and the results of a run for each way of storing."""
+    """The server's base URL, and the results of one run for each way of storing."""
 
     url: str
     conversations: tuple[Conversation, ...]

@@ -18,7 +18,7 @@ QUESTION = "What does Ada keep?"
 
 
 class Owned:
-    """Each test has its own user, who has a memory."""
+    """Gives each test its own user, who has one memory."""
 
     client: SyncMemoryClient
     user: str

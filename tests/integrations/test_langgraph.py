@@ -212,7 +212,7 @@ def test_tuples_are_returned_as_lists_and_long_keys_are_accepted(store: AgentMem
 
 
 def test_unknown_filter_operator_raises_value_error(store: AgentMemoryStore) -> None:
-    """As in LangGraph's own stores; a value that only looks like an operator is a plain value."""
+    """LangGraph's own stores do the same. A value that only looks like an operator is a plain value."""
     store.put(("operators",), "k", {"price": {"amount": 1}})
     for bad in ({"price": {"$like": 1}}, {"price": {"$gt": 0, "$regex": "x"}}):
         with pytest.raises(ValueError, match="operator"):

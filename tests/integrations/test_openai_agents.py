@@ -107,7 +107,7 @@ async def test_session_accepts_any_text_as_the_sdks_own_session_does(client: Mem
 
 
 async def test_limits_select_the_same_items_as_the_sdks_own_session(client: MemoryClient) -> None:
-    """For any last items: calls without their outputs, and outputs without their calls."""
+    """This covers any last items, including calls without outputs and outputs without calls."""
     user = new_id()
     call = {"type": "function_call", "name": "sh", "arguments": "{}"}
     output = {"type": "function_call_output", "output": "done"}
@@ -196,7 +196,7 @@ async def test_second_run_continues_the_stored_session(client: MemoryClient, mod
 
 
 def test_blocking_runs_continue_one_session(server_url: str, model: ModelServer) -> None:
-    """`Runner.run_sync` has its own loop: the test creates a client in it."""
+    """`Runner.run_sync` has its own loop, and the test creates a client in it."""
 
     async def talk(said: str) -> str:
         async with MemoryClient(MemoryClientConfig(base_url=server_url)) as client:

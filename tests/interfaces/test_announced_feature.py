@@ -130,7 +130,7 @@ EDITED = {
 
 @pytest.mark.parametrize("feature", ["archive", "blocks", "pinned", "profile", "timeline", "procedures"])
 def test_at_most_two_files_import_an_extension(feature: str) -> None:
-    """Not counted: the extension's own modules, extensions built on it, and the compatible APIs."""
+    """The extension's own modules, the extensions built on it, and the compatible APIs do not count."""
     rooms = "|".join(["compat", *(one.name for one in FEATURES)])
     level = "(features|extensions|interfaces)"
     own = re.compile(rf"^(agent_memory/{level}|worker/agent_memory_worker)/({rooms})[/.]|/features/({rooms})\.py$")
@@ -142,7 +142,7 @@ def test_at_most_two_files_import_an_extension(feature: str) -> None:
 
 
 def test_at_most_three_other_files_know_the_oauth_server() -> None:
-    """Its name, its protocol, its Redis keys and its console texts."""
+    """The count covers its name, protocol, Redis keys and console texts."""
     names = re.compile(r"(?i)oauth_?server|oauth client|connection_renew|authorization server\b|connect_title")
     folders = ("agent_memory", "worker/agent_memory_worker", "client/agent_memory_client", "client-ts/src")
     files = {str(file.relative_to(ROOT)): file for folder in folders for file in (ROOT / folder).rglob("*.*")}
@@ -153,7 +153,7 @@ def test_at_most_three_other_files_know_the_oauth_server() -> None:
 
 
 def test_at_most_three_files_know_reembedding() -> None:
-    """Not counted: its folder, its module of the worker, and the client's models."""
+    """Its folder, its worker module and the client's models do not count."""
     own = re.compile(r"^agent_memory/features/reembed/|^worker/agent_memory_worker/reembed\.py$")
     names = re.compile(r"re-?embed|\bre:[a-z]+\b|embedding_choice", re.IGNORECASE)
     files = {str(file.relative_to(ROOT)): file for folder in ("agent_memory", "worker") for file in (ROOT / folder).rglob("*.*")}

@@ -23,7 +23,7 @@ _TRIES = 3
 
 
 class DidNotStart(Exception):
-    """A node ended before it answered, most likely because its port was taken."""
+    """A node ended before it responded, most likely because its port was taken."""
 
 
 @dataclass

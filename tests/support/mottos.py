@@ -47,7 +47,7 @@ class MottoStore:
 
 @dataclass
 class MottoReads:
-    """All steps of one prompt's section."""
+    """All steps of a section in one prompt."""
 
     key: str
     kind: SectionKind

@@ -61,7 +61,7 @@ class SharedEmbedder(EmbedderWrapper):
 
 @dataclass
 class Rig:
-    """A runtime with the shortcuts that tests need."""
+    """A runtime with shortcuts for tests."""
 
     rt: Runtime
     settings: Settings

@@ -70,7 +70,7 @@ async def test_task_delivered_three_times_at_once_has_one_effect(make_rig: MakeR
 
 
 async def test_late_and_reversed_redelivery_has_no_further_effect(make_rig: MakeRig, make_chat: MakeChat) -> None:
-    """Includes tasks that another worker has done meanwhile: their claims are stale."""
+    """This includes tasks that another worker has completed in the meantime: their claims are stale."""
     calm = await calm_state(make_rig, make_chat)
     async with make_rig(await make_chat(), **_SETTINGS) as rig:
         await written(rig)

@@ -34,7 +34,7 @@ async def there(rig: Rig) -> list[str]:
 
 
 async def test_repeated_deletion_request_is_one_order(make_rig: MakeRig) -> None:
-    """As after a lost response: no order remains that would delete data after the caller got a confirmation."""
+    """A response can get lost. No order may remain that deletes data after the caller got a confirmation."""
     async with make_rig() as rig:
         await fills(rig, "old")
         marks = [await rig.rt[ErasureOrders].order_erasure(SCOPE, _ANN) for _ in range(3)]

@@ -92,7 +92,7 @@ def _counters(body: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("lost_at", range(3))
 async def test_idempotency_key_prevents_duplicates_whichever_reply_is_lost(make_proxied: MakeProxied, lost_at: int) -> None:
-    """The claim of the key, the write, the storage of the response: an object without an id is created once, with the server's id."""
+    """The replies to the claim, the write and the stored response get lost in turn. The object is created once."""
     message = {"role": "user", "content": "Twice said is once said", "created_at": "2026-01-02T03:04:05Z"}
     requests: list[tuple[str, dict[str, Any]]] = [
         ("/v1/working-memory/s/messages", {"messages": [message, message]}),

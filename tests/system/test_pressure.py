@@ -167,7 +167,7 @@ async def test_order_ttl_and_leases_follow_the_redis_clock(make_rig: MakeRig) ->
 
 
 async def test_retry_delay_follows_the_redis_clock_and_does_not_delay_new_work(make_rig: MakeRig) -> None:
-    """Whatever the clock of the failed worker; new messages do not wait for the retry (docs/adr/0003)."""
+    """The failed worker's clock has no influence. New messages do not wait for the retry (docs/adr/0003)."""
     async with make_rig(WORKER_RETRY_BASE_SECONDS=100, WORKER_RETRY_MAX_SECONDS=100) as rig:
         real = time.time
         for number, skew in enumerate((-3600.0, 3600.0)):
@@ -221,7 +221,7 @@ async def _broken(*_: object) -> list[str]:
 
 
 async def test_fifty_writers_lose_no_message_during_summary_and_extraction(make_rig: MakeRig, make_chat: MakeChat) -> None:
-    """Every message once, in the server's order; the summary replaced the oldest; no message is promoted or extracted twice."""
+    """Each message appears once, in the server's order. The summary replaced the oldest. Nothing is promoted twice."""
     settings = {"DEFAULT_CONTEXT_WINDOW": 1024, "EXTRACTION_DEBOUNCE_SECONDS": 0.1, "WORKER_LEASE_SECONDS": 5}
     async with make_rig(await make_chat(), **settings) as rig:
         stop = asyncio.Event()

@@ -261,7 +261,7 @@ async def test_lost_index_is_rebuilt_by_running_processes(make_rig: MakeRig) -> 
 
 
 async def test_ready_names_a_missing_index(own_redis: EmbeddedRedis, make_proxied: MakeProxied) -> None:
-    """An index that cannot be rebuilt; otherwise it would exist again at once."""
+    """The index cannot be rebuilt. Otherwise, it would exist again at once."""
     async with (
         make_proxied(url=own_redis.url) as (rig, _),
         served(rig) as http,

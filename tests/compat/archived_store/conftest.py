@@ -23,7 +23,7 @@ from tests.support.waiting import wait_until
 
 @dataclass(frozen=True)
 class OldRedis:
-    """Address and content of the old server's Redis."""
+    """The address and content of the old server's Redis."""
 
     url: str
     left: Left

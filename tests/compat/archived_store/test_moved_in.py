@@ -186,7 +186,7 @@ def _time(value: str) -> float:
 async def test_undo_deletes_migrated_data(
     old_redis: OldRedis, reports: tuple[str, dict[str, Any]], client: MemoryAPIClient, tmp_path: Path
 ) -> None:
-    """Must be the last test, because it empties the store."""
+    """This test must run last, because it empties the store."""
     words = ("import", "--undo", reports[1]["name"], "--url", client.config.base_url)
     done = await asyncio.to_thread(agent_memory, *words, cwd=tmp_path)
     assert done.returncode == 0, done.stderr

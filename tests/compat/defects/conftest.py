@@ -23,7 +23,7 @@ def ago(days: float) -> str:
 
 
 class Space:
-    """Private namespace of one test: all stores and searches use it."""
+    """A private namespace for one test. All stores and searches use it."""
 
     def __init__(self, client: httpx.AsyncClient) -> None:
         self.client = client

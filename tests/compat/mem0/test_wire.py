@@ -339,7 +339,7 @@ async def test_matches_are_sorted_by_similarity(api: httpx.AsyncClient, user: st
 
 
 async def test_delete_with_user_wildcard_keeps_memories_without_a_user(api: httpx.AsyncClient, user: str) -> None:
-    """`*` means any user, but not a missing one. The same applies to sessions; two runs may share a name."""
+    """`*` means any user, but not a missing one. The same applies to sessions. Two runs may share a name."""
     run, agent = f"run-{user}", f"agent-{user}"
     said = [{"role": "user", "content": "I keep bees"}]
     for names in ({"run_id": run}, {"run_id": run, "user_id": user}, {"run_id": run, "user_id": f"{user}-other"}, {"agent_id": agent}):

@@ -34,7 +34,7 @@ async def callers(redis_url: str) -> AsyncGenerator[Callers]:
 
 
 class Containers:
-    """Two containers with names and documents of one test, and an app key that can access both."""
+    """Two containers with one test's documents, and an app key that can access both."""
 
     def __init__(self, callers: Callers) -> None:
         self.api = callers(OWNER)

@@ -42,7 +42,7 @@ async def server(redis_url: str, local: EmbeddingModel, counter: TokenCounter) -
 
 @dataclass
 class Model:
-    """Return the expected state by the rules. A user has at most one learned procedure per situation, because TASKS are dissimilar."""
+    """Computes the expected state. A user has at most one learned procedure per situation, because TASKS are dissimilar."""
 
     sessions: set[tuple[str, int]] = field(default_factory=set[tuple[str, int]])
     marks: dict[tuple[str, int], str] = field(default_factory=dict[tuple[str, int], str])
@@ -70,7 +70,7 @@ class Model:
 
 
 class History:
-    """Run the same steps on a server and on the model."""
+    """Runs the same steps on a server and on the model."""
 
     def __init__(self, server: Server, prefix: str) -> None:
         self.server = server

@@ -342,7 +342,7 @@ async def test_version_changes_only_with_the_profile(rig: Rig) -> None:
 
 
 async def test_follow_skips_a_record_that_indexing_marked_after_it_was_read(rig: Rig) -> None:
-    """A slow worker must not write outdated data. Indexing marks a record without changing its version."""
+    """A slow worker must not write outdated data. Indexing marks a record but does not change its version."""
     await entry(rig, "name", "My name is Ada", 0)
     mid = rig.keys.mid(SCOPE.tenant, "name")
     (read,) = await rig.rt[ProfileStore].read_memories([mid])

@@ -88,7 +88,7 @@ async def test_prompt_timeline_stays_within_its_token_limit(rig: Rig, counter: T
 
 
 async def test_prompt_timeline_contains_only_the_callers_scope(rig: Rig) -> None:
-    """Exactly this user in exactly this namespace, within the scope of the credentials."""
+    """The timeline covers exactly this user in this namespace, within the scope of the credentials."""
     await store(rig, *TRIP)
     await store(rig, ("bob", "Bob robbed a bank on 5 March 2024"), user_id="bob")
     await store(rig, ("choir", "Ada sang on 6 March 2024"), namespace="choir")

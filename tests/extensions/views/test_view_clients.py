@@ -67,7 +67,7 @@ async def test_view_can_be_created_run_read_and_deleted(memory: MemoryAPIClient)
 
 
 class Cutting(httpx.AsyncBaseTransport):
-    """Carry requests out, then drop the first response to a POST."""
+    """Carries requests out, but drops the first response to a POST."""
 
     def __init__(self) -> None:
         self.below = httpx.AsyncHTTPTransport()

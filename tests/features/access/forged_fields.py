@@ -31,7 +31,7 @@ _LEAST: dict[str, Any] = {"array": [], "boolean": True, "integer": 1, "number": 
 
 
 class SchemaFields:
-    """Return the fields of one schema that can name an id or an owner."""
+    """Finds the fields of one schema that can name an id or an owner."""
 
     def __init__(self, schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> None:
         self._schema = schema
@@ -97,7 +97,7 @@ class SchemaFields:
 
 
 class Forgeries:
-    """Yield calls of all operations and tools in which one field is forged."""
+    """Yields calls to all operations and tools, each with one forged field."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self._fields: dict[str, SchemaFields] = {}

@@ -283,7 +283,7 @@ def _without_bearer(guarded: Guarded, caller: httpx.AsyncClient) -> httpx.AsyncC
 
 
 async def test_isolation_cases_cover_every_operation_tool_and_client_method() -> None:
-    """Fail for an operation that no isolation test covers (acceptance criterion 2)."""
+    """Fail if an operation has no isolation test (acceptance criterion 2)."""
     document = create_app(load_settings()).openapi()
     known = {found["operationId"] for methods in document["paths"].values() for found in methods.values()}
     assert known == set(CASES)
@@ -328,7 +328,7 @@ async def test_hostile_ids_never_reveal_or_change_another_owners_data(field: Fie
 
 
 async def test_forged_owner_fields_never_reach_another_owners_data(field: Field) -> None:
-    """Forge every field that can name an id or an owner, one by one. The fields come from the schemas, so new fields are included."""
+    """Forge each field that can name an id or an owner. The fields come from the schemas, so new ones are included."""
     before = await _state(field)
     count = 0
     for name in ALL:
@@ -416,7 +416,7 @@ async def test_background_orders_reach_only_the_data_of_their_caller(field: Fiel
 
 
 async def test_authorized_caller_sees_all_of_the_victims_data(field: Field, guarded: Guarded, upstream: Upstream) -> None:
-    """The counter-check: an authorized caller gets data with the same requests."""
+    """As a counter-check, send the same requests as an authorized caller, who gets the data."""
     for limits in ({"users": ["ana"]}, {"namespaces": ["work", "home"]}, {"users": ["ana", "bo"], "namespaces": ["work"]}):
         friend = await guarded.caller("victim", "read", **limits)
         assert MARK in (await friend.get("/v1/working-memory/shared", params=WHERE)).text

@@ -61,7 +61,7 @@ async def _admitted(limit: RequestLimit, tenant: str, number: int) -> int:
 
 
 async def test_request_limit_is_shared_by_all_processes(rig: Rig) -> None:
-    """The rate is one request per hour, so only the bucket's content is admitted, for any number of processes."""
+    """At one request per hour, only the bucket's content is admitted, however many processes there are."""
     settings = LimitSettings.model_validate({"requests_per_minute": 1, "requests_burst": 60})
     limits = [RequestLimit(settings, LimitStore(rig.rt.client, rig.keys), Clock()) for _ in range(3)]
     found = await asyncio.gather(*(_admitted(limit, "busy", 100) for limit in limits))

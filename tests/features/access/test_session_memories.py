@@ -119,7 +119,7 @@ async def test_memory_id_taken_before_promotion_stays_with_its_owner(guarded: Gu
 
 
 async def test_promotion_uses_the_rights_of_the_session_writer(guarded: Guarded) -> None:
-    """A caller with rights for the whole tenant may name another user in a session, as in a create."""
+    """A caller with access to the whole tenant may name another user in a session, as it may when creating memories."""
     admin, bob = await tenant_of(guarded, "rights")
     assert (await put(admin, "s", {"id": "for-ada", "text": "for Ada", "user_id": "ada"})).status_code == 200
     await promote(guarded)

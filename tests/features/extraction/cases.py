@@ -51,7 +51,7 @@ def write_script(lookalike: Lookalike) -> None:
 
 @dataclass
 class Memory:
-    """The stored data of a user: current memories, history, and the evidence of each, read from Redis alone."""
+    """A user's stored data, read from Redis alone: current memories, history, and evidence for each."""
 
     current: list[StoredMemory] = field(default_factory=list)
     history: list[StoredMemory] = field(default_factory=list)

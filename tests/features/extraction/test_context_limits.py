@@ -114,7 +114,7 @@ async def test_server_is_asked_for_its_limit_once_and_never_during_a_request(
 
 
 async def test_failed_limit_query_falls_back_to_the_assumed_limit(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
-    """The server reports no limit, as most servers."""
+    """Like most servers, this one does not report its limit."""
     async with make_rig(chat, **OFF) as rig:
         await rig.append("s", *SAID[:3])
         await rig.work()

@@ -141,7 +141,7 @@ async def test_conversation_leaves_exactly_the_expected_memories(talked: Talked,
 
 
 async def test_each_batch_costs_at_most_two_model_calls(talked: Talked) -> None:
-    """One call for the facts, and at most one for decisions about existing memories. A failed batch is sent again."""
+    """One call extracts the facts, and at most one decides about existing memories. A failed batch is sent again."""
     prompts = [body["messages"][-1]["content"] for body in talked.model.bodies("chat")]
     new = [_texts(prompt.split("New messages", 1)[-1]) for prompt in prompts if "New messages" in prompt]
     notes = [_texts(prompt.split("New notes", 1)[-1]) for prompt in prompts if "New notes" in prompt]

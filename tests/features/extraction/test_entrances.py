@@ -195,7 +195,7 @@ PAIRS = list(product(ENTRANCES, ENTRANCES))
 
 @dataclass
 class Kept:
-    """Return what search, list and get return for a text, and its evidence."""
+    """The results of search, get and list for a text, and its evidence."""
 
     found: list[MemoryRecord]
     listed: int

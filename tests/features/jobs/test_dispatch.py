@@ -315,7 +315,7 @@ async def test_failed_handover_to_docket_is_retried_before_the_lease_ends(
 async def test_unscheduled_docket_tasks_are_retried_before_the_lease_ends(
     make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch, overdue: bool
 ) -> None:
-    """All memories of a batch, including those whose earlier claim ended with its worker."""
+    """This covers all memories in a batch, including those whose earlier claim ended with its worker."""
 
     async def refuse(docket: Docket, calls: list[TaskCall]) -> list[Execution]:
         executions = [Execution(docket, call.function, call.args, call.kwargs, call.key, call.when, attempt=1) for call in calls]

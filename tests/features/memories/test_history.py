@@ -231,7 +231,7 @@ async def test_each_undo_restores_search_list_prompt_and_get_responses(rig: Rig,
 
 
 async def test_memories_with_equal_creation_times_keep_their_order_after_undos(rig: Rig) -> None:
-    """The engine returns the last rewritten memories first; a list's pages must not overlap."""
+    """The engine returns recently rewritten memories first, but the pages of a list must not overlap."""
     names = [f"n{place:02}" for place in range(30)]
     when = [DAYS[1 + (place > 9) + (place > 24)] for place in range(30)]
     await create(rig, *(fact(f"Ada has boat {n}", n, created_at=at, last_accessed=DAYS[0]) for n, at in zip(names, when, strict=True)))

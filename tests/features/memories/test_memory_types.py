@@ -14,7 +14,7 @@ FACT = "The espresso machine stands beside the window."
 
 
 class Space:
-    """Return a new namespace with one procedural and one semantic memory, whose ids contain `how` and `fact`."""
+    """A new namespace with one procedural and one semantic memory, whose ids contain `how` and `fact`."""
 
     def __init__(self, client: httpx.AsyncClient) -> None:
         self.client = client

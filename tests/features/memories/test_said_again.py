@@ -223,7 +223,7 @@ async def test_export_and_import_preserve_mention_times_and_counts(rig: Rig) -> 
 async def test_fact_repeated_by_a_later_message_has_that_messages_time(
     make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike, action: str
 ) -> None:
-    """A model decides it, or the words match; one mention for each message."""
+    """Either a model decides this, or the words match. Each message counts as one mention."""
     scripted = lookalike.scripted
     scripted.silent = True
     later = "Ada eats no meat" if action == "NONE" else "Ada is vegetarian"

@@ -150,7 +150,7 @@ async def test_message_with_the_text_of_a_statement_becomes_its_evidence(rig: Ri
 
 
 async def test_erasing_a_statements_session_keeps_evidence_from_others(rig: Rig) -> None:
-    """The other client's statement comes first: it remains a statement, and the message becomes its evidence."""
+    """The other client's statement comes first. It remains a statement, and the message becomes its evidence."""
     held = {"messages": [], "memories": [{"id": "held", "text": BOAT, "memory_type": "semantic"}], "user_id": "ada"}
     await rig.rt[SessionService].put(SCOPE, "tools", UpdateWorkingMemory.model_validate(held))
     await rig.work()

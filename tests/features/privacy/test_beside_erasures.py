@@ -38,7 +38,7 @@ def refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @dataclass
 class Person:
-    """A user with data of every kind that an undo or an import restores."""
+    """A user with every kind of data that an undo or an import restores."""
 
     user: str
     restores: list[tuple[str, str, dict[str, Any]]] = field(default_factory=list[tuple[str, str, dict[str, Any]]])
@@ -102,7 +102,7 @@ def interrupted(monkeypatch: pytest.MonkeyPatch, at: Callable[[int], bool], run:
 async def test_undo_during_any_step_of_an_erasure_restores_nothing(
     make_rig: MakeRig, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Send every restoring request before each round trip of an erasure, and an import of one user before every eleventh."""
+    """Send every restoring request before each round trip of an erasure, and one user's import before every eleventh."""
     async with make_rig() as rig, faced(rig) as face:
         fired = 0
         for first in range(_PERSONS):

@@ -73,7 +73,7 @@ def _said(n: int, user: str, who: str, role: str = "user") -> dict[str, Any]:
 
 
 async def test_erasure_during_writes_leaves_no_trace(redis_url: str, model: Lookalike) -> None:
-    """Acceptance criterion 4: also with memories in quarantine, purges, and exports and imports in progress."""
+    """Acceptance criterion 4, including memories in quarantine, purges, and exports and imports in progress."""
     prefix = "auth-erase"
     settings = load_settings(
         KEY_PREFIX=prefix,

@@ -273,7 +273,7 @@ async def test_forget_matches_former_versions(rig: Rig) -> None:
 
 
 async def test_forget_fences_off_late_extraction(rig: Rig) -> None:
-    """A worker that has read the forgotten text writes nothing of it."""
+    """A worker that has read the forgotten text must not write any of it."""
     await say(rig, "I am allergic to peanuts.", "I work at Acme.")
     sid = rig.sid(SessionRef("s", None, "ana"))
     journal = await rig.rt[SessionStore].journal(sid, "jp", 10)

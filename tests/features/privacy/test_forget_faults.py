@@ -37,7 +37,7 @@ async def test_forget_retries_if_the_session_changed_meanwhile(rig: Rig, monkeyp
 
 @pytest.mark.parametrize("dies_at", [1, 2])
 async def test_forget_is_atomic_if_the_server_dies(rig: Rig, monkeypatch: pytest.MonkeyPatch, dies_at: int) -> None:
-    """Before the one step, nothing is deleted; after it, everything is. A repeated request ends in the same state as a single one."""
+    """Before the single step, nothing is deleted. After it, everything is. Repeating the request ends in the same state."""
     await peanuts(rig)
     before = await texts(rig)
     calls: list[Plan] = []

@@ -53,7 +53,7 @@ async def index_terms(rig: Rig, name: str) -> str:
 @pytest.mark.parametrize("said", [SECRET, TWO])
 @pytest.mark.parametrize("elsewhere", [False, True])
 async def test_neighbors_lose_the_forgotten_words_and_are_reindexed(rig: Rig, said: str, elsewhere: bool) -> None:
-    """Also if another session contains the same text: its neighbors there include its terms, too."""
+    """This includes neighbors of the same text in another session, whose terms also contain it."""
     (word,) = terms("peanuts")
     await say(rig, "a", BEFORE, said, AFTER)
     neighbours = [mid(rig, "a", 0), mid(rig, "a", 2)]
@@ -110,7 +110,7 @@ async def test_results_show_no_forgotten_words_even_before_reindexing(rig: Rig) 
 
 
 async def test_next_model_summary_does_not_contain_the_forgotten_text(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
-    """A model's summary is dropped whole. The next one covers later messages only, and the model never sees the forgotten text."""
+    """A model's summary is deleted as a whole. The next one covers only later messages, without the forgotten text."""
     async with make_rig(chat) as rig:
 
         def told(start: int) -> list[str]:

@@ -95,7 +95,7 @@ async def test_purge_completes_and_reports_unreadable_records(make_rig: MakeRig,
 
 
 async def test_purge_includes_tool_call_messages_without_text(make_rig: MakeRig) -> None:
-    """A source includes messages without words."""
+    """Some messages of a source have no text."""
     async with make_rig() as rig, faced(rig) as face:
         await fill(face)
         params = {"dry_run": False, "wait": 0}

@@ -89,7 +89,7 @@ async def judge(rig: Rig, scene: Scene) -> str:
 
 @pytest.mark.parametrize(("recognized", "least"), [(False, 10), (True, 32)])
 async def test_forget_proposals_match_enough_labelled_scenes(rig: Rig, recognized: bool, least: int) -> None:
-    """Once with requests as recognized in the conversation, once as if every request was `recognized`."""
+    """Test the requests as recognized in the conversation, and again as if every request had been `recognized`."""
     outcomes = await outcomes_of(rig, recognized=recognized)
     assert outcomes["right"] >= least, sorted(outcomes.items())
 

@@ -116,7 +116,7 @@ async def test_unknown_or_conflicting_time_zone_is_refused(home: Home) -> None:
 
 
 async def test_plain_day_in_a_filter_follows_the_users_time_zone(home: Home) -> None:
-    """In native filters, in conditions, by the metadata's days, and in Mem0's filters."""
+    """This applies to native filters, conditions, days in metadata, and Mem0's filters."""
     names = {"evening": "2026-03-10T02:00:00Z", "noon": "2026-03-10T20:00:00Z", "next": "2026-03-11T09:00:00Z"}
     records = [{"text": name, "created_at": at, "namespace": "mem0", "metadata": {"due": at}} for name, at in names.items()]
     await home.store(*records)

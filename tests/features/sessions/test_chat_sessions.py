@@ -278,7 +278,7 @@ async def rig_is_empty(http: httpx.AsyncClient) -> bool:
 
 
 async def test_deleting_a_session_deletes_all_message_fields(rig: Rig, http: httpx.AsyncClient) -> None:
-    """Fields beside the text are stored only in the session, so they are deleted with it."""
+    """Fields other than the text are stored only in the session, so they are deleted with it."""
     await put(http, [user("hi") | {"x": "a-needle-in-the-store"}])
     await ok(await http.delete("/v1/working-memory/s", params=SPACE))
     await rig.work(DueKind.SESSION)

@@ -95,7 +95,7 @@ async def test_unpromoted_messages_are_left_out_by_filters_other_than_the_user(r
 
 
 async def test_unpromoted_messages_are_shown_to_callers_of_their_agent_only(rig: Rig) -> None:
-    """As for the memories made of them: a caller limited to some agents sees their messages."""
+    """A caller limited to some agents sees their messages, just as it sees the memories made from them."""
     message = {"role": "user", "content": "The ferry of Ann to Bergen", "remember_as": {"agent_id": "coach"}}
     body = AppendMessagesRequest.model_validate({"messages": [message], "user_id": "ann"})
     await rig.rt[SessionService].append(SCOPE, "a", body)

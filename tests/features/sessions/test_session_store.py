@@ -87,7 +87,7 @@ async def test_a_repeated_append_changes_nothing(rig: Rig) -> None:
 
 
 async def test_same_message_id_with_other_text_is_another_message(rig: Rig) -> None:
-    """Two programs may both number their messages from 1; neither may lose one."""
+    """Two programs may both number their messages from 1. Neither may lose one."""
     await rig.rt[SessionStore].write(SCOPE, REF, SessionWrite("append", [message("first", "1"), message("second", "1")]))
     await rig.rt[SessionStore].write(SCOPE, REF, SessionWrite("append", [message("third", "1"), message("first", "1")]))
     assert await texts(rig) == ["first", "second", "third"]
@@ -373,7 +373,7 @@ async def test_flushed_lua_script_is_loaded_again(rig: Rig) -> None:
 
 
 async def test_concurrent_writes_and_deletes_leave_a_consistent_session(rig: Rig) -> None:
-    """In any order, the session is either whole or deleted, and its journal belongs to the existing session."""
+    """Whatever the order, the session is either whole or deleted, and its journal belongs to the existing session."""
 
     async def write(number: int) -> None:
         await rig.rt[SessionStore].write(SCOPE, REF, appending(f"m{number}"))

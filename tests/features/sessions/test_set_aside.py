@@ -110,7 +110,7 @@ async def test_a_batch_that_fails_again_stays_a_dead_letter(make_rig: MakeRig, c
 
 @pytest.mark.parametrize("how", ["session", "memories", "user"])
 async def test_dead_batch_is_deleted_with_its_session_or_user(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike, how: str) -> None:
-    """Also if the session expired before: its pending batch outlives it."""
+    """This holds even if the session expired first: its pending batch outlives it."""
     async with make_rig(chat, **OFF) as rig:
         await given_up(rig, lookalike)
         if how == "session":
@@ -143,7 +143,7 @@ async def test_user_erasure_includes_unpromoted_messages_of_expired_sessions(mak
 async def test_setting_aside_and_settling_a_batch_twice_has_one_effect(
     make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike, live: bool
 ) -> None:
-    """As after a lost reply of the script, or if another worker is late."""
+    """This can happen if the script's reply is lost, or if another worker is late."""
     async with make_rig(chat, **OFF) as rig:
         await says(rig, "Anna lives in Oslo")
         await rig.work(DueKind.SESSION)

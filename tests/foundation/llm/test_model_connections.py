@@ -72,7 +72,7 @@ async def until(holds: Callable[[], bool], what: str) -> None:
 
 
 async def test_connections_are_reused_and_a_response_never_reaches_another_request(at: At) -> None:
-    """A response that arrives after its caller was canceled is dropped."""
+    """A response that arrives after its caller was canceled is discarded."""
 
     async def ask(client: openai.AsyncOpenAI) -> bytes:
         return (await client.get("/x", cast_to=httpx2.Response)).content

@@ -141,7 +141,7 @@ async def write(one: Clustered, tenant: str) -> None:
 
 
 def test_stored_key_names_and_bucket_numbers_do_not_change() -> None:
-    """A change would hide the data of existing stores."""
+    """A change would hide the data in existing stores."""
     assert Keys().root == Keys("am", 0).root == "am:{0}:"
     assert Keys("own", 7).index("m:3") == "own:{7}:ix:m:3"
     assert [bucket_of(tenant, 64) for tenant in ("default", "acme", "école", "")] == [34, 1, 31, 52]
@@ -210,7 +210,7 @@ async def test_changed_number_of_buckets_is_refused_at_start(clustered: Clustere
 
 
 async def test_tenants_on_other_nodes_are_served_while_a_node_is_down(clustered: Clustered) -> None:
-    """Must be the last test of the cluster: the node does not return."""
+    """This must be the last test of the cluster, because the node does not return."""
     home = node_of_bucket(0)
     gone = next(tenant for tenant in reversed(chosen()) if node_of(tenant) != home and bucket_of(tenant, BUCKETS) != MOVED)
     others = [tenant for tenant in chosen() if node_of(tenant) == home and bucket_of(tenant, BUCKETS) != MOVED]

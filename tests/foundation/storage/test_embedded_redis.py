@@ -164,7 +164,7 @@ def test_killed_owner_leaves_no_orphaned_redis(tmp_path: Path) -> None:
 
 
 async def test_lingering_orphan_is_stopped_at_the_next_start(tmp_path: Path) -> None:
-    """As on systems whose kernel does not stop it."""
+    """Some systems have a kernel that does not stop it."""
     owner, pid, url = owner_process(tmp_path, "leave-orphan")
     owner.kill()
     owner.wait()

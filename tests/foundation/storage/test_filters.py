@@ -287,7 +287,7 @@ async def test_unsafe_search_terms_are_rejected() -> None:
 
 
 async def test_memory_scores_by_every_matching_term(rig: Rig) -> None:
-    """Also by terms that no other memory has: RediSearch's union drops those if a filter lets it skip."""
+    """This includes terms that no other memory has: RediSearch's union drops them if a filter lets it skip."""
     texts = ("The cat sat on the mat", "Walrus penguin", "Who knows", "Something else", "Another thing")
     await rig.rt[MemoryStore].write(SCOPE, [record(text, namespace="a" if place < 3 else "b") for place, text in enumerate(texts)])
     clause = filters.where(SCOPE, SearchRequest.model_validate({"namespace": {"eq": "a"}}))

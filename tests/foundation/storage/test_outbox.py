@@ -61,7 +61,7 @@ async def test_expired_lease_is_claimed_again(rig: Rig) -> None:
 
 
 async def test_work_of_a_silent_worker_is_due_within_one_lease(rig: Rig) -> None:
-    """So a killed worker's work is handed over again within one lease, whether it was claimed or started."""
+    """The work of a killed worker is handed over within one lease, whether it was claimed or started."""
     await write(rig, "figs")
     (claim,) = await rig.claim(S, lease_seconds=5)
     for sign in ("claimed", "begun"):
@@ -134,7 +134,7 @@ async def test_a_busy_session_is_never_given_up(rig: Rig) -> None:
 
 
 async def test_lease_expiring_before_the_start_counts_no_attempt(rig: Rig) -> None:
-    """In a long queue, leases end before a worker starts. That is no failure of the work."""
+    """In a long queue, leases end before a worker starts. The work has not failed."""
     await write(rig, "a")
     for _ in range(20):
         found = await rig.claims(S)

@@ -61,7 +61,7 @@ def test_unseen_filler_questions_and_requests_reach_the_measured_rates(record_pr
 
 
 async def test_weights_of_six_writers_classify_unseen_lines_of_another(record_property: RecordProperty) -> None:
-    """The texts are embedded as documents, as in the index."""
+    """The texts are embedded as documents, just as in the index."""
     embedder = ProfiledEmbedder(CachingEmbedder(await shared_embedder(load_settings(LOCAL_MODEL=MODEL)), entries=0), profile_of(MODEL))
 
     async def kinds_of(texts: list[str]) -> list[Kind | None]:

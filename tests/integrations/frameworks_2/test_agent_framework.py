@@ -35,7 +35,7 @@ MESSAGES = [
 
 
 class Keyed:
-    """Return a provider with a session."""
+    """A provider with a session."""
 
     def __init__(self, provider: AgentMemoryHistoryProvider, key: str) -> None:
         self.provider = provider

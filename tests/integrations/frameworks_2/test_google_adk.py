@@ -57,7 +57,7 @@ async def test_gemini_accepts_the_schemas_of_the_mcp_tools(server_url: str) -> N
 
 
 class Adk:
-    """Return a session of a service."""
+    """A session of a service."""
 
     def __init__(self, service: AgentMemorySessionService, key: str, user: str) -> None:
         self.service = service

@@ -29,7 +29,7 @@ MESSAGES = [
 
 
 class Keyed:
-    """Return a store with a conversation."""
+    """A store with a conversation."""
 
     def __init__(self, store: AgentMemoryChatMessageStore, key: str) -> None:
         self.store = store

@@ -39,7 +39,7 @@ MESSAGES = [
 
 
 class Keyed:
-    """Return a store and a key in it."""
+    """A store and a key in it."""
 
     def __init__(self, store: Any, key: str) -> None:
         self.store = store
@@ -79,7 +79,7 @@ class TestBlockingStore(TestAwaitedStore):
 
 
 class TestMemory(TestAwaitedStore):
-    """Return LlamaIndex's `Memory` on the store."""
+    """LlamaIndex's `Memory` on the store."""
 
     def make(self, client: MemoryClient, session_id: str, user_id: str | None) -> Any:
         return Keyed(AgentMemoryDBChatStore(SyncMemoryClient(client.config), user_id=user_id), session_id)

@@ -17,7 +17,7 @@ IDLE, BUSY = 100, 12
 
 
 class Line:
-    """A client connection that, like HTTP clients, checks before sending whether the server has closed it."""
+    """A client connection that checks, as HTTP clients do, whether the server has closed it before sending."""
 
     def __init__(self) -> None:
         self.socket = socket.socket()

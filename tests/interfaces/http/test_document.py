@@ -98,7 +98,7 @@ def test_example_story_covers_every_operation_once(document: dict[str, Any]) -> 
 
 
 class Reader:
-    """Follow the examples of a document: send them, and fill in the ids that earlier answers returned."""
+    """Follows a document's examples: sends them, and fills in ids that earlier responses returned."""
 
     def __init__(self, client: httpx.AsyncClient) -> None:
         self._client = client

@@ -197,7 +197,7 @@ def test_blocked_server_does_not_time_out_a_body_received_in_time(
     monkeypatch.setattr(TimedBody, "receive", noted)
 
     class StandsStill(asyncio.Protocol):
-        """Simulate a blocked loop: timers fire before the next read."""
+        """Simulates a blocked loop: timers fire before the next read."""
 
         def __init__(self, line: socket.socket) -> None:
             self._line = line

@@ -64,7 +64,7 @@ class Site:
 
 @dataclass
 class App:
-    """An OAuth client. Each method sends the values of `more` instead of the valid ones."""
+    """An OAuth client. Each method replaces valid values with those in `more`."""
 
     http: httpx.AsyncClient
     redirect_uri: str = CALLBACK
@@ -112,7 +112,7 @@ class App:
 
 @dataclass
 class Browser:
-    """A browser that omits its strict cookie when it comes from another site, and follows the refresh of pages."""
+    """A browser that omits its strict cookie on requests from another site, and follows page refreshes."""
 
     http: httpx.AsyncClient
 

@@ -108,7 +108,7 @@ async def test_unregistered_redirect_addresses_get_no_code_and_no_redirect(site:
     ids=str,
 )
 async def test_invalid_authorization_requests_show_an_error_page_without_a_redirect(site: Site, wrong: dict[str, str | None]) -> None:
-    """An error redirects no browser, because anyone can register an address."""
+    """An error never redirects the browser, because anyone can register an address."""
     app, browser = await registered(site), await person(site)
     changed = {name: value and value.replace("PUBLIC", site.url) for name, value in wrong.items()}
     page = await browser.open(app.link(**changed))
@@ -223,7 +223,7 @@ async def test_app_can_revoke_its_own_connection(site: Site, kind: str) -> None:
 
 
 async def test_responses_name_the_issuer_and_the_state(site: Site) -> None:
-    """RFC 9207: prevents the mix-up of authorization servers."""
+    """This prevents mix-ups of authorization servers (RFC 9207)."""
     app, browser = await registered(site), await person(site)
     metadata = (await app.http.get("/.well-known/oauth-authorization-server")).json()
     assert metadata["authorization_response_iss_parameter_supported"] is True

@@ -30,7 +30,7 @@ class Received:
 
 @dataclass
 class Answer:
-    """A response: its pieces are sent one by one, each after a release of `go`. The server cuts off a body that ends early."""
+    """A response. The server sends each piece after a release of `go`, and cuts off a body that ends early."""
 
     pieces: list[bytes]
     content_type: str = "application/json"

@@ -10,7 +10,7 @@ from agent_memory.foundation.core.settings.base import Group, variables_of
 
 
 class _KnownGroup:
-    """Replace a group's class: the same values and the same environment give the same, immutable object."""
+    """Replaces a group's class, so that the same values and environment give the same immutable object."""
 
     def __init__(self, model: type[Group]) -> None:
         self._model = model

@@ -38,7 +38,7 @@ def known_layout(prefix: str) -> re.Pattern[str]:
 
 @dataclass
 class Findings:
-    """The violations, by kind, and the figures of the check."""
+    """The violations by kind, and the figures of the check."""
 
     lost: list[str] = field(default_factory=list)
     duplicated: list[str] = field(default_factory=list)
@@ -54,7 +54,7 @@ class Findings:
 
 
 class Checker:
-    """Check everything once. The work must be done, or missing data counts as lost."""
+    """Checks everything once. Work must be finished, or missing data counts as lost."""
 
     def __init__(self, client: Redis, journal: Path, spec: VectorSpec, *, prefix: str = "am") -> None:
         self._client = client

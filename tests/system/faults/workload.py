@@ -120,7 +120,7 @@ class Client:
 
 
 class Actor(ABC):
-    """Act repeatedly until stopped."""
+    """Acts repeatedly until stopped."""
 
     def __init__(self, name: str, seed: str, client: Client, journal: Journal, figures: Figures) -> None:
         self.name = name

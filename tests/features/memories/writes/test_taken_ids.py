@@ -49,7 +49,7 @@ async def test_fact_is_stored_under_another_id_if_its_own_is_taken(make_rig: Mak
 async def test_thread_summary_is_stored_under_another_id_if_its_own_is_taken(
     make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike
 ) -> None:
-    """The summary contains nothing of the other owner's memory."""
+    """The summary contains nothing from the other owner's memory."""
     async with make_rig(chat, **OFF) as rig:
         await take(rig, thread_memory_id(SessionRef("s", "work", "ada")))
         strategy = MemoryStrategyConfig(strategy="summary")
