@@ -35,7 +35,7 @@ _REDIS_URL = pytest.StashKey[str]()
 
 
 def pytest_configure() -> None:
-    """Remove the developer's own settings, the variables and the project's `.env`, before any code reads them."""
+    """Remove the developer's own settings from the environment and the project's `.env` before any code reads them."""
     for name in list(os.environ):
         if name.upper() in variables():
             del os.environ[name]
@@ -149,7 +149,7 @@ async def worked(lasting_redis_url: str) -> AsyncGenerator[httpx.AsyncClient, No
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests that need no Redis, and the fundamentals, as `quick`. Run slow files first, so that no process ends with a long one."""
+    """Mark tests that need no Redis, and the fundamentals, as `quick`. Run slow files first, so that none runs last."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
     for item in items:

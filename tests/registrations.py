@@ -52,7 +52,7 @@ class Registration:
     """For each kind of intent of its actors: its effect on the possible states of an object."""
 
     def forged_lines(self, ids: Any, user: str) -> list[dict[str, Any]]:
-        """Return lines of an export that would overwrite the victim's."""
+        """Return lines of an export that would overwrite the victim's data."""
         return []
 
     async def fill_victim(self, send: Send, where: dict[str, str]) -> dict[str, str]:
@@ -60,7 +60,7 @@ class Registration:
         return {}
 
     async def read_victim(self, send: Send, made: Mapping[str, str], where: dict[str, str]) -> list[Any]:
-        """Return all of it, as its owner sees it."""
+        """Return all of the victim's data, as its owner sees it."""
         return []
 
     async def fill_person(self, send: Send, user: str) -> None:
@@ -74,7 +74,7 @@ class Registration:
         """Create every kind of data that could contain a user's name."""
 
     async def fill_moved(self, client: Any) -> set[tuple[str, str]]:
-        """Write the archived server's form of it into that server's Redis; return the kinds and names that cannot be migrated."""
+        """Write the data in the archived server's form into that server's Redis. Return the kinds and names that cannot be migrated."""
         return set()
 
     async def check_moved(self, client: MemoryAPIClient) -> None:

@@ -51,7 +51,7 @@ class Field:
         self.ids = ids
 
     async def state(self) -> list[Any]:
-        """Return everything in the victim's tenant, as its owner reads it."""
+        """Return everything in the victim's tenant, as read by its owner."""
         client = self.callers(OWNER)
         mem0 = await client.post("/v3/memories/", json={"filters": {"user_id": VICTIM}})
         documents = await client.post("/v3/documents/list", json={"containerTags": [VICTIM]})
@@ -83,7 +83,7 @@ async def field(redis_url: str) -> AsyncGenerator[Field]:
 
 
 def body_of(choose: random.Random, ids: list[str]) -> dict[str, Any]:
-    """Return all fields that name an owner or an object, at once."""
+    """Return a body in which every field that names an owner or an object is set."""
     name, item = choose.choice(NAMES), choose.choice([*ids, *NAMES])
     whose = {"user_id": name, "containerTag": name, "containerTags": [name], "agent_id": name, "run_id": name, "app_id": name}
     owners = {"user_id": VICTIM, "namespace": name, "agent_id": name}

@@ -49,7 +49,7 @@ async def browser() -> AsyncGenerator[Browser]:
 
 @pytest.fixture
 async def new_page(browser: Browser) -> AsyncGenerator[Callable[..., Any]]:
-    """Make pages in separate contexts. Script errors, dialogs and violations of the content policy fail the test."""
+    """Create pages in separate contexts. Script errors, dialogs and policy violations fail the test."""
     contexts: list[Any] = []
     problems: list[str] = []
 

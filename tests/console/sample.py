@@ -40,7 +40,7 @@ _EVENTS = (
 
 
 async def load_sample(api: httpx.AsyncClient, user: str = USER, session: str = SESSION) -> None:
-    """Store the conversation, facts that were corrected, events, a block, a procedure, a proposal and a quarantined memory; once."""
+    """Store, once, a conversation, corrected facts, events, a block, a procedure, a proposal and a quarantined memory."""
     if (await api.get(f"/v1/long-term-memory/{user}-fact-0")).status_code == 200:
         return
     now = datetime.now(UTC)

@@ -124,12 +124,12 @@ async def hostile_url(module_settings: Callable[..., Settings], redis_url: str) 
 
 
 def name_of(text: str) -> str:
-    """The text as an id, which has no line breaks."""
+    """Return the text in a form that is valid as an id: without line breaks."""
     return text.replace("\n", " ").replace("\u2028", " ")[:200].strip()
 
 
 def tag_of(text: str) -> str:
-    """The text as a topic, without commas."""
+    """Return the text in a form that is valid as a topic: without commas."""
     return name_of(text).replace(",", ";")
 
 

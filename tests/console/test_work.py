@@ -219,7 +219,7 @@ async def test_person_is_exported_then_erased_with_a_receipt(new_page: Make, ope
 
 @pytest.fixture
 async def doomed(module_settings: Callable[..., Settings], redis_url: str) -> AsyncGenerator[tuple[str, httpx.AsyncClient, Outbox]]:
-    """A server without a worker, where the vector of one memory was given up."""
+    """Run a server without a worker that has given up the vector of one memory."""
     settings = module_settings(KEY_PREFIX=f"doomed{ULID()}")
     async with (
         open_runtime(settings, redis_url) as runtime,

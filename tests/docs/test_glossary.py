@@ -56,7 +56,7 @@ def _sources() -> dict[Path, str]:
 
 
 def _literals(text: str) -> set[str]:
-    """Return the fields that hash commands name, in Lua and in Python."""
+    """Return the fields named in hash commands, in Lua and in Python."""
     commands = re.findall(r"'H(?:SET|SETNX|GET|MGET|DEL|EXISTS|INCRBY)',.*?(?= then | end\b|$)", text, re.MULTILINE)
     calls = re.findall(r"\.h(?:set|setnx|get|mget|del|exists)\([^\n]*", text)
     # The arguments after the key. A literal joined with a name is a field that contains an id.

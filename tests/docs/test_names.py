@@ -61,7 +61,7 @@ def files(*tops: str) -> Iterator[Path]:
 
 
 def docstrings(source: str) -> dict[int, str]:
-    """Return docstrings, also those of attributes, by the number of their first line."""
+    """Return docstrings, including those of attributes, by the number of their first line."""
     bodies = (body for node in ast.walk(ast.parse(source)) if isinstance(body := getattr(node, "body", None), list))
     constants = (one.value for body in bodies for one in body if isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant))
     return {constant.lineno: constant.value for constant in constants if isinstance(constant.value, str)}

@@ -40,7 +40,7 @@ class Act:
 
 
 def acts(lines: Sequence[str]) -> list[Act]:
-    """Return the events of the chapter's lines, in order."""
+    """Return the events in a chapter's lines, in order."""
     day, session, found = datetime.min, "", list[Act]()
     for number, line in enumerate(lines):
         if (m := _DAY.match(line)) is not None:
@@ -61,7 +61,7 @@ def _at(day: datetime, clock: str) -> datetime:
 
 
 async def played(url: str) -> str:
-    """Return the chapter with the answers of a server."""
+    """Return the chapter with a server's responses."""
     lines = PAGE.read_text("utf-8").splitlines()
     answers: list[tuple[Act, list[str]]] = []
     async with httpx.AsyncClient(base_url=url, timeout=60) as http, MemoryAPIClient(MemoryClientConfig(base_url=url)) as memory:

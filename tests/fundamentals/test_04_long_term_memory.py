@@ -23,7 +23,7 @@ FACTS = [
 
 @pytest.fixture
 async def facts(memory: MemoryAPIClient) -> list[ClientMemoryRecord]:
-    """The facts above under new ids, stored and indexed."""
+    """Store and index the facts above under new ids."""
     fresh = [ClientMemoryRecord(**record.model_dump(exclude={"id"})) for record in FACTS]
     await memory.create_long_term_memory(fresh)
     await settled(memory)

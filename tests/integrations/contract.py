@@ -117,7 +117,7 @@ class RecallContract(ABC):
 
     @abstractmethod
     async def recall(self, client: MemoryClient, user_id: str, question: str) -> str:
-        """Return what the framework shows the model of the memories for a question."""
+        """Return the memories that the framework shows to the model for a question."""
 
     async def test_memories_of_a_user_are_shown_to_that_user_only(self, client: MemoryClient) -> None:
         ada, bo = new_id(), new_id()
@@ -140,5 +140,5 @@ class RecallContract(ABC):
 
 
 async def in_thread(call: Any, *arguments: Any) -> Any:
-    """Make a blocking call, as a program without an event loop does."""
+    """Make a blocking call the way a program without an event loop does."""
     return await asyncio.to_thread(call, *arguments)

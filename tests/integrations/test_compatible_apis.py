@@ -15,7 +15,7 @@ HOME = "I only train at home, no gym."
 
 
 def run_until(wanted: str, *command: str, said: str, **environment: str) -> str:
-    """Return a program's output once it knows what another process stored; a worker creates memories meanwhile."""
+    """Return a program's output once it knows what another process stored. Meanwhile, a worker creates memories."""
     ends = time.monotonic() + 60
     while wanted not in (printed := run(*command, said=said, **environment)):
         assert time.monotonic() < ends, printed

@@ -36,7 +36,7 @@ class Node:
     log: Path
 
     async def id(self) -> bytes:
-        """The node's id in the cluster."""
+        """Return the node's id in the cluster."""
         return bytes(await self.client.execute_command("CLUSTER", "MYID"))
 
 

@@ -19,7 +19,7 @@ def key_names() -> list[str]:
 
 
 def empty_key_spaces(keys: Collection[str], *, others: bool = False) -> list[str]:
-    """Return the kinds of personal keys of these features, or the others, that match none of the given keys (without prefix)."""
+    """Return the kinds of personal keys of these features, or of all others, that match none of the given keys."""
     announced = [space.name for feature in FEATURES if (feature.name in SHAPES) != others for space in feature.keys if space.personal]
     patterns = {name: re.compile(re.sub("<[^>]+>", "[0-9A-Za-z]+", name)) for name in announced}
     return [name for name, pattern in patterns.items() if not any(pattern.fullmatch(key) for key in keys)]

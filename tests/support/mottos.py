@@ -1,4 +1,4 @@
-"""A made-up feature: each user has a motto. It implements every part that a feature can have."""
+"""A made-up feature in which each user has a motto. It implements every part that a feature can have."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class MottoSection:
         self._store = store
 
     async def open_section(self, ask: PromptAsk) -> MottoReads | None:
-        """Return no section without a user."""
+        """Return no section if the prompt has no user."""
         user = ask.reader.user_id
         return None if user is None else MottoReads(self._store.key(ask.scope.tenant, user), self.kind)
 

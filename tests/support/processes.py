@@ -84,7 +84,7 @@ class Running:
 
 
 def start(folder: Path, *arguments: str, warm: bool = False, **environment: str) -> Running:
-    """Start `agent-memory ARGUMENTS` in a folder, with the light model and without the developer's settings; `warm` skips the import."""
+    """Start `agent-memory ARGUMENTS` in a folder with the light model and without the developer's settings. `warm` skips the imports."""
     log = folder / f"{arguments[0]}-{time.monotonic_ns()}.log"
     given = clean_environment(**{**QUICK, **light_model(), **environment})
     with log.open("wb") as output:
@@ -104,7 +104,7 @@ def start(folder: Path, *arguments: str, warm: bool = False, **environment: str)
 
 @asynccontextmanager
 async def running(folder: Path, *arguments: str, warm: bool = False, **environment: str) -> AsyncGenerator[Running, None]:
-    """Like `start`, but kill what is left at the end. A failing test shows the output."""
+    """Do the same as `start`, but kill what is left at the end. A failing test shows the output."""
     one = start(folder, *arguments, warm=warm, **environment)
     try:
         yield one

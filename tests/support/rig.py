@@ -97,7 +97,7 @@ class Rig:
         return await self.rt.outbox.begin_claims(kind, members, lease_seconds=lease_seconds, max_attempts=max_attempts)
 
     async def work(self, *kinds: DueKind) -> None:
-        """Run the work that is due now as a worker would, without docket and without waiting for later work."""
+        """Run the work that is due now, as a worker would, without docket and without waiting for later work."""
         tasks = Tasks(self.rt)
         for _ in range(100):
             some = False
@@ -198,7 +198,7 @@ def record(text: str, memory_id: str | None = None, **more: Any) -> MemoryRecord
 
 
 async def gathered(work: Iterable[Coroutine[Any, Any, Any]]) -> list[Any]:
-    """Run everything concurrently; after all have ended, the first error fails the test."""
+    """Run everything concurrently. After all have ended, raise the first error."""
     results = await asyncio.gather(*work, return_exceptions=True)
     for result in results:
         if isinstance(result, BaseException):

@@ -51,7 +51,7 @@ async def rig(make_rig: MakeRig) -> AsyncGenerator[Rig]:
 
 @pytest.fixture
 async def make_chat(lookalike: Lookalike, counter: TokenCounter) -> AsyncGenerator[Callable[..., Awaitable[OpenAIChat]]]:
-    """Open the look-alike's language model with other settings: `await make_chat(SETTING=…)`; each has its own server."""
+    """Open the look-alike's language model with other settings, each with its own server: `await make_chat(SETTING=…)`."""
     opened: list[OpenAIChat] = []
 
     async def make(**overrides: Any) -> OpenAIChat:

@@ -42,7 +42,7 @@ async def follow(rig: Rig) -> None:
 
 
 async def close_periods(rig: Rig) -> None:
-    """Run what the periodic job orders, as a worker does."""
+    """Run what the periodic job orders, as a worker would."""
     await order_summaries(rig.rt)
     await rig.make_due(DueKind.ORDER)
     await rig.work(DueKind.ORDER)

@@ -86,7 +86,7 @@ async def test_retried_write_after_a_lost_reply_has_one_effect(make_proxied: Mak
 
 
 def _counters(body: dict[str, Any]) -> dict[str, Any]:
-    """The numbers in a response that a repetition must not change. Other numbers count what the request itself did."""
+    """Return the numbers in a response that a repetition must not change. Other numbers count what the request itself did."""
     return {name: body[name] for name in ("total_messages", "tokens", "text", "data") if name in body}
 
 
@@ -183,7 +183,7 @@ async def repeated(request: Callable[[], Awaitable[Any]]) -> Any:
 
 
 async def _struck(rig: Rig, beginning: str) -> None:
-    """Purge the messages with this beginning from the session "s"."""
+    """Purge the messages that begin like this from the session "s"."""
     state = await rig.rt[SessionStore].get(SCOPE, SessionRef("s", None, None))
     assert state is not None
     if bad := [stored.seq for stored in state.messages if stored.message.content.startswith(beginning)]:

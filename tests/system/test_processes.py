@@ -85,7 +85,7 @@ async def memories(redis: aioredis.Redis, session: str, strategy: str) -> list[s
 
 
 def token_of(redis: aioredis.Redis, kind: DueKind, member: str) -> Callable[[], Awaitable[str | None]]:
-    """Return the token of a started task, which is stable while its worker lives and extends its lease."""
+    """Return the token of a started task. It stays the same while its worker lives and extends its lease."""
 
     async def look() -> str | None:
         words = (await redis.hget(_KEYS.tries(kind), member) or b"").decode().split()
@@ -95,7 +95,7 @@ def token_of(redis: aioredis.Redis, kind: DueKind, member: str) -> Callable[[], 
 
 
 def nothing_pending(redis: aioredis.Redis) -> Callable[[], Awaitable[bool]]:
-    """True if docket's workers have no message any more."""
+    """True if docket's workers have no messages left."""
 
     async def look() -> bool:
         return (await redis.xpending("am:agent-memory:stream", "docket-workers"))["pending"] == 0

@@ -105,7 +105,7 @@ async def recall(http: httpx.AsyncClient) -> float:
 
 @asynccontextmanager
 async def used(http: httpx.AsyncClient, written: set[str], least: float) -> AsyncGenerator[list[float]]:
-    """Search, write, edit and delete until the context ends. Assert that recall is never below `least`."""
+    """Search, write, edit and delete until the context ends, and assert that recall never falls below `least`."""
     shares: list[float] = []
 
     async def use() -> None:
@@ -206,7 +206,7 @@ async def test_changes_of_the_provider_keep_memories_searchable_while_processes_
         written = 0
 
         async def check(client: httpx.AsyncClient) -> None:
-            """A new memory is found by its meaning, and the other ones in each state of both models."""
+            """Assert that a new memory and all others are found by meaning, in each state of both models."""
             nonlocal written
             written += 1
             name = f"w{written}"

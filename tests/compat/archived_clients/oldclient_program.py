@@ -160,7 +160,7 @@ async def appending(client: Client) -> None:
 
 
 async def chat_messages(client: Client) -> None:
-    """A session with tool calls and parts from another program reads as text, and keeps them after a put."""
+    """Return the texts of a session with tool calls and parts from another program, which a put must preserve."""
     call = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
     picture = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
     sent = [

@@ -20,7 +20,7 @@ _caller: ContextVar[str | None] = ContextVar("caller", default=None)
 
 
 def talking(client_class: type[Any]) -> list[str]:
-    """Return the public methods of a class that send a request, directly or through another method of the class."""
+    """Return a class's public methods that send a request, directly or through another of its methods."""
     methods = {name: found for name, found in vars(client_class).items() if inspect.isfunction(found)}
     uses = {name: _uses(found) for name, found in methods.items()}
     found = {name for name, (sends, _) in uses.items() if sends}
@@ -30,7 +30,7 @@ def talking(client_class: type[Any]) -> list[str]:
 
 
 def _uses(method: Callable[..., Any]) -> tuple[bool, set[str]]:
-    """True if a method sends a request itself; and the attributes of `self` that it uses."""
+    """Return whether a method sends a request itself, and which attributes of `self` it uses."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(method)))
     sends, named = False, set[str]()
     for node in ast.walk(tree):
@@ -54,7 +54,7 @@ class Watch:
         return type(client_class.__name__, (client_class,), {name: self._wrapped(client_class, name) for name in talking(client_class)})
 
     def listen(self, client: httpx.AsyncClient) -> None:
-        """Count the requests of an HTTP client."""
+        """Count the requests that an HTTP client sends."""
 
         async def count(request: httpx.Request) -> None:
             if (name := _caller.get()) is not None:

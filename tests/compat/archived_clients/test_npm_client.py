@@ -27,7 +27,7 @@ REAL = os.environ.get("AGENT_MEMORY_NPM_CLIENT")
 
 @pytest.fixture(scope="module", params=["stand-in", *(["package"] if REAL else [])])
 async def report(run_program: RunProgram, request: pytest.FixtureRequest) -> Report:
-    """Return the program's report with the stand-in class, and with the real class if it is installed."""
+    """Return the program's report for the stand-in class and, if it is installed, for the real class."""
     folder = REAL if REAL and request.param == "package" else ""
     return await run_program(str(NODE), str(PROGRAM), more=(folder, *parts("npm_part.mjs")))
 

@@ -35,7 +35,7 @@ class Left:
 
 
 def memory(place: int) -> dict[str, Any]:
-    """Return a regular memory, of one of a few users and namespaces."""
+    """Return a regular memory that belongs to one of a few users and namespaces."""
     return {
         "id": str(ULID.from_bytes(int(at(place) * 1000).to_bytes(6, "big") + bytes([*range(9), place]))),
         "text": f"The friend number {place} lives in {PLACES[place % 8]} and keeps {THINGS[place % 7]}.",

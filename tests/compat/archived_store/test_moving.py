@@ -411,7 +411,7 @@ async def test_migration_without_extract_creates_no_message_memories(old_redis: 
 
 
 class apart:
-    """Return a client of the old Redis whose keys with this prefix are deleted at the end."""
+    """Return a client of the old Redis, and delete all keys with this prefix at the end."""
 
     def __init__(self, url: str, prefix: str) -> None:
         self._client, self._prefix = Redis.from_url(url), prefix

@@ -38,7 +38,7 @@ Schema = Mapping[str, Any]
 
 
 def owner_of(path: str) -> str | None:
-    """Return the feature that serves an operation, or None."""
+    """Return the feature that serves an operation, or None if no feature does."""
     return next((feature for beginning, feature in OWNERS.items() if path.startswith(beginning)), None)
 
 
@@ -67,7 +67,7 @@ def _place(operation: Schema) -> str:
 
 
 def _named(value: Any) -> set[str]:
-    """Return the schemas that a part of the contract names, directly or through other schemas."""
+    """Return the schemas named in a part of the contract, directly or through other schemas."""
     names, waiting = set[str](), [value]
     while waiting:
         for name in set(re.findall(r"\w+", json.dumps(waiting.pop()))) & CONTRACT["schemas"].keys() - names:
@@ -180,7 +180,7 @@ def _of_object(name: str, wanted: Schema, found: Schema, sent: bool) -> Iterator
 
 
 def _of_value(place: str, wanted: Schema, found: Schema, required: bool, sent: bool) -> Iterator[str]:
-    """Compare a parameter or field; `sent` says that callers send it, so it must not be narrowed."""
+    """Compare a parameter or field. With `sent`, callers send it, so its type must not become narrower."""
     yield from _compared(f"{place}: required", wanted["required"], required)
     if "default_generated" in wanted or "default" not in wanted:
         if "default" in found and not _made_up(wanted.get("default_generated"), found["default"]):

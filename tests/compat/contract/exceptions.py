@@ -114,7 +114,7 @@ REASONS: dict[str, tuple[str, ...]] = {
 
 
 def expanded(line: str) -> list[str]:
-    """Return a line without braces, once for every choice of alternatives.
+    """Return a line once for each choice among the alternatives in braces.
 
     `{{x}}` means `{x}` itself; `;` and `'` mean JSON's `,` and `"`.
     """

@@ -39,7 +39,7 @@ async def create(rig: Rig, *records: MemoryRecord, dedupe: bool = True) -> None:
 
 
 def fact(text: str, session: str, **more: Any) -> MemoryRecord:
-    """Return a memory as a worker creates it for a fact, with an id unknown to callers."""
+    """Return a memory like one that a worker creates for a fact, with an id that callers do not know."""
     made = datetime.now(UTC)
     given = {"user_id": "ada", "session_id": session, "created_at": WHEN, "persisted_at": made, "updated_at": made}
     return record(text, fact_memory_id(SessionRef(session, None, "ada"), text), **{**given, **more})

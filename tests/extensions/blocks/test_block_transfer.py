@@ -99,7 +99,7 @@ async def test_agent_without_attached_blocks_leaves_no_owner_record(runtime: Run
 
 
 async def noted(runtime: Runtime, agent_id: str) -> bool:
-    """True if the store has a record of the agent's owners."""
+    """True if the store records that the agent has owners."""
     key = BlockKeys(Keys(runtime.settings.redis.key_prefix).root).of_agent(DEFAULT_TENANT, agent_id)
     return bool(await runtime.client.exists(key))
 

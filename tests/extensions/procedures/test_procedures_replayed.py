@@ -120,7 +120,7 @@ class History:
             await self.server.call("PATCH", f"/v1/procedures/{stored['id']}", {"text": f"edited {stored['version']}"})
 
     async def do_undo(self, key: tuple[str, int], good: bool) -> None:
-        """Undo restores exactly the previous state; undo it again, so that learned procedures stay comparable."""
+        """Undo a change, which restores exactly the previous state, and undo the undo, so that learned procedures stay comparable."""
         for stored in await self.procedures(key[0]):
             history = await self.server.call("GET", f"/v1/procedures/{stored['id']}/history")
             before = history["changes"][-1]["before"]

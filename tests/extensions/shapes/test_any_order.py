@@ -133,7 +133,7 @@ async def check(world: World) -> None:
 
 
 async def check_nothing_left(world: World, others: set[str]) -> None:
-    """Assert that nothing of both users is left; `others` are keys of an earlier failed example."""
+    """Assert that nothing of either user is left. `others` are keys from an earlier failed example."""
     for user in (world.user, world.other):
         await world.call("DELETE", f"/v1/users/{user}")
     await world.work()

@@ -76,7 +76,7 @@ class World:
         return [ProfileOwner(SCOPE.tenant, namespace, user) for user in (self.user, self.other) for namespace in (None, "home")]
 
     async def call(self, method: str, path: str, body: Any = None, **params: Any) -> Any:
-        """Return the JSON of the answer, or None if the state refuses the request. Assert that no answer is a server error."""
+        """Return the JSON response, or None if the state refuses the request. Assert that no response is a server error."""
         answer = await self.http.request(method, path, json=body, params=params)
         assert answer.status_code == 200 or answer.status_code in REFUSED, (method, path, answer.status_code, answer.text)
         return answer.json() if answer.status_code == 200 else None
@@ -87,7 +87,7 @@ class World:
         return sorted(mine, key=lambda one: (one.text, one.created_at, one.memory_type, one.namespace or "", one.pinned))
 
     async def chosen(self, n: int) -> MemoryRecord | None:
-        """Select one of the memories, but none that waits for review."""
+        """Select one of the memories that do not wait for review."""
         every = await self.memories()
         return every[n % len(every)] if every else None
 
@@ -309,7 +309,7 @@ class World:
         await self.rig.work(DueKind.SESSION)
 
     async def _decide(self, n: int, day: int, action: str, *, review: bool) -> None:
-        """Return a fact of a conversation, and the model's decision about it and known facts."""
+        """Return a fact from a conversation, and the model's decision about it and the known facts."""
         assert self.model is not None
         self.count += 1
         at = self.now - timedelta(days=day)

@@ -45,7 +45,7 @@ def test_text_without_a_specific_time_has_no_event_days(text: str) -> None:
 
 
 def times(text: str, **more: Any) -> tuple[str, str | None, str, str]:
-    """Return first day, last day, precision and source of a fact."""
+    """Return the first day, last day, precision and source of a fact's time."""
     time = event_time(record(text, created_at=SAID, **more), SAID, UTC, uses_stated_at=True)
     assert time is not None
     return time.first.isoformat(), time.last and time.last.isoformat(), time.precision, time.dated_by

@@ -28,7 +28,7 @@ async def summaries(rig: Rig) -> dict[str, tuple[str | None, str | None]]:
 
 
 def dying(monkeypatch: pytest.MonkeyPatch, owner: type[Any], name: str, call: int, *, after: bool) -> None:
-    """A worker that dies before or after the n-th call of a method."""
+    """Simulate a worker that dies before or after the n-th call of a method."""
     method, calls = getattr(owner, name), list[int]()
 
     async def dies(self: Any, *arguments: Any) -> Any:

@@ -30,7 +30,7 @@ def _records(i: Ids) -> list[ClientMemoryRecord]:
 
 
 def _calls(i: Ids) -> list[dict[str, Any]]:
-    """Call each tool that a model can receive."""
+    """Return calls of each tool that a model can receive."""
     planted = {"text": "secret tea is planted", "memory_type": "semantic"}
     named = [i.memory, *OWNED][i.number % 4]
     calls: dict[str, dict[str, Any]] = {

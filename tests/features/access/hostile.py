@@ -62,7 +62,7 @@ class Ids:
 
     @property
     def number(self) -> int:
-        """The number of the case, which selects one of many forgeries."""
+        """Return the number of the case, which selects one of many forgeries."""
         return sum(map(ord, self.session + self.user + self.namespace + self.memory))
 
     @property
@@ -78,7 +78,7 @@ class Sent(dict[str, Any]):
 
 
 def exported(i: Ids, user: str) -> bytes:
-    """Lines of an export that would overwrite the victim's memory, its aliases, its changes and its session."""
+    """Return lines of an export that would overwrite the victim's memory, aliases, changes and session."""
     marks = {"n": "1", "h": "0" * 32, "ra": "1.0"}
     record = {"id": i.memory, "text": "mine", "user_id": "ana", "namespace": "work"}
     lines: list[dict[str, Any]] = [
@@ -128,7 +128,7 @@ OWNED = ("m-shared", "m-aside", OF_MESSAGE)
 
 
 def forged(i: Ids) -> list[dict[str, Any]]:
-    """Memories that would belong to the victim, or replace hers. Send each separately, so that one refusal hides no other."""
+    """Return memories that would belong to the victim or replace hers. Send each in its own request."""
     names = [{"id": name, "text": "mine"} for name in (i.memory, *OWNED)]
     places: list[dict[str, Any]] = [
         {},
@@ -146,7 +146,7 @@ def forged(i: Ids) -> list[dict[str, Any]]:
 
 
 def bodies(i: Ids) -> list[dict[str, Any]]:
-    """Bodies of a session: the caller's own words, and another forged memory for each case."""
+    """Return session bodies with the caller's own words, and with a different forged memory in each case."""
     some, at = forged(i), i.number
     chosen = [some[(at + 5 * step) % len(some)] for step in range(3)]
     whose = [i.where, {}, ANA]
@@ -175,7 +175,7 @@ def _wide(i: Ids) -> dict[str, Any]:
 
 
 def item_owners(i: Ids) -> list[dict[str, str]]:
-    """Owners of the requested items: the case's values, the victim's, and similar ones."""
+    """Return owners for item requests: the case's values, the victim's, and similar ones."""
     return [i.where, ANA, {"user_id": "ana"}, {"namespace": "work"}, {}]
 
 
@@ -190,7 +190,7 @@ PROCEDURES, TOOL_MEMORY = "/v1/procedures", "/v1/tools/memory"
 
 
 def owners_of(i: Ids) -> list[dict[str, str]]:
-    """Owners of requested or created procedures and tools."""
+    """Return owners for requested or created procedures and tools."""
     return [i.where, {}, ANA, {"user_id": "ana"}, {"agent_id": i.user}, {"agent_id": "robot", **ANA}]
 
 

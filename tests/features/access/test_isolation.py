@@ -173,7 +173,7 @@ async def _store_what_sessions_hold(guarded: Guarded) -> None:
 
 
 async def _carry_out_erasures(guarded: Guarded) -> None:
-    """Carry out ordered erasures: until then, writes for the named owner are refused."""
+    """Carry out ordered erasures. Until then, writes for the named owner are refused."""
     outbox = guarded.runtime.outbox
     while claims := (await claim_kind(outbox, DueKind.DELETION, limit=100, lease_seconds=60, max_attempts=8)).claims:
         for claim in claims:
@@ -261,7 +261,7 @@ async def _send(attacker: httpx.AsyncClient, cases: Sequence[Case]) -> int:
 
 
 async def _attack_by_client(field: Field, client: AnyClient, name: str, values: list[str]) -> None:
-    """Attack one method of the client with these values, as `_attack` does."""
+    """Attack one method of the client with these values, just as `_attack` does."""
     session, user, namespace, memory = values
     ids = Ids(session, user, namespace, memory, **field.ids, made=field.made)
     said = await client_attacks.attack(client, name, METHODS[name], ids)
@@ -269,7 +269,7 @@ async def _attack_by_client(field: Field, client: AnyClient, name: str, values: 
 
 
 def _moved_block() -> bytes:
-    """Lines of another system's export with a block of the victim."""
+    """Return lines of another system's export that contain a block of the victim."""
     block = {"label": "moved", "value": MARK, "description": "", "read_only": False, "limit": 5000, "chars": len(MARK), "tokens": 0}
     block |= {"version": 1, "created_at": TIME, "updated_at": TIME}
     header = {"kind": "header", "format": EXPORT_FORMAT, "version": EXPORT_VERSION, "user_id": "ana", "namespace": "work", "moved": True}
@@ -277,7 +277,7 @@ def _moved_block() -> bytes:
 
 
 def _without_bearer(guarded: Guarded, caller: httpx.AsyncClient) -> httpx.AsyncClient:
-    """The same caller, with an `Authorization` header for the model server behind the proxy."""
+    """Return the same caller with an `Authorization` header for the model server behind the proxy."""
     headers = {name: value for name, value in caller.headers.items() if name in ("x-api-key", ACTING_USER_HEADER.lower())}
     return guarded.client(**{"x-api-key": caller.headers["authorization"].removeprefix("Bearer "), **headers})
 

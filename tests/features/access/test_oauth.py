@@ -84,7 +84,7 @@ def _by_hand(header: dict[str, Any], body: dict[str, Any], signature: bytes = b"
 
 
 def _hmac_with_public_key(body: dict[str, Any]) -> str:
-    """RS/HS confusion: the public key as the secret of an HMAC. (PyJWT itself refuses to make such a token.)"""
+    """Sign a token with the public key as an HMAC secret (RS/HS confusion). PyJWT itself refuses to do this."""
     import hashlib
     import hmac
 
@@ -356,7 +356,7 @@ async def test_keys_and_tokens_work_beside_each_other(redis_url: str, keys_url: 
 
 
 async def _finds_the_provider(client: httpx.AsyncClient, resource: str) -> None:
-    """Acts as the MCP SDK's client after a 401: it reads the metadata's address, and checks that the metadata is of this server."""
+    """Act like the MCP SDK's client after a 401: read the address of the metadata, and check that it describes this server."""
     refused: Any = await client.post("/team/mcp", json={})
     assert refused.status_code == 401
     told = extract_resource_metadata_from_www_auth(refused)

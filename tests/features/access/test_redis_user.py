@@ -89,7 +89,7 @@ async def test_documented_redis_acl_user_can_run_the_server_and_nothing_more(
 
 @asynccontextmanager
 async def tls_in_front_of(redis_url: str, certificate: trustme.LeafCert) -> AsyncGenerator[int]:
-    """A port that speaks TLS and forwards to Redis."""
+    """Open a port that speaks TLS and forwards to Redis."""
     place = urlsplit(redis_url)
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     certificate.configure_cert(context)

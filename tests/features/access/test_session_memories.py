@@ -24,7 +24,7 @@ BOB = {"user_id": "bob", "namespace": "work"}
 
 
 async def promote(guarded: Guarded) -> None:
-    """Store pending session memories, as a worker does."""
+    """Store pending session memories the way a worker does."""
     while claims := (await claim_kind(guarded.runtime.outbox, DueKind.SESSION, limit=100, lease_seconds=60, max_attempts=8)).claims:
         for claim in claims:
             await Tasks(guarded.runtime).process_session(claim.member, claim.lease, claim.attempt)

@@ -173,7 +173,7 @@ def _marks(body: Any) -> list[str]:
 
 
 async def _state(shared: Shared) -> dict[str, list[str]]:
-    """Return the tenant's state: every read operation without an id in its path, for every place, and the dead letters."""
+    """Return the tenant's state: the result of every read without an id in its path, for every place, and the dead letters."""
     state: dict[str, list[str]] = {}
     for path, methods in DOCUMENT["paths"].items():
         asked = [parameter for parameter in methods.get("get", {}).get("parameters", ()) if parameter["in"] != "header"]

@@ -43,7 +43,7 @@ async def facts(rig: Rig) -> list[str]:
 
 
 async def aside(rig: Rig) -> list[OperationRecord]:
-    """Return the batches that extraction gave up."""
+    """Return the batches on which extraction gave up."""
     kind = OperationKind.EXTRACTION
     return (await rig.rt[OperationService].list_operations(SCOPE, state=OperationState.DEAD, kind=kind, offset=0, limit=10)).operations
 

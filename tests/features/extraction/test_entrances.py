@@ -38,7 +38,7 @@ PREFIX = "entrances"
 
 
 def text_of(user: str) -> str:
-    """The texts: a different one for each user, so that no batch of the embedder serves two users."""
+    """Return a text that is different for each user, so that no embedding batch serves two users."""
     return f"The boat of {user} lies in Bergen"
 
 
@@ -67,7 +67,7 @@ class Server:
         await self.api.create_long_term_memory([record])
 
     async def in_session(self, user: str, n: int) -> None:
-        """PUT of a session with a memory, which has the default type unless the request names one: "message"."""
+        """PUT a session with a memory. Unless the request names a type, its type is "message"."""
         body = {"user_id": user, "messages": [], "memories": [{"id": f"{user} {n}", "text": text_of(user)}]}
         assert (await self.http.put(f"/v1/working-memory/held-{n}", json=body)).status_code == 200
         self.sessions.add((user, f"held-{n}"))
@@ -110,12 +110,12 @@ class Server:
         assert done["success"], done
 
     async def move(self, user: str, n: int) -> None:
-        """An old server's memory, which `agent-memory migrate` will find: see `moved_in`."""
+        """Prepare an old server's memory for `agent-memory migrate` (see `moved_in`)."""
         record = {"id": f"old {user} {n}", "text": text_of(user), "user_id": user, "memory_type": "semantic", "created_at": 1.7e9}
         await self.runtime.client.hset(f"{PREFIX}-old-{n}:{record['id']}", mapping=hashed(record, None))  # pyright: ignore[reportGeneralTypeIssues]
 
     async def moved_in(self, n: int) -> None:
-        """Migrate all data in the old layout, and delete it there, so that each migration moves only new data."""
+        """Migrate all data in the old layout and delete it there, so that each migration moves only new data."""
         client, embedder = self.runtime.client, SharedEmbedder(self.runtime.embedder)
         report = await move(Rig(self.runtime, self.settings, embedder), self.redis_url, prefixes=OldPrefixes(memories=f"{PREFIX}-old-{n}"))
         assert report.imported.get("memory", 0) + report.present.get("memory", 0) == len(ENTRANCES), report
@@ -204,7 +204,7 @@ class Kept:
 
 @pytest.fixture(scope="module")
 async def kept(server: Server) -> dict[tuple[str, str], Kept]:
-    """Return the results of all pairs, each with its own user: write all first halves at once, then all second halves."""
+    """Return the results for all pairs, each with its own user. All first halves are written before any second half."""
     users = {pair: f"{pair[0]} then {pair[1]}" for pair in PAIRS}
     some = asyncio.Semaphore(8)
 

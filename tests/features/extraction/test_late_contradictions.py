@@ -73,7 +73,7 @@ async def move_in(rig: Rig, facts: dict[str, int]) -> dict[str, int]:
 
 @pytest.fixture
 def ends(lookalike: Lookalike) -> Lookalike:
-    """A model that decides that the Oslo fact ends the Turin fact."""
+    """Script a model that decides that the Oslo fact ends the Turin fact."""
     lookalike.scripted.decisions[OSLO] = ["SUPERSEDE", TURIN]
     return lookalike
 
@@ -218,7 +218,7 @@ async def test_a_rejected_proposal_is_not_made_again(make_rig: MakeRig, chat: Op
 
 
 async def forget_what_was_judged(rig: Rig) -> None:
-    """As if the worker had died after its write: neither the pairs nor the cursor are stored."""
+    """Simulate a worker that died after its write: neither the pairs nor the cursor are stored."""
     for key in await rig.raw_keys():
         if key.startswith("apart:"):
             await rig.rt.client.delete(rig.keys.root + key)

@@ -276,7 +276,7 @@ Schedule = Callable[[Docket, list[TaskCall]], Awaitable[list[Execution]]]
 
 
 def fail_first_schedule(monkeypatch: pytest.MonkeyPatch, outcome: Schedule) -> list[int]:
-    """End the first tasks handed to docket as `outcome` says; return their number once they are handed over."""
+    """End the first tasks handed to docket with `outcome`, and return their number once they have been handed over."""
     add_many = Docket.add_many
     failed: list[int] = []
 

@@ -44,7 +44,7 @@ async def follower(rig: Rig) -> AsyncGenerator[Recorder]:
 
 
 async def followed(rig: Rig, follower: Recorder) -> set[str]:
-    """Return the memories that the followers received after the last operation; no mark is left then."""
+    """Return the memories that the followers received after the last operation. No mark is left by then."""
     follower.mids.clear()
     await rig.make_due(DueKind.FOLLOW)
     await rig.work(DueKind.FOLLOW)

@@ -32,7 +32,7 @@ class HeldEmbedder(EmbedderWrapper):
         return await self._inner.embed(["about vegetables" if "beets" in text else text for text in texts], timeout=timeout)
 
     async def __aenter__(self) -> None:
-        """Released at the end, so that a worker can stop."""
+        """Release the model at the end, so that a worker can stop."""
 
     async def __aexit__(self, *_: object) -> None:
         self.let_go.set()

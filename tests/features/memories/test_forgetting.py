@@ -29,7 +29,7 @@ NOW = datetime(2025, 6, 1, 12, tzinfo=UTC)
 
 
 def aged(name: str, age: float, idle: float | None = None, **more: Any) -> MemoryRecord:
-    """Return a memory with this age in days, last read this many days ago."""
+    """Return a memory with this age, last read `idle` days ago. Both are in days."""
     read = NOW - timedelta(days=age if idle is None else idle)
     return record(name, created_at=NOW - timedelta(days=age), last_accessed=read, **more)
 

@@ -30,7 +30,7 @@ class Space:
         assert answer.status_code == 200, answer.text
 
     async def search(self, headers: dict[str, str] | None = None, **body: Any) -> dict[str, str]:
-        """Return the types of the memories that a search finds, by their ids without the namespace."""
+        """Return the types of the memories that a search finds, keyed by their ids without the namespace."""
         asked = {"text": "espresso machine", "namespace": {"eq": self.name}, **body}
         answer = await self.client.post("/v1/long-term-memory/search", json=asked, headers=headers)
         assert answer.status_code == 200, answer.text
@@ -48,7 +48,7 @@ class Space:
         return answer.json()["memory_type"]
 
     async def session(self, method: str, headers: dict[str, str] | None = None, **body: Any) -> list[dict[str, Any]]:
-        """Return the memories that a response shows of the session `s`."""
+        """Return the memories that a response shows for the session `s`."""
         where = {"params": {"namespace": self.name}} if method == "GET" else {"json": {"namespace": self.name, **body}}
         answer = await self.client.request(method, "/v1/working-memory/s", headers=headers, **where)
         assert answer.status_code == 200, answer.text

@@ -51,7 +51,7 @@ async def memory_of(rig: Rig, text: str, **fields: Any) -> MemoryRecord:
 
 
 async def sayings(rig: Rig, memory: MemoryRecord, scope: Any = SCOPE) -> tuple[datetime, int]:
-    """Return a memory's last mention and mention count from its hash; check the last mention in the vector's document, too."""
+    """Return a memory's last mention and mention count from its hash, after checking the vector's document."""
     mid = rig.keys.mid(scope.tenant, memory.id)
     last, times = await rig.rt.client.hmget(rig.keys.memory(mid), ["ls", "ts"])
     assert await rig.rt.client.hget(rig.keys.vector(mid), "ls") == last, "both documents say the same"

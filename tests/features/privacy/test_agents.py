@@ -43,7 +43,7 @@ class Face:
         await self.rig.work()
 
     async def trace_none(self, *signs: str) -> None:
-        """Wait until no value in Redis contains one of these texts: derived data follows memories a moment later."""
+        """Wait until no value in Redis contains any of these texts. Derived data follows memories a moment later."""
 
         async def clean() -> bool:
             await self.settle()
@@ -116,7 +116,7 @@ async def values_of(redis: Any, key: bytes) -> bytes:
 
 
 async def traces(rig: Rig, *signs: str) -> list[tuple[str, str]]:
-    """Return every key with one of the marks in its name or content."""
+    """Return every key that contains one of the marks in its name or content."""
     hits: list[tuple[str, str]] = []
     async for key in rig.rt.client.scan_iter(match=f"{rig.settings.redis.key_prefix}:*", count=1000):
         whole = await values_of(rig.rt.client, key)

@@ -77,7 +77,7 @@ async def person(face: Face, user: str) -> Person:
 
 @contextmanager
 def interrupted(monkeypatch: pytest.MonkeyPatch, at: Callable[[int], bool], run: Callable[[], Awaitable[Any]]) -> Iterator[list[int]]:
-    """Run an action before those round trips to Redis whose numbers `at` selects, and count all round trips."""
+    """Run an action before the round trips to Redis that `at` selects by number, and count all round trips."""
     count, whole = [0], round_trip.exchange
 
     async def aside() -> None:
@@ -178,7 +178,7 @@ def writes(user: str, session: str, agent: str | None = None) -> list[tuple[str,
 
 
 async def answers(face: Face, requests: list[tuple[str, str, dict[str, Any]]]) -> dict[str, int]:
-    """Return the status of each request by method and path; each refusal has its code and a retry time."""
+    """Return the status of each request by method and path. Each refusal must have its code and a retry time."""
     replies = await asyncio.gather(*(face.http.request(method, path, **more) for method, path, more in requests))
     for reply in replies:
         if reply.status_code == 409:

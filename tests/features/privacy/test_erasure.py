@@ -53,7 +53,7 @@ async def _values(redis: Any, key: bytes) -> list[Any]:
 
 
 async def traces(url: str, prefix: str, *signs: str) -> list[tuple[bytes, str]]:
-    """Return every key of a prefix with one of the marks in its name or content."""
+    """Return every key with this prefix that contains one of the marks in its name or content."""
     found: list[tuple[bytes, str]] = []
     async with Redis.from_url(url) as redis:
         async for key in redis.scan_iter(match=f"{prefix}:*", count=1000):

@@ -18,7 +18,7 @@ BAD, GOOD = "ann-bad", "ann-good"
 
 
 def call(name: str, user: str, session: str) -> dict[str, Any]:
-    """Messages without words, as every agent with tools writes them."""
+    """Return messages without text, such as every agent with tools writes."""
     asked = {
         "id": f"{session}-c",
         "role": "assistant",
@@ -44,7 +44,7 @@ async def fill(face: Face) -> None:
 
 
 async def poison(face: Face, *, former: bool) -> str:
-    """Damage a memory, or a former version of it, and another memory's evidence; return the key as an operation names it."""
+    """Damage a memory, or a former version of it, and another memory's evidence. Return the key as operations name it."""
     client: Any = face.rig.rt.client
     root, mid = face.rig.keys.root, face.rig.keys.mid(SCOPE.tenant, BAD)
     key = next(key for key in await face.rig.raw_keys() if key.startswith(f"h:{mid}.")) if former else f"m:{mid}"

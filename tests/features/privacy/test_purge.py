@@ -72,7 +72,7 @@ async def texts(rig: Rig, user: str) -> list[str]:
 
 
 async def purge(rig: Rig, source: PurgeRequest, *, dry_run: bool = False, scope: Scope = SCOPE, **where: Any) -> PurgeResponse:
-    """Order a purge, and carry it out as a worker does."""
+    """Order a purge and carry it out, as a worker would."""
     given = {"namespace": None, "user_id": None} | where
     order = await rig.rt[PurgeService].order(scope, source, given["namespace"], given["user_id"], dry_run=dry_run)
     await rig.work(DueKind.ORDER)
@@ -81,7 +81,7 @@ async def purge(rig: Rig, source: PurgeRequest, *, dry_run: bool = False, scope:
 
 
 async def left(rig: Rig, sign: str) -> list[str]:
-    """Return the keys that contain a text, beside the sessions' own messages and journals."""
+    """Return the keys that contain a text, except the sessions' own messages and journals."""
     keys: list[str] = []
     for key in await rig.raw_keys():
         if not key.startswith(("ix:", "w:", "j:")):
@@ -257,7 +257,7 @@ async def test_imported_memories_can_be_purged_by_import_source(rig: Rig) -> Non
 
 
 async def _summarized(rig: Rig, session: str, count: int, summary: str) -> None:
-    """A worker replaces the oldest messages by a summary."""
+    """Replace a session's oldest messages with a summary, as a worker would."""
     ref = SessionRef(session, None, "ana")
     state = await rig.rt[SessionStore].get(SCOPE, ref)
     assert state is not None

@@ -147,7 +147,7 @@ class World:
                 self.said[name]["text"] = edited.text
 
     async def reconcile(self, text: str, action: str, review: bool) -> None:
-        """A model that answers arbitrarily: the server must reject decisions that are not the model's to make."""
+        """Script a model with arbitrary answers, so that the server must reject decisions that the model may not make."""
         now = datetime.now(UTC)
         piece = Evidence(session_id="s", message_ids=[str(ULID())], role="user", source="user", at=now)
         name = f"{text}, she said on {ULID()}"
@@ -162,7 +162,7 @@ class World:
         await self.rig.rt[MemoryCommits].commit(SCOPE, decisions, ChangeOrigin("extraction"), background=True, review=review)
 
     async def say(self, text: str, session: str) -> None:
-        """The same words as a message: evidence of the statement, an alias of it, or a memory."""
+        """Say the same words in a message, which becomes evidence of the statement, its alias, or a memory."""
         await self.rig.rt[SessionService].append(SCOPE, session, AppendMessagesRequest(messages=[_message(text)], user_id=self.user))
         await self.rig.work(DueKind.SESSION)
         listed = [one for one in await self.rig.stored() if one.user_id == self.user]
@@ -170,7 +170,7 @@ class World:
         assert len(turns) == len(set(turns)), "said by one person in the same words, it is one memory"
 
     async def erase(self, session: str) -> None:
-        """Delete what a session contributed, and nothing else."""
+        """Delete what a session contributed and nothing else."""
         before = await self.picture()
         await self.rig.rt[ErasureOrders].order_erasure(SCOPE, Erasure(SCOPE.tenant, None, self.user, session))
         await self.rig.work(DueKind.DELETION)

@@ -45,7 +45,7 @@ def dated(text: str, name: str, days: float, **more: Any) -> Any:
 
 @pytest.fixture
 async def aged(rig: Rig) -> Rig:
-    """Store many old memories that match better, and a new one that matches less."""
+    """Store many old memories that match better and one new memory that matches less."""
     await rig.remember(
         *(dated(f"The ferry to Elba leaves at {hour} from the harbour", f"old{hour}", 900 + hour) for hour in range(1, 13)),
         dated("The ferry to Elba now leaves from the southern harbour", "new", 1),

@@ -38,7 +38,7 @@ class Clock:
 
 
 def _limit(rig: Rig, clock: Clock, burst: int) -> RequestLimit:
-    """A bucket that hardly refills."""
+    """Return a limit whose bucket hardly refills."""
     settings = LimitSettings.model_validate({"requests_per_minute": 1, "requests_burst": burst})
     return RequestLimit(settings, LimitStore(rig.rt.client, rig.keys), clock)
 

@@ -120,7 +120,7 @@ async def test_prompt_shows_only_near_memories_if_a_content_filter_leaves_any(co
 
 @pytest.fixture
 async def alike(rig: Rig) -> Rig:
-    """Forty statements of one person."""
+    """Store forty statements by one person."""
     await rig.remember(*(record(f"Ada: I like number {number}") for number in range(40)))
     return rig
 

@@ -38,7 +38,7 @@ async def tokens_of(rig: Rig, texts: list[str]) -> list[int]:
 
 
 async def newest_within(rig: Rig, window: int, overhead: int = 0) -> list[str]:
-    """Return the longest run of the session's last messages whose tokens, with the overhead of each, fit."""
+    """Return the longest run of the session's last messages that fits, counting each message's tokens and overhead."""
     kept: list[str] = []
     for text, tokens in zip(reversed(SAID), reversed(await tokens_of(rig, SAID)), strict=True):
         window -= tokens + overhead

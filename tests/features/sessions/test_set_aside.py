@@ -34,7 +34,7 @@ async def facts(rig: Rig) -> list[str]:
 
 
 async def given_up(rig: Rig, lookalike: Lookalike) -> str:
-    """Create a session whose first message never got a usable answer; return the id of the dead operation."""
+    """Create a session whose first message never gets a usable answer, and return the id of its dead operation."""
     await says(rig, "Anna lives in Oslo")
     await rig.work(DueKind.SESSION)
     lookalike.set_fault("garbage")

@@ -46,7 +46,7 @@ def slot_of(bucket: int) -> int:
 
 
 def node_of_bucket(bucket: int) -> int:
-    """Return the initial node of a bucket; each node has an equal range of slots."""
+    """Return a bucket's initial node. Each node has an equal range of slots."""
     return slot_of(bucket) * 3 // SLOTS
 
 
@@ -126,7 +126,7 @@ async def clustered(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[
 
 
 async def write(one: Clustered, tenant: str) -> None:
-    """Every tenant has the same facts: only the tenant distinguishes them."""
+    """Write the same facts for a tenant as for all others."""
     made = await one.operator.post("/v1/auth/tokens", json={"tenant": tenant, "role": "admin"})
     one.secrets[tenant] = made.json()["token"]
     caller = httpx.AsyncClient(base_url=one.url, timeout=30, headers={"x-api-key": one.secrets[tenant]})

@@ -59,7 +59,7 @@ def told_to(pid: int) -> bytes:
 
 
 def owner_process(data_dir: Path, *arguments: str) -> tuple[subprocess.Popen[str], int, str]:
-    """Start a process with an embedded Redis; return the process, the pid of Redis, and its URL."""
+    """Start a process with an embedded Redis. Return the process, the pid of Redis, and its URL."""
     command = [sys.executable, "-c", OWNER, str(data_dir), *arguments]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=clean_environment())
     assert process.stdout is not None

@@ -27,7 +27,7 @@ _LEASES = count(60)
 
 
 async def begun(rig: Rig, kind: DueKind = S) -> Claim:
-    """Return the one mark, claimed and started. Two leases with the same length and start millisecond would be equal."""
+    """Return the one mark after claiming and starting it."""
     claims = await rig.begin(kind, await rig.claim(kind), lease_seconds=next(_LEASES))
     assert len(claims) == 1
     return claims[0]

@@ -133,7 +133,7 @@ def _reading(function: Callable[..., object], place: str, parameters: Any) -> Re
 
 
 def _methods() -> dict[str, Reader]:
-    """Yield the same for methods."""
+    """Do the same as `_functions` for methods."""
     counter = TokenCounter(load_encoding())
     phrases = Blocklist(["secret project", "the of", "- -"])
     hearing = StatementFilter(phrases, redacts=True)
@@ -185,7 +185,7 @@ class _TooSlow(BaseException):
 
 @contextmanager
 def cpu_seconds(most: float) -> Generator[None]:
-    """Stop code that takes more CPU than the limit."""
+    """Stop code that uses more CPU time than the limit."""
 
     def stop(*_: object) -> None:
         raise _TooSlow

@@ -31,7 +31,7 @@ class Line:
         return bool(select.select([self.socket], [], [], 0)[0])
 
     async def get(self) -> tuple[int, bool]:
-        """Return the status and whether the server closes the connection. Raise ConnectionError if no answer arrives."""
+        """Return the status, and whether the server closes the connection. Raise ConnectionError if there is no response."""
         loop = asyncio.get_running_loop()
         await loop.sock_sendall(self.socket, b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
         got = b""
@@ -58,7 +58,7 @@ async def _send_once(line: Line, at: float, seen: Counter[str]) -> None:
 
 
 async def _send_all_the_time(port: int, seen: Counter[str]) -> None:
-    """Send requests on new connections until the server accepts none."""
+    """Send requests on new connections until the server accepts no more."""
     while True:
         line = Line()
         with line.socket:

@@ -205,7 +205,7 @@ class Caller:
         self.connection.sendall(text)
 
     def answer(self) -> tuple[int, bool]:
-        """Return the status of an answer and whether the connection ends with it."""
+        """Return a response's status, and whether the connection ends with it."""
         got = http.client.HTTPResponse(self.connection)
         got.begin()
         got.read()

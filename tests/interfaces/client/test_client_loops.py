@@ -43,7 +43,7 @@ async def user(server: str) -> tuple[MemoryClientConfig, str]:
 
 
 async def in_a_thread(call: Any) -> Any:
-    """Return the result of `call`, run as in a program without an event loop."""
+    """Return the result of `call`, run the way a program without an event loop runs it."""
     return await asyncio.to_thread(call)
 
 

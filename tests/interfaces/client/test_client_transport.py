@@ -30,7 +30,7 @@ Step = int | Exception | httpx.Response
 
 
 def under_way(seconds: int) -> httpx.Response:
-    """Return the 409 answer for a key whose first request has not ended."""
+    """Return the 409 response for a key whose first request is still running."""
     body = {"detail": "a request with this Idempotency-Key is under way", "code": "request_under_way"}
     return httpx.Response(409, json=body, headers={"Retry-After": str(seconds)})
 

@@ -162,7 +162,7 @@ async def test_dripping_body_gets_408_when_its_time_is_over(recorded: Recorded) 
 
 
 async def has_passed(url: str) -> None:
-    """Return after a deadline that began after the call has passed."""
+    """Wait until a deadline has passed that began after the call."""
     async with connected(url) as other:
         await other.send("GET /")
         assert (await other.answer())[0] == 408

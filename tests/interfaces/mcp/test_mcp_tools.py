@@ -92,7 +92,7 @@ async def forgetting(session: Session, server: Server, namespace: str) -> None:
 
 
 async def core_memory(session: Session, server: Server, namespace: str) -> None:
-    """An agent edits its own block; the namespace's block with the same label stays unchanged."""
+    """Test that an agent's edit of its own block leaves the namespace's block with the same label unchanged."""
     scope = {"agent_id": "coach", "user_id": "ada", "namespace": namespace}
     for names in (("agent_id", "user_id", "namespace"), ("namespace",)):
         params = {name: scope[name] for name in names}

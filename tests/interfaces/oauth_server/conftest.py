@@ -54,7 +54,7 @@ class Site:
         return Browser(httpx.AsyncClient(base_url=self.url, timeout=30))
 
     async def connected(self, **more: Any) -> tuple[App, dict[str, Any]]:
-        """Return an app that a user with a new API key has connected, and its tokens."""
+        """Return an app that a user has connected with a new API key, and its tokens."""
         app = self.app()
         assert (await app.register()).status_code == 201
         browser = self.browser()
@@ -122,7 +122,7 @@ class Browser:
         assert answer.status_code == 303, answer.text
 
     async def open(self, link: str) -> httpx.Response:
-        """Follow a link of another site, and return the final page."""
+        """Follow a link from another site, and return the final page."""
         async with httpx.AsyncClient(base_url=self.http.base_url) as without_cookies:
             bounce = await without_cookies.get(link)
         assert bounce.status_code == 200
@@ -130,11 +130,11 @@ class Browser:
         return await self.http.get(_refresh(bounce.text), follow_redirects=True)
 
     async def answer(self, page: httpx.Response, **form: str) -> httpx.Response:
-        """Send the form of the consent page."""
+        """Submit the form on the consent page."""
         return await self.http.post(str(page.url), data={"csrf": _field(page.text, "csrf"), "role": "write", "answer": "allow", **form})
 
     async def allow(self, link: str, **form: str) -> str:
-        """Consent, and return the code."""
+        """Give consent, and return the code."""
         answered = await self.answer(await self.open(link), **form)
         assert answered.status_code == 200, answered.text
         return sent_back(answered)["code"]
@@ -146,7 +146,7 @@ def sent_back(page: httpx.Response) -> dict[str, str]:
 
 
 def back_to(page: httpx.Response) -> str:
-    """Return the app's address to which a page sends the browser."""
+    """Return the app address to which a page sends the browser."""
     return _refresh(page.text)
 
 

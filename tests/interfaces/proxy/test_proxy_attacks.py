@@ -32,7 +32,7 @@ BODY = {"model": "m", "messages": [NUTS]}
 
 @pytest.fixture
 async def guarded(proxied: Proxied) -> AsyncGenerator[Proxied]:
-    """The operator's calls. `as_caller` makes calls of other callers."""
+    """Return the operator's calls. `as_caller` makes calls for other callers."""
     async with httpx.AsyncClient(base_url=proxied.http.base_url, headers={"x-api-key": ADMIN}, timeout=30) as http:
         yield Proxied(http, proxied.upstream)
 

@@ -87,7 +87,7 @@ class Upstream:
         return True
 
     async def _released(self, go: asyncio.Semaphore, reader: asyncio.StreamReader) -> bool:
-        """Wait until the test releases the next piece. Return False if the caller left."""
+        """Wait until the test releases the next piece. Return False if the caller has left."""
         released, left = asyncio.create_task(go.acquire()), asyncio.create_task(reader.read(1))
         await asyncio.wait((released, left), return_when=asyncio.FIRST_COMPLETED)
         is_left = left.done()

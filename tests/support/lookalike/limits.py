@@ -14,7 +14,7 @@ Refusal = tuple[int, Any]
 
 
 def tokens_of(text: str) -> int:
-    """Count tokens as the look-alike does: words by pieces of five letters, marks one by one. No other tokenizer gives equal counts."""
+    """Count tokens the way the look-alike does: words in pieces of five letters, punctuation one by one."""
     return len(_TOKEN.findall(text))
 
 
@@ -162,7 +162,7 @@ class Context:
     """The paths at which clients asked for the limit."""
 
     def told(self, path: str) -> Any:
-        """Return the report of a path in the forms of `tells`, or None if it reports nothing."""
+        """Return the report for a path in the forms of `tells`, or None if there is no report."""
         self.asked.append(path)
         limit = self.tokens
         plain: dict[str, Any] = {"id": "any-name", "object": "model", "created": 1, "owned_by": "tests"}

@@ -272,7 +272,7 @@ def _embedding_refusal(state: Lookalike, body: dict[str, Any], texts: list[str])
 
 
 def _rerank(body: dict[str, Any], fault: str | None) -> Response:
-    """Score longer texts higher, for any query."""
+    """Give longer texts a higher score, whatever the query is."""
     scores = [float(len(text)) for text in body["documents"]]
     if fault == "nan":
         scores[-1] = float("nan")

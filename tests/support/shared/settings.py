@@ -1,4 +1,4 @@
-"""Read each group of settings from the environment once, because reading all takes 12 ms and most tests do it."""
+"""Read each group of settings from the environment only once. Reading all takes 12 ms, and most tests do it."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The fault harness: real processes under load are killed, stopped and disconnected; a checker reads Redis alone."""
+"""The fault harness: real processes under load are killed, stopped and disconnected, while a checker reads Redis alone."""

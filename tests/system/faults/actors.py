@@ -1,4 +1,4 @@
-"""More actors of the load: repetitions under Idempotency-Keys, and erasures of users and sessions."""
+"""More load actors: repetitions under Idempotency-Keys, and erasures of users and sessions."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class KeyedActor(Actor):
                 self.saw(f"another request under {headers} was answered {other.status}")
 
     async def _until_done(self, body: dict[str, Any], headers: dict[str, str]) -> Reply:
-        """409 means that an earlier attempt is in progress, or died less than its deadline ago."""
+        """Repeat a request until it is done. A 409 means that an earlier attempt is running, or died less than its deadline ago."""
         tries = 0
         while True:
             reply = await self.client.ask(self.rng, "POST", self.path, json=body, headers=headers, fine=(409,))
@@ -114,7 +114,7 @@ class ErasedActor(Actor):
         self.memories, self.receipts = {}, {}
 
     async def _undo_beside(self, receipt: str, ended: asyncio.Event) -> None:
-        """The erasure deletes whatever an undo restores before the order; later, nothing can be restored."""
+        """Undo while an erasure runs. It deletes whatever the undo restored before it, and afterward nothing can be restored."""
         rng = random.Random(f"{receipt}")
         last = False
         while not last:

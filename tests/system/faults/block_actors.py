@@ -56,7 +56,7 @@ class BlockActor(Actor):
         self._lines, self._before = None, []
 
     async def _edit(self, lines: list[str], body: dict[str, Any], *, method: str = "PATCH", path: str = "") -> None:
-        """A repeated edit after a lost response is refused: the version has changed. The block must then have the intended content."""
+        """Repeat an edit after a lost response, which the changed version refuses. The block must then have the intended content."""
         op, headers = self._intend(lines), {"If-Match": self._etag}
         reply = await self.client.ask(self.rng, method, path or self._path, params=self._owner, json=body, headers=headers, fine=(412,))
         if reply.status == 412:

@@ -73,7 +73,7 @@ class Chaos:
         return done[0] >= self.kills[0] and done[1] >= self.kills[1]
 
     async def run(self) -> None:
-        """Return after enough kills; never, if no number is requested."""
+        """Return after enough kills, or never if no number is requested."""
         begun = asyncio.get_running_loop().time()
         weights = {kind: weight for kind, weight in _WEIGHTS.items() if not any(self.kills) or kind.startswith("kill_")}
         while not any(self.kills) or not self.enough:

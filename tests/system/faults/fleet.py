@@ -127,7 +127,7 @@ class Nursery:
             await self._reading
 
     async def start(self, name: str, *arguments: str, skew: int = 0, **settings: str) -> Process:
-        """Run `agent-memory ARGUMENTS` with these settings and a clock wrong by `skew` seconds; its output goes to `<name>.log`."""
+        """Run `agent-memory ARGUMENTS` with these settings and a clock that is wrong by `skew` seconds. The output goes to `<name>.log`."""
         assert self._parent is not None
         assert self._parent.stdin is not None
         order = {

@@ -30,7 +30,7 @@ ENDING = tuple(DueKind)
 
 
 def known_layout(prefix: str) -> re.Pattern[str]:
-    """The keys that may exist when all work is done: the declared ones, and docket's. Any other key is a leak."""
+    """Return the keys that may exist when all work is done: the declared ones, and docket's. Any other key is a leak."""
     ours = "|".join(re.sub(r"<\w+>", "[^:]+", re.escape(name).replace("…", ".*")) for name in key_names())
     name = re.escape(prefix)
     return re.compile(rf"{name}:\{{0\}}:({ours})|\{{?{name}:agent-memory\}}?:.*")
@@ -196,7 +196,7 @@ class Checker:
         return message_identity(one.message)
 
     def _check_order(self, name: str, ids: list[str], lists: list[list[str]], context: str | None) -> None:
-        """The list must be the end of a possible one; the summary covers messages missing at its beginning."""
+        """Check that the list is the end of a possible one, and that the summary covers the missing messages at its beginning."""
         if any(one[len(one) - len(ids) :] == ids and (len(one) == len(ids) or context) for one in lists):
             return
         closest = lists[0]

@@ -63,7 +63,7 @@ class Said:
     fact: str = "must"
 
     def weaken(self) -> None:
-        """An unpromoted message need not become a memory any more."""
+        """Allow an unpromoted message not to become a memory."""
         self.verbatim = "may" if self.verbatim == "must" else self.verbatim
         self.fact = "may" if self.fact == "must" else self.fact
 
@@ -171,7 +171,7 @@ def _delete_session(result: Expected, intent: dict[str, Any], ok: bool, _: dict[
 
 
 def _forget_memories(result: Expected, intent: dict[str, Any], ok: bool, _: dict[str, Any]) -> None:
-    """All memories of a deleted session were listed and deleted: none may exist, and none may return."""
+    """Expect no memories from a deleted session, because all were listed and deleted. None may return."""
     session = result.session(intent["key"])
     for message in session.said.values() if ok else ():
         message.verbatim = message.fact = "gone"

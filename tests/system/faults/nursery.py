@@ -33,7 +33,7 @@ def _reap() -> None:
 
 
 def _become(order: dict[str, Any], parent: int) -> None:
-    """In the child: apply the order's environment and output, and run the command as the shell would."""
+    """Apply the order's environment and output in the child, and run the command as the shell would."""
     from agent_memory.interfaces.cli.app import main
 
     os.setsid()

@@ -38,7 +38,7 @@ class _Link:
     ways: list[asyncio.Task[None]] = field(default_factory=list[asyncio.Task[None]])
 
     def abort(self) -> None:
-        """Reset both sides, whatever is not yet delivered."""
+        """Reset both sides, whatever has not been delivered yet."""
         for way in self.ways:
             if way is not asyncio.current_task():
                 way.cancel()
@@ -101,7 +101,7 @@ class Proxy:
                     writer.write_eof()
 
     def lose_replies(self, times: int = 1, match: Match = anything) -> None:
-        """Execute the next `times` requests that match, but drop their replies and reset their connections."""
+        """Execute the next `times` matching requests, but drop their replies and reset their connections."""
         self._losses.append(_Loss(match, times))
 
     @property

@@ -96,7 +96,7 @@ async def _site(folder: Path) -> AsyncGenerator[_Site]:
 
 
 async def killed(site: _Site, kills: int, memories: int) -> list[Taken]:
-    """F3: from the kill of Redis to the next write, beside the loading time that Redis reports."""
+    """Measure F3: the time from the kill of Redis to the next write, beside the loading time that Redis reports."""
     for start in range(0, memories, 100):
         some = [{"id": f"t{number}", "text": f"Entry {number}: Ana sails to harbour {number % 97}"} for number in range(start, start + 100)]
         (await site.http.post(f"{site.url}/v1/long-term-memory/", json={"memories": some})).raise_for_status()
@@ -133,7 +133,7 @@ def _loads(log: Path) -> list[float]:
 
 
 async def spoilt(site: _Site) -> list[Taken]:
-    """F10: from the end of each state in which Redis refuses writes to the next write, without a restart."""
+    """Measure F10: the time from the end of each state in which Redis refuses writes to the next write, without a restart."""
     direct = site.on.direct()
 
     async def states() -> AsyncGenerator[tuple[str, Callable[[], Awaitable[object]], Callable[[], Awaitable[object]]]]:
@@ -169,7 +169,7 @@ async def _says(on: Ground, answer: bytes | None) -> None:
 
 
 async def crowded(site: _Site, clients: int) -> list[Taken]:
-    """F11: this many requests at once on 16 connections with 200 ms to Redis; then dropped packets."""
+    """Measure F11: this many requests at once on 16 connections with 200 ms to Redis, followed by dropped packets."""
     statuses: Counter[str] = Counter()
 
     async def one(number: int) -> float:

@@ -97,7 +97,7 @@ class Client:
         return Reply(False, tries)
 
     async def hang_up(self, rng: random.Random, method: str, path: str, after: float, **request: Any) -> None:
-        """Send a request and disconnect before its answer."""
+        """Send a request, and disconnect before the response."""
         self._figures.hangups += 1
         try:
             await self._http.request(method, rng.choice(self._urls) + path, timeout=after, **request)
@@ -207,12 +207,12 @@ class SessionActor(Actor):
             self.unsure |= {message["id"] for message, _ in made}
 
     async def put(self) -> None:
-        """Replace the session by some of its messages and a new one, from this client's own copy."""
+        """Replace the session with some of its messages and a new one, from this client's own copy."""
         kept = self.ids[self.rng.randrange(len(self.ids) + 1) :][-20:]
         await self._put([self.sent[name] for name in kept], None, None)
 
     async def put_what_was_read(self) -> None:
-        """Read, add a message and store, as clients do; a session that changed meanwhile refuses."""
+        """Read a session, add a message and store it, as clients do. A session that has changed meanwhile refuses."""
         while True:
             read = await self.client.ask(self.rng, "GET", self.path, params=self.scope)
             fields = ("id", "role", "content", "created_at")
@@ -258,7 +258,7 @@ class SessionActor(Actor):
         self.counter = counter
 
     async def read(self) -> None:
-        """The writer reads every acknowledged write."""
+        """Check that the writer reads every acknowledged write."""
         reply = await self.client.ask(self.rng, "GET", self.path, params=self.scope)
         if not reply.ok:
             return
@@ -363,7 +363,7 @@ class MemoryActor(Actor):
 
     @staticmethod
     def _kind(name: str) -> dict[str, str]:
-        """Every third memory is an event of the timeline; types never change."""
+        """Return a memory's type, which never changes. Every third memory is a timeline event."""
         number = int(name.rsplit("-", 1)[1])
         if number % 3:
             return {"memory_type": "semantic"}
@@ -404,7 +404,7 @@ class MemoryActor(Actor):
             self.saw(f"memory {name} reads {reply.body['text']!r}, acknowledged was {self.texts[name]!r}")
 
     async def find(self) -> None:
-        """Search by its unique word, which works at once, whether or not a worker has embedded it."""
+        """Search for the memory's unique word, which works at once, even before a worker has embedded it."""
         name = self._one()
         # The word that no other memory has: RediSearch 2.10 misranks common words while memories are rewritten.
         query = {"text": self.texts[name].split(":")[0].split()[1], "user_id": {"eq": self.user}, "limit": 5, "search_mode": "keyword"}

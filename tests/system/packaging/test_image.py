@@ -1,4 +1,4 @@
-"""Test the image's and compose's files, without a container engine."""
+"""Test the files of the image and of compose without a container engine."""
 
 from __future__ import annotations
 

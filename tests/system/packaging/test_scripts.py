@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A checkout with the files that the set-up reads, and a pip that only records its arguments."""
+    """A checkout with the files that setup reads, and a pip that only records its arguments."""
     for name in (
         "scripts/venv.sh",
         "locks/server.lock",
