@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from agent_memory.features.reembed.embedding_choice import EmbeddingChoice
-from agent_memory.features.reembed.store import MOST_MISSING, Phase, ReembedStore, wrong_phase
+from agent_memory.features.reembed.store import MOST_MISSING, Phase, ReembedStore
 from agent_memory.foundation.core.errors import BadInput, Conflict, ModelAnswerInvalid, StartupError
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.llm.local.embedder import find_model
@@ -119,39 +119,6 @@ def _check_local(model: str) -> None:
         find_model(model)
     except StartupError as error:
         raise BadInput(f"cannot use this model: {error.message}", field="model") from error
-
-
-async def start_in_all(services: Sequence[ReembedService], request: ReembedRequest) -> ReembedStatus:
-    """Start a change in all buckets, which share the rate. Raises the errors of `ReembedService.start`."""
-    joined = await read_joined_status(services)
-    if joined.phase != "none" and not request.dry_run:
-        raise Conflict(wrong_phase(joined.phase, [""]), field="action")
-    share = request.model_copy(update={"rate": request.rate / len(services)})
-    return join_statuses([await service.start(share) for service in services])
-
-
-async def act_in_all(services: Sequence[ReembedService], action: ReembedAction) -> ReembedStatus:
-    """Act on all buckets, which reach each phase at different times. Raises the errors of `ReembedService.act`.
-
-    Skip buckets that already have the phase after the action. Repeat an action that raised Conflict.
-    """
-    phases, _ = _ACTIONS[action]
-    statuses = [await service.read_status() for service in services]
-    joined = join_statuses(statuses)
-    # The old or new vectors of a bucket may be deleted only if no bucket still needs them.
-    is_last = action in ("confirm", "rollback")
-    if joined.phase not in phases and (is_last or not any(status.phase in phases for status in statuses)):
-        raise Conflict(wrong_phase("" if joined.phase == "none" else joined.phase, phases), field="action")
-    for service, status in zip(services, statuses, strict=True):
-        if action == "abort" and status.phase == "swapped":
-            await service.act("rollback")
-        elif status.phase in phases:
-            await service.act(action)
-    return await read_joined_status(services)
-
-
-async def read_joined_status(services: Sequence[ReembedService]) -> ReembedStatus:
-    return join_statuses([await service.read_status() for service in services])
 
 
 def join_statuses(statuses: Sequence[ReembedStatus]) -> ReembedStatus:

@@ -227,16 +227,15 @@ class ReembedStore:
         """Refuse vectors from other models until another change of model begins."""
         await write(self._client, lambda pipe: pipe.hset(self._keys.config, "only", spec.field))
 
-    async def end(self, active: EmbeddingChoice, replaced: EmbeddingChoice | None, spec: VectorSpec) -> None:
+    async def end(self, active: EmbeddingChoice, dropped: EmbeddingChoice, spec: VectorSpec) -> None:
         """Delete the change's state.
 
-        From now on, processes configured with the replaced model use the active model.
+        From now on, processes configured with the dropped model use the kept model.
         """
         keys = self._keys
         (raw,) = await read(self._client, lambda pipe: pipe.hget(keys.config, "choice"))
-        former = {EmbeddingChoice(*each) for each in json.loads(raw)["replaces"]} if raw else set[EmbeddingChoice]()
-        former |= set() if replaced is None else {replaced}
-        choice = json.dumps({"choice": active, "replaces": list(former - {active})})
+        replaced = {EmbeddingChoice(*each) for each in json.loads(raw)["replaces"]} if raw else set[EmbeddingChoice]()
+        choice = json.dumps({"choice": active, "replaces": list((replaced | {dropped}) - {active})})
 
         def build(pipe: Pipe) -> None:
             pipe.hset(keys.config, mapping={"vectors": spec.digest, "model": spec.model, "choice": choice})

@@ -11,10 +11,9 @@ import itertools
 import json
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -28,12 +27,11 @@ from agent_memory.features.memories.upkeep.reindex import Reindexer
 from agent_memory.features.reembed import command, switch
 from agent_memory.features.reembed import store as reembed_store
 from agent_memory.features.reembed.embedding_choice import EmbeddingChoice
-from agent_memory.features.reembed.service import ReembedService, act_in_all, start_in_all
+from agent_memory.features.reembed.service import ReembedService
 from agent_memory.foundation.core.errors import BadInput, Conflict, ModelUnavailable, StartupError
 from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.foundation.llm import profiles
 from agent_memory.interfaces.cli.app import app
-from agent_memory.runtime import open_runtime
 from agent_memory_client.models import EditMemoryRecordRequest, OperationState, ReembedRequest, SearchModeEnum, SearchRequest
 from agent_memory_worker import reembed
 from agent_memory_worker.memories.expiry import sweep
@@ -50,67 +48,6 @@ __all__ = ["store"]
 async def by_meaning(rig: Rig, text: str) -> list[str]:
     request = SearchRequest(text=text, search_mode=SearchModeEnum.SEMANTIC, limit=20)
     return [memory.id for memory in (await rig.rt[SearchService].search(SCOPE, request)).memories]
-
-
-async def test_change_in_several_buckets_can_be_paused_aborted_and_confirmed_at_any_time(
-    store: Store, make_settings: Callable[..., Any], lookalike: Lookalike, redis_url: str
-) -> None:
-    openai = {"EMBEDDING_PROVIDER": "openai", "EMBEDDING_BASE_URL": lookalike.url, "EMBEDDING_MODEL": "first", "EMBEDDING_DIMENSIONS": 64}
-    async with open_runtime(make_settings(**openai, REDIS_BUCKETS=2), redis_url) as home:
-        buckets = home.all
-        services = [bucket.services[ReembedService] for bucket in buckets]
-
-        async def phases() -> list[str]:
-            return [(await service.read_status()).phase for service in services]
-
-        async def reached(*expected: str) -> None:
-            async def are_there() -> bool:
-                return await phases() == [*expected]
-
-            await wait_until(are_there, str(expected))
-
-        async def act_on_all(action: Any) -> None:
-            async def is_done() -> bool:
-                with suppress(Conflict):
-                    await act_in_all(services, action)
-                    return True
-                return False
-
-            await wait_until(is_done, action)
-
-        await start_in_all(services, SECOND)
-        with pytest.raises(Conflict, match="already running"):
-            await start_in_all(services, SECOND)
-        async with filling(buckets[0]):
-            await reached("swapped", "filling")
-        await act_in_all(services, "pause")
-        assert await phases() == ["swapped", "paused"]
-        await act_in_all(services, "resume")
-        for action in ("confirm", "rollback"):
-            with pytest.raises(Conflict, match="in phase filling"):
-                await act_in_all(services, action)
-        assert await phases() == ["swapped", "filling"], "a refused action changes no bucket"
-        await act_on_all("abort")
-        async with filling(buckets[0]), filling(buckets[1]):
-            await reached("none", "none")
-            await start_in_all(services, SECOND)
-            await reached("swapped", "swapped")
-            await act_on_all("confirm")
-            await reached("none", "none")
-
-
-@pytest.mark.parametrize("action", ["abort", "rollback", "confirm"])
-async def test_only_a_confirmed_change_replaces_a_configured_model(store: Store, action: Any) -> None:
-    rig = await store.open()
-    await start(rig)
-    async with filling(rig.rt):
-        if action != "abort":
-            await reach(rig, "swapped")
-        await act(rig, action)
-        await reach(rig, "none")
-    first, second = EmbeddingChoice("openai", "first", 64), EmbeddingChoice("openai", "second", 48)
-    choice = cast("bytes | None", await rig.rt.client.hget(rig.keys.config, "choice"))
-    assert (first.successor(choice), second.successor(choice)) == ((second, second) if action == "confirm" else (first, None))
 
 
 @pytest.mark.parametrize("dry_run", [True, False])
