@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from agent_memory.features.reembed import switch
-from agent_memory.features.reembed.service import ReembedService
+from agent_memory.features.reembed.service import ReembedService, start_in_all
 from agent_memory.foundation.core.errors import Conflict
 from agent_memory.runtime import Runtime, open_runtime
 from agent_memory_client.models import ReembedAction, ReembedRequest
@@ -64,7 +64,7 @@ async def filling(runtime: Runtime) -> AsyncGenerator[None]:
 
 
 async def start(rig: Rig, request: ReembedRequest = SECOND) -> None:
-    await rig.rt[ReembedService].start(request)
+    await start_in_all([bucket[ReembedService] for bucket in rig.rt.all], request)
 
 
 async def reach(rig: Rig, phase: str, done: int = 0) -> None:

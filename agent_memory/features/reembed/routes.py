@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import Body, Depends, Path, Request, Response
 
-from agent_memory.features.reembed.service import ReembedService, join_statuses
+from agent_memory.features.reembed.service import ReembedService, act_in_all, read_joined, start_in_all
 from agent_memory.foundation.api.dependencies import caller_of, home_of
 from agent_memory.foundation.api.operation import operations
 from agent_memory.foundation.api.responses import ModelResponse, errors
@@ -39,14 +39,13 @@ async def start_reembedding(services: ReembedDep, body: Annotated[ReembedRequest
     Workers embed all memories with the new model. Searches use the old model until all memories have new vectors, and
     then the new model. The old vectors stay until you confirm or roll back.
     """
-    share = body.model_copy(update={"rate": body.rate / max(1, len(services))})
-    return ModelResponse(join_statuses([await service.start(share) for service in services]))
+    return ModelResponse(await start_in_all(services, body))
 
 
 @router.get("/v1/reembed", operation_id="get_reembedding", response_model=ReembedStatus, responses=errors())
 async def get_reembedding(services: ReembedDep) -> Response:
     """Returns the state of a change of the embedding model. Only for operators."""
-    return ModelResponse(join_statuses([await service.read_status() for service in services]))
+    return ModelResponse(await read_joined(services))
 
 
 @router.post("/v1/reembed/{action}", operation_id="act_on_reembedding", response_model=ReembedStatus, responses=errors(409))
@@ -54,4 +53,4 @@ async def act_on_reembedding(
     services: ReembedDep, action: Annotated[ReembedAction, Path(description="`confirm` deletes the old vectors, `rollback` the new ones.")]
 ) -> Response:
     """Pauses, resumes, confirms, rolls back or aborts a change of the embedding model. Only for operators."""
-    return ModelResponse(join_statuses([await service.act(action) for service in services]))
+    return ModelResponse(await act_in_all(services, action))

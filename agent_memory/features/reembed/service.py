@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Final
 
 from agent_memory.features.reembed.embedding_choice import EmbeddingChoice
-from agent_memory.features.reembed.store import MOST_MISSING, Phase, ReembedStore
+from agent_memory.features.reembed.store import MOST_MISSING, VECTORS_MISSING, Phase, ReembedStore, wrong_phase
 from agent_memory.foundation.core.errors import BadInput, Conflict, ModelAnswerInvalid, StartupError
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.llm.local.embedder import find_model
 from agent_memory.foundation.llm.local.weights import PACKAGES
 from agent_memory.foundation.llm.providers import open_models
 from agent_memory.foundation.llm.tokens import TokenCounter
-from agent_memory_client.models import ReembedAction, ReembedRequest, ReembedStatus
+from agent_memory_client.models import ReembedAction, ReembedPhase, ReembedRequest, ReembedStatus
 
 _PROBE_SECONDS = 10.0
 _MOST_SHOWN = 100
@@ -37,32 +37,32 @@ class ReembedService:
         self._store = store
         self._counter = counter
 
-    async def start(self, request: ReembedRequest) -> ReembedStatus:
-        """Start the change, or only estimate its cost.
-
-        Raises Conflict, ModelUnavailable, and BadInput if the model is unusable or already in use.
-        """
+    async def choose(self, request: ReembedRequest) -> EmbeddingChoice:
+        """Return the requested model. Raises BadInput if it is unusable or already in use."""
         provider = request.provider or self._current.provider
         second = EmbeddingChoice(provider, request.model, request.dimensions if provider == "openai" else None)
         if second == self._current:
             raise BadInput(f"searches use {request.model} already: name another model", field="model")
         if provider == "local":
             await asyncio.to_thread(_check_local, request.model)
-        if request.dry_run:
-            texts, sample = await self._store.sample_texts()
-            tokens = [await self._counter.count_in_thread(text) for text in sample]
-            total = round(sum(tokens) / max(1, len(tokens)) * texts)
-            seconds = texts / request.rate if request.rate else None
-            model, rate = self._current.model, request.rate
-            return ReembedStatus(phase="none", model=model, other=request.model, texts=texts, tokens=total, rate=rate, seconds_left=seconds)
-        if provider == "openai":
-            second = second._replace(dimensions=await self._dimensions_of(second))
+        return second
+
+    async def estimate(self, request: ReembedRequest) -> ReembedStatus:
+        """Estimate the cost of a change."""
+        texts, sample = await self._store.sample_texts()
+        tokens = [await self._counter.count_in_thread(text) for text in sample]
+        total = round(sum(tokens) / max(1, len(tokens)) * texts)
+        seconds = texts / request.rate if request.rate else None
+        model, rate = self._current.model, request.rate
+        return ReembedStatus(phase="none", model=model, other=request.model, texts=texts, tokens=total, rate=rate, seconds_left=seconds)
+
+    async def start(self, second: EmbeddingChoice, rate: float) -> None:
+        """Start the change to a usable model. Raises Conflict if a change is running."""
         first = json.dumps(self._current)
         models = {"first": first, "second": json.dumps(second), "active": first}
-        await self._store.change([""], {"phase": "filling", "rate": request.rate, **models})
-        return await self.read_status()
+        await self._store.change([""], {"phase": "filling", "rate": rate, **models})
 
-    async def _dimensions_of(self, choice: EmbeddingChoice) -> int:
+    async def dimensions_of(self, choice: EmbeddingChoice) -> int:
         """Return the number of dimensions in a server's vectors. Raises ModelUnavailable and BadInput."""
         try:
             models = await open_models(choice.applied(self._settings))
@@ -74,22 +74,27 @@ class ReembedService:
         except (ModelAnswerInvalid, StartupError) as error:
             raise BadInput(f"cannot use this model: {error.message}", field="model") from error
 
-    async def act(self, action: ReembedAction) -> ReembedStatus:
-        """Pause, resume or end the change. Raises Conflict if the phase forbids the action.
+    async def check(self, action: ReembedAction) -> None:
+        """Raise Conflict if the processes or the vectors are not ready for the action.
 
-        A rollback also raises Conflict until the newest memories have vectors from the old model. A confirmation also
-        raises Conflict while a live process uses the old model.
+        A rollback waits until the newest memories have vectors from the old model. A confirmation waits while a live
+        process uses the old model.
         """
-        phases, after = _ACTIONS[action]
         state = await self._store.load_state()
-        fields = {"phase": after}
-        if action == "rollback" and state is not None:
-            fields["active"] = json.dumps(state.other)
+        if action == "rollback" and state is not None and state.missing > MOST_MISSING:
+            raise Conflict(VECTORS_MISSING)
         if action == "confirm" and state is not None and (behind := await self._store.count_behind(state)):
             text = f"{behind} processes do not use {state.active.model} yet (a killed one counts for 30 s)"
             raise Conflict(f"{text}: try again, or see their logs")
+
+    async def act(self, action: ReembedAction) -> None:
+        """Pause, resume or end the change. Raises Conflict if the phase forbids the action, or as `check`."""
+        await self.check(action)
+        phases, after = _ACTIONS[action]
+        fields = {"phase": after}
+        if action == "rollback" and (state := await self._store.load_state()) is not None:
+            fields["active"] = json.dumps(state.first)
         await self._store.change(phases, fields, most_missing=MOST_MISSING if action == "rollback" else None)
-        return await self.read_status()
 
     async def read_status(self) -> ReembedStatus:
         state = await self._store.load_state()
@@ -121,14 +126,74 @@ def _check_local(model: str) -> None:
         raise BadInput(f"cannot use this model: {error.message}", field="model") from error
 
 
-def join_statuses(statuses: Sequence[ReembedStatus]) -> ReembedStatus:
-    """Combine the statuses of a store's buckets. Raises Conflict if `statuses` is empty."""
-    if not statuses:
-        raise Conflict("the store has no buckets")
+async def start_in_all(services: Sequence[ReembedService], request: ReembedRequest) -> ReembedStatus:
+    """Start a change in all buckets, or only estimate its cost.
+
+    Raises Conflict, ModelUnavailable, and BadInput if the model is unusable or already in use. Then no bucket changes.
+    """
+    home = services[0]
+    second = await home.choose(request)
+    share = request.model_copy(update={"rate": request.rate / len(services)})
+    if request.dry_run:
+        return _join([await service.estimate(share) for service in services])
+    _require((await read_joined(services)).phase, [""])
+    if second.provider == "openai":
+        second = second._replace(dimensions=await home.dimensions_of(second))
+    for service in services:
+        await service.start(second, share.rate)
+    return await read_joined(services)
+
+
+async def act_in_all(services: Sequence[ReembedService], action: ReembedAction) -> ReembedStatus:
+    """Act on the change in all buckets. Skip buckets that are in a later phase: small buckets swap first.
+
+    Raises Conflict if one bucket refuses the action. Then no bucket changes. If Redis fails between two buckets, the
+    same action continues in the others.
+    """
+    statuses = [await service.read_status() for service in services]
+    joined = _join(statuses)
+    allowed, after = _ACTIONS[action]
+    _require(joined.phase, allowed)
+    model = joined.other if action == "rollback" else joined.model
+    other_models = [status.model for status in statuses if status.phase in ("ending", "none") and status.model != model]
+    if after == "ending" and other_models:
+        instead = "rollback" if action == "confirm" else "confirm"
+        raise Conflict(f"some buckets already keep {other_models[0]}: send {instead} instead", field="action")
+    pairs = zip(services, statuses, strict=True)
+    steps: list[tuple[ReembedService, ReembedAction]] = [(one, step) for one, status in pairs if (step := _step(action, status.phase))]
+    for service, step in steps:
+        await service.check(step)
+    for service, step in steps:
+        await service.act(step)
+    return await read_joined(services)
+
+
+def _step(action: ReembedAction, phase: ReembedPhase) -> ReembedAction | None:
+    """Return what an action means in a bucket, or None if the bucket is in a later phase."""
+    if phase in _ACTIONS[action][0]:
+        return action
+    return "rollback" if action == "abort" and phase == "swapped" else None
+
+
+def _require(phase: ReembedPhase, allowed: Sequence[str]) -> None:
+    """Raise Conflict if `allowed` ("" if no change is running) does not contain the phase."""
+    name = "" if phase == "none" else phase
+    if name not in allowed:
+        raise Conflict(wrong_phase(name, allowed), field="action")
+
+
+async def read_joined(services: Sequence[ReembedService]) -> ReembedStatus:
+    return _join([await service.read_status() for service in services])
+
+
+def _join(statuses: Sequence[ReembedStatus]) -> ReembedStatus:
+    """Combine the statuses of a store's buckets."""
     order = ("filling", "paused", "swapped", "ending", "none")
     first = min(statuses, key=lambda status: order.index(status.phase))
     counted = {name: sum(getattr(status, name) or 0 for status in statuses) for name in ("texts", "done", "rate", "refused")}
     refused_ids = [name for status in statuses for name in status.refused_ids][:_MOST_SHOWN]
     tokens = None if first.tokens is None else sum(status.tokens or 0 for status in statuses)
+    error = next((status.error for status in statuses if status.error), None)
     left = [status.seconds_left for status in statuses if status.seconds_left is not None]
-    return first.model_copy(update={**counted, "refused_ids": refused_ids, "tokens": tokens, "seconds_left": max(left, default=None)})
+    joined = {**counted, "refused_ids": refused_ids, "tokens": tokens, "seconds_left": max(left, default=None), "error": error}
+    return first.model_copy(update=joined)

@@ -27,6 +27,7 @@ Phase = Literal["filling", "paused", "swapped", "ending"]
 # The number of memories that a worker embeds in one step, which takes a local model a second or two. Searches may
 # switch if no more vectors are missing: a semantic search finds these memories a moment later, like all new memories.
 MOST_MISSING = 64
+VECTORS_MISSING = "vectors of the other model are missing for the newest memories: try again in a moment"
 _SCAN = 1000
 _SAMPLE = 300
 _TURN_MS = 15_000
@@ -104,7 +105,7 @@ class ReembedStore:
         flat = [part for name, value in {**fields, "error": ""}.items() for part in (name, str(value))]
         reply = await self._change(**self._names, phases=list(phases), most_missing=most_missing, since=seconds, fields=flat)
         if reply == -1:
-            raise Conflict("vectors of the other model are missing for the newest memories: try again in a moment")
+            raise Conflict(VECTORS_MISSING)
         if reply != 1:
             state = await self.load_state()
             raise Conflict(wrong_phase(state.phase if state else "", phases), field="action")
