@@ -28,7 +28,7 @@ from agent_memory.foundation.llm.profiles import profile_of
 from agent_memory.foundation.llm.providers import Models, open_models
 from agent_memory.foundation.llm.wrappers.caching import CachingEmbedder
 from agent_memory.foundation.llm.wrappers.profiled import ProfiledEmbedder
-from agent_memory.foundation.storage.cluster import Bucket, BucketRedis, following, locate_buckets
+from agent_memory.foundation.storage.cluster import Bucket, bucket_clients, following, locate_buckets
 from agent_memory.foundation.storage.connection import read, shown_url
 from agent_memory.foundation.storage.embedding_means import EmbeddingMeans
 from agent_memory.foundation.storage.keyspace import Keys, bucket_of
@@ -150,7 +150,9 @@ async def open_runtime(settings: Settings, redis_url: str, *, data_dir: Path | N
     buckets = [Keys(options.key_prefix, number) for number in range(options.buckets)]
     async with AsyncExitStack() as stack:
         bucket_redises = await locate_buckets(redis_url, buckets, display_url=shown_url(redis_url), command_timeout=timeout)
-        settings = await _with_stores_model(settings, bucket_redises[0], buckets[0])
+        settings, hint = await choose_model(settings, redis_url)
+        if hint:
+            log.warning("store keeps its embedding model", model=EmbeddingChoice.of(settings.models).model, hint=hint)
         own, models, embedder, spec = await _open_embedder(settings, stack)
         # The first bucket opens first: it checks the number of buckets before any index is created.
         file = None if data_dir is None else StoreFile(data_dir)
@@ -219,28 +221,27 @@ def _model_switch(settings: Settings, opened: Sequence[Runtime], stack: AsyncExi
     return ModelSwitch(stores, EmbeddingChoice.of(settings.models), opened, open_model, expect)
 
 
-async def _with_stores_model(settings: Settings, bucket_redis: BucketRedis, keys: Keys) -> Settings:
-    """Return the settings with the embedding model that this store uses.
+async def choose_model(settings: Settings, redis_url: str) -> tuple[Settings, str]:
+    """Return the settings with the embedding model that this store uses, and a hint if it is not the configured one.
 
-    A replacement by `reembed` takes precedence. Without LOCAL_MODEL, use the store's local model. Raises
-    RedisUnavailable.
+    A replacement by `reembed` takes precedence. Without LOCAL_MODEL, use the store's local model. Raises StartupError
+    and RedisUnavailable.
     """
-    models = settings.models
-    client = bucket_redis.connect(pool_size=1, command_timeout=settings.redis.command_timeout_seconds)
-    try:
-        ((stored_model, replacement),) = await read(client, lambda pipe: pipe.hmget(keys.config, ["model", "choice"]))
-    finally:
-        await client.aclose()
-    if (successor := EmbeddingChoice.of(models).successor(replacement)) is not None:
-        return successor.applied(settings)
+    models, home = settings.models, Keys(settings.redis.key_prefix)
+    async with bucket_clients(redis_url, [home], command_timeout=settings.redis.command_timeout_seconds) as ((_, client),):
+        ((stored_model, replacement),) = await read(client, lambda pipe: pipe.hmget(home.config, ["model", "choice"]))
+    configured = EmbeddingChoice.of(models)
+    if (successor := configured.successor(replacement)) is not None:
+        is_ignored = successor != configured and configured.is_set(models)
+        hint = f"reembed replaced {configured.model}; to change the model, run `agent-memory reembed {configured.model}`"
+        return successor.applied(settings), hint if is_ignored else ""
     if models.use_openai_embeddings or "local_model" in models.model_fields_set:
-        return settings
+        return settings, ""
     model = models.local_model if stored_model is None else stored_model.decode()
     if model == models.local_model or model not in PACKAGES:
-        return settings
+        return settings, ""
     hint = f"set LOCAL_MODEL={models.local_model} to change it and embed all memories again"
-    log.warning("store keeps its embedding model", model=model, hint=hint)
-    return settings.model_copy(update={"models": models.model_copy(update={"local_model": model})})
+    return settings.model_copy(update={"models": models.model_copy(update={"local_model": model})}), hint
 
 
 def _open_features(foundation: Foundation) -> Runtime:

@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
 from typing import Any, cast
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from agent_memory.features.reembed import switch
 from agent_memory.features.reembed.service import ReembedService, start_in_all
 from agent_memory.foundation.core.errors import Conflict
+from agent_memory.foundation.core.settings import Settings
 from agent_memory.runtime import Runtime, open_runtime
 from agent_memory_client.models import ReembedAction, ReembedRequest
 from agent_memory_worker import reembed
@@ -27,14 +29,15 @@ SECOND = ReembedRequest(model="second", dimensions=48)
 class Store:
     """One store, and the runtimes of several processes."""
 
-    def __init__(self, stack: AsyncExitStack, settings: Any, redis_url: str) -> None:
+    def __init__(self, stack: AsyncExitStack, make_settings: Callable[..., Settings], redis_url: str) -> None:
         self._stack = stack
-        self._settings = settings
+        self._make_settings = make_settings
         self._redis_url = redis_url
 
-    async def open(self, *, begin: bool = True) -> Rig:
-        runtime = await self._stack.enter_async_context(open_runtime(self._settings, self._redis_url, begin=begin))
-        return Rig(runtime, self._settings, cast("Any", None))
+    async def open(self, *, begin: bool = True, **variables: Any) -> Rig:
+        settings = self._make_settings(**variables)
+        runtime = await self._stack.enter_async_context(open_runtime(settings, self._redis_url, begin=begin))
+        return Rig(runtime, settings, cast("Any", None))
 
 
 @pytest.fixture
@@ -46,7 +49,7 @@ async def store(
     monkeypatch.setattr(reembed, "_SETTLE_SECONDS", 0.0)
     openai = {"EMBEDDING_PROVIDER": "openai", "EMBEDDING_BASE_URL": lookalike.url, "EMBEDDING_MODEL": "first", "EMBEDDING_DIMENSIONS": 64}
     async with AsyncExitStack() as stack:
-        yield Store(stack, make_settings(**openai), redis_url)
+        yield Store(stack, partial(make_settings, **openai), redis_url)
 
 
 @asynccontextmanager

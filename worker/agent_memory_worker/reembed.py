@@ -130,6 +130,6 @@ async def _end(store: ReembedStore, state: ReembedState, active: Runtime) -> flo
         await drop_index(active.client, name)
     if await store.drop_others(active.schemas, active.spec):
         return 0.0
-    await store.end(state.active, state.other, active.spec)
+    await store.end(state, active.spec)
     log.warning("change of the embedding model is over", model=active.spec.model)
     return _IDLE_SECONDS

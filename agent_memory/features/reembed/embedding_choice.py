@@ -35,6 +35,10 @@ class EmbeddingChoice(NamedTuple):
         change = json.loads(raw)
         return EmbeddingChoice(*change["choice"]) if list(self) in [change["choice"], *change["replaces"]] else None
 
+    def is_set(self, models: ModelSettings) -> bool:
+        """True if the settings name this model explicitly."""
+        return ("embedding_model" if self.provider == "openai" else "local_model") in models.model_fields_set
+
     def applied(self, settings: Settings) -> Settings:
         """Return a copy of the settings that selects this model."""
         name = "embedding_model" if self.provider == "openai" else "local_model"

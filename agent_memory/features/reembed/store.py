@@ -118,9 +118,14 @@ class ReembedStore:
             is_own = await self._client.get(self._turn) == worker.encode()
             return is_own and bool(await self._client.pexpire(self._turn, _TURN_MS))
 
-    async def load_successor(self, choice: EmbeddingChoice) -> EmbeddingChoice:
-        """Return the model that replaced `choice`, or `choice` if none did."""
+    async def load_successor(self, choice: EmbeddingChoice, *, is_configured: bool) -> EmbeddingChoice:
+        """Return the model that replaced `choice`, or `choice` if none did.
+
+        If `choice` is not configured, it came from a change. Then return the model that the change left.
+        """
         (raw,) = await read(self._client, lambda pipe: pipe.hget(self._keys.config, "choice"))
+        if raw is not None and not is_configured:
+            return EmbeddingChoice(*json.loads(raw)["choice"])
         return choice.successor(raw) or choice
 
     async def announce(self, process: str, model: EmbeddingChoice, since: float, now: float) -> None:
@@ -228,15 +233,17 @@ class ReembedStore:
         """Refuse vectors from other models until another change of model begins."""
         await write(self._client, lambda pipe: pipe.hset(self._keys.config, "only", spec.field))
 
-    async def end(self, active: EmbeddingChoice, dropped: EmbeddingChoice, spec: VectorSpec) -> None:
+    async def end(self, state: ReembedState, spec: VectorSpec) -> None:
         """Delete the change's state.
 
-        From now on, processes configured with the dropped model use the kept model.
+        If the change was confirmed, processes configured with the first model use the second one from now on.
         """
-        keys = self._keys
+        keys, active = self._keys, state.active
         (raw,) = await read(self._client, lambda pipe: pipe.hget(keys.config, "choice"))
         replaced = {EmbeddingChoice(*each) for each in json.loads(raw)["replaces"]} if raw else set[EmbeddingChoice]()
-        choice = json.dumps({"choice": active, "replaces": list((replaced | {dropped}) - {active})})
+        if active == state.second:
+            replaced.add(state.first)
+        choice = json.dumps({"choice": active, "replaces": list(replaced - {active})})
 
         def build(pipe: Pipe) -> None:
             pipe.hset(keys.config, mapping={"vectors": spec.digest, "model": spec.model, "choice": choice})

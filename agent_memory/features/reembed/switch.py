@@ -38,6 +38,7 @@ class ModelSwitch(Generic[T]):
         `expect` receives objects whose index must exist.
         """
         self._stores = stores
+        self._configured = choice
         self._by_model = {choice: opened}
         self._active = [choice] * len(opened)
         self._since = [0.0] * len(opened)
@@ -67,7 +68,7 @@ class ModelSwitch(Generic[T]):
             current = self._active[bucket]
             if state is None:
                 # A change may have ended while this process was asleep or starting.
-                models = [await store.load_successor(current)]
+                models = [await store.load_successor(current, is_configured=current == self._configured)]
             else:
                 models = [state.active, state.other] if other and state.phase != "ending" else [state.active]
             for choice in models:

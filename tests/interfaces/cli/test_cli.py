@@ -282,6 +282,20 @@ def test_doctor_shows_context_limit_learned_by_workers(tmp_path: Path, redis_url
     assert "any-name at http://127.0.0.1:9/v1 takes 4096 tokens (learned from a refusal)" in result.stdout, result.stdout
 
 
+def test_doctor_names_the_model_that_the_store_uses_instead_of_the_configured_one(tmp_path: Path, redis_url: str) -> None:
+    config = Keys("doctor-model").config
+    choice = {"choice": ["local", "multilingual-e5-small", None], "replaces": [["local", "all-MiniLM-L6-v2", None]]}
+    with Redis.from_url(redis_url) as client:
+        client.hset(config, "choice", json.dumps(choice))
+        given = {"KEY_PREFIX": "doctor-model", "LOCAL_MODEL": "all-MiniLM-L6-v2", "MODEL_PROVIDER": "local"}
+        result = agent_memory("doctor", "--json", "--port", "0", "--redis-url", redis_url, cwd=tmp_path, **given)
+        for key in client.scan_iter(match="doctor-model:*"):
+            client.delete(key)
+    found = {finding["check"]: finding["message"] for finding in json.loads(result.stdout)["findings"]}
+    assert found["models"].startswith("multilingual-e5-small in "), result.stdout
+    assert "to change the model, run `agent-memory reembed all-MiniLM-L6-v2`" in found["models"]
+
+
 def test_doctor_lists_problems_that_would_stop_serve(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])

@@ -26,7 +26,7 @@ from agent_memory.foundation.storage.store_marker import StoreFile
 from agent_memory.foundation.storage.store_watch import ACCEPT, Problem, inspect_stores
 from agent_memory.interfaces.cli.decorators import Answer
 from agent_memory.interfaces.http.serving.sockets import listening
-from agent_memory.runtime import open_runtime
+from agent_memory.runtime import choose_model, open_runtime
 
 _SOURCES = {
     "set": "set by MODEL_CONTEXT_WINDOWS",
@@ -75,11 +75,20 @@ def _port(settings: Settings) -> str:
 
 
 def _models(settings: Settings) -> str:
-    models = settings.models
+    settings, hint = asyncio.run(_choose_model(settings))
+    models, ending = settings.models, f"; {hint}" if hint else ""
     if models.use_openai_embeddings and models.use_openai_chat:
-        return "a model server is configured; it is contacted when it is needed"
+        return f"a model server is configured; it is contacted when it is needed{ending}"
     name, folder = find_model(models.local_model)
-    return f"{name} in {folder}" + f"; {LATIN_ONLY}" * models.embeds_latin_only
+    return f"{name} in {folder}" + f"; {LATIN_ONLY}" * models.embeds_latin_only + ending
+
+
+async def _choose_model(settings: Settings) -> tuple[Settings, str]:
+    """Choose the model as processes do, if Redis answers. Otherwise, the `redis` check reports the problem."""
+    try:
+        return await choose_model(settings, url) if (url := _redis_url(settings)) else (settings, "")
+    except AgentMemoryError:
+        return settings, ""
 
 
 async def _context(settings: Settings) -> str:
@@ -103,7 +112,7 @@ async def _context(settings: Settings) -> str:
 async def _add_learned(settings: Settings, context: ModelContext) -> None:
     """Add the limit that workers have learned, if Redis answers."""
     options = settings.redis
-    url = options.url.get_secret_value() if options.url is not None else running_redis(options.data_dir)
+    url = _redis_url(settings)
     if url is None:
         return
     buckets = [Keys(options.key_prefix, number) for number in range(options.buckets)]
@@ -111,6 +120,12 @@ async def _add_learned(settings: Settings, context: ModelContext) -> None:
         await take_over_from(url, buckets, context, command_timeout=options.command_timeout_seconds)
     except AgentMemoryError:
         return
+
+
+def _redis_url(settings: Settings) -> str | None:
+    """Return the URL of the configured Redis or of a running embedded one, or None."""
+    options = settings.redis
+    return options.url.get_secret_value() if options.url is not None else running_redis(options.data_dir)
 
 
 async def _redis(settings: Settings, engines: list[str], *, everything: bool) -> str:
