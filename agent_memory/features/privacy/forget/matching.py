@@ -21,6 +21,7 @@ from agent_memory.features.privacy.forget.word_lists import (
     OWNERS,
     SECOND_PERSON,
     SPEAKERS,
+    THIRD_PERSON,
 )
 from agent_memory.foundation.text.languages.memory_requests import memory_request
 from agent_memory.foundation.text.languages.questions import without_interrogatives
@@ -29,6 +30,7 @@ from agent_memory.foundation.text.terms import fold, is_blankless, words
 from agent_memory_client.models import MemoryMessage
 
 _CLAUSE = re.compile(r"[,;:，；：、]|\s[-–—]\s")
+_NEGATED_ENDING = re.compile(r"\w(?:n['’]t\b|ない|ません)")
 # In scripts without spaces, the maximum number of characters from the speaker to the content, as in "我对花生", "私はピーナッツ".
 _NEAR_SIGNS = 3
 # A word in more statements than this does not distinguish them. In long sessions, counting it would take minutes.
@@ -101,16 +103,31 @@ def states(subject: Subject, sentence: str, *, slot: str | None = None, owner: s
             return True
     if coverage(subject.terms, sentence) < 1.0:
         return False
-    if subject.about or content(sentence) == subject.terms:
+    if subject.about:
         return True
-    if _is_negated(sentence, subject) != _is_negated(subject.text, subject) or not _is_same_person(subject, sentence, owner):
+    if _is_negated(sentence, subject) != _is_negated(subject.text, subject):
+        return False
+    people = FIRST_PERSON | SECOND_PERSON | ({fold(owner)} if owner else set())
+    if _names(FIRST_PERSON, subject.text) and _names(THIRD_PERSON, sentence) and not _names(people, sentence):
+        return False
+    if content(sentence) == subject.terms:
+        return True
+    if not _is_same_person(subject, sentence, people):
         return False
     return subject.is_name or not (subject.is_thing and _names_more(subject, sentence))
 
 
+def _names(people: frozenset[str], text: str) -> bool:
+    """True if a text contains one of the words or, in scripts without spaces, one of the signs."""
+    return not people.isdisjoint([*words(text), *filter(is_blankless, text)])
+
+
 def _is_negated(sentence: str, subject: Subject) -> bool:
     clauses = [clause for clause in _CLAUSE.split(sentence) if shared(subject.terms, clause)]
-    return any(not NEGATIONS.isdisjoint(words(clause)) or not NEGATION_SIGNS.isdisjoint(clause) for clause in clauses)
+    return any(
+        not NEGATIONS.isdisjoint(words(clause)) or not NEGATION_SIGNS.isdisjoint(clause) or _NEGATED_ENDING.search(clause)
+        for clause in clauses
+    )
 
 
 def _names_more(subject: Subject, sentence: str) -> bool:
@@ -122,7 +139,7 @@ def _names_more(subject: Subject, sentence: str) -> bool:
     return first > 0 and not is_blankless(sentence_words[first]) and bool(content(sentence_words[first - 1]))
 
 
-def _is_same_person(subject: Subject, sentence: str, owner: str | None) -> bool:
+def _is_same_person(subject: Subject, sentence: str, people: frozenset[str]) -> bool:
     if FIRST_PERSON.isdisjoint(words(subject.text)) and FIRST_PERSON.isdisjoint(subject.text):
         return True
     sentence_words = words(sentence)
@@ -137,7 +154,7 @@ def _is_same_person(subject: Subject, sentence: str, owner: str | None) -> bool:
     if not OWNERS.isdisjoint(sentence_words[:2]):
         # "My daughter is …" is about another person, "my peanut allergy" about the user's allergy.
         return begins or not SPEAKERS.isdisjoint(sentence_words)
-    return begins or not (FIRST_PERSON | SECOND_PERSON | ({fold(owner)} if owner else set())).isdisjoint(sentence_words)
+    return begins or not people.isdisjoint(sentence_words)
 
 
 def name_different_things(subject: Subject, texts: Iterable[str]) -> bool:
