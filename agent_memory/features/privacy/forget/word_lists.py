@@ -13,7 +13,7 @@ _OTHERS = "mine me we us user users mich mir wir 我 私 僕 俺"
 _YOU = "you your youre yours du dein deine tu su sus votre vos ton ta tes 你 您"
 _THEY = "he she they his her hers their theirs er ihr ihre seine sie ella ellos ellas il elle ils elles lui lei 他 她 彼"
 _NOT = """
-no not never without cannot don doesn didn isn aren wasn weren hasn haven hadn won wouldn couldn shouldn
+no not never without cannot don doesn didn
 nicht kein keine keinen keinem keiner nie nunca ni jamas sin pas plus jamais sans non nao niet geen не ليس لا
 """
 _SPEECH_WORDS = "id said say says told tell mention mentioned know remember bin bist es soy"
