@@ -11,7 +11,7 @@ mio mia miei nostro nostra meu minha meus minhas nosso nossa mijn мой моя 
 """
 _OTHERS = "mine me we us user users mich mir wir 我 私 僕 俺"
 _YOU = "you your youre yours du dein deine tu su sus votre vos ton ta tes 你 您"
-_THEY = "he she they his her hers their theirs er ihr ihre seine sie ella ellos ellas il elle ils elles lui lei 他 她 彼"
+_THEY = "he she they his her hers their theirs er ihr ihre seine ella ellos ellas il elle ils elles lui lei 他 她 彼"
 _NOT = """
 no not never without cannot don doesn didn
 nicht kein keine keinen keinem keiner nie nunca ni jamas sin pas plus jamais sans non nao niet geen не ليس لا
