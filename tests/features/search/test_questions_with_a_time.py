@@ -71,7 +71,7 @@ CASES = [
 
 @pytest.fixture(scope="module")
 async def dinners(module_rig: Rig) -> Rig:
-    """Store memories of which every second one has only a creation time. The others have an event date, and were created later."""
+    """Store memories. Every second one has only a creation time; the others have an event date, and were created later."""
     records = []
     for number, (name, when) in enumerate(DINNERS.items()):
         moment = datetime.fromisoformat(when).replace(tzinfo=UTC)
