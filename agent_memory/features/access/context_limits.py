@@ -1,4 +1,4 @@
-"""Let workers share the context sizes that they learn from model servers."""
+"""Share context sizes learned from model servers between workers."""
 
 from __future__ import annotations
 
@@ -68,7 +68,10 @@ class ContextLimits:
 
 
 async def take_over_from(url: str, buckets: Sequence[Keys], context: ModelContext, *, command_timeout: float) -> None:
-    """Update a context with the smallest limits in any bucket. Raises StartupError and RedisUnavailable."""
+    """Update a context with the smallest limits found in any bucket.
+
+    Raises StartupError and RedisUnavailable.
+    """
     async with bucket_clients(url, buckets, command_timeout=command_timeout) as clients:
         for keys, client in clients:
             await ContextLimits(client, keys).take_over_stored(context)

@@ -34,7 +34,7 @@ _MOST_TENANTS = 10_000
 
 @dataclass(slots=True)
 class _Lease:
-    """A process's share of a tenant's bucket. All times are from the monotonic clock.
+    """A process's share of a tenant's token bucket. All times use the monotonic clock.
 
     Before `until`, the process may admit requests costing `left` in total. Until `closed_until`, it rejects requests
     that cost `closed_cost` or more.
@@ -206,7 +206,10 @@ class TokenBudget:
         self._most = most
 
     async def check(self) -> None:
-        """Raise BudgetSpent if the tenant has used up today's tokens. Also raises RedisUnavailable."""
+        """Raise BudgetSpent if the tenant has used up today's tokens.
+
+        Can raise RedisUnavailable.
+        """
         spent = await self._store.spend(self._tenant, 0)
         if spent.tokens >= self._most:
             LIMITED.labels("model_tokens").inc()

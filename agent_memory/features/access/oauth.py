@@ -198,7 +198,7 @@ def check_oauth(settings: AuthSettings) -> None:
 
 
 async def fetch(url: str, form: Mapping[str, str] | None = None, auth: tuple[str, str] | None = None) -> bytes:
-    """Return the response body from a URL of the login provider. With `form`, use POST.
+    """Fetch a login provider URL and return the response body. Use POST if `form` is given.
 
     Raises httpx.HTTPError, TimeoutError and ValueError.
     """

@@ -49,7 +49,10 @@ class TokenStore:
     """Reads and writes all tenants' API keys. Permissions are checked in `access/tokens.py`."""
 
     def __init__(self, client: Redis, keys: Keys, erasures_of: Callable[[str], ErasureGuard] | None = None) -> None:
-        """Use the store's first bucket. `erasures_of` returns the guard for a tenant's bucket, by default the first."""
+        """Use the first bucket.
+
+        `erasures_of` returns a tenant's guard (default: the first bucket's).
+        """
         self._client = client
         self._keys = keys
         self._look_up = Script(client, "access/token_look_up")
@@ -130,7 +133,7 @@ class TokenStore:
         return _decode(digest.decode(), fields) if fields else None
 
     async def all_tokens(self) -> Sequence[Token]:
-        """Return all tokens, oldest first. Also delete the ids of expired tokens."""
+        """Return all tokens, oldest first, and delete the ids of expired ones."""
         names = (await read(self._client, lambda pipe: pipe.hgetall(self._keys.tokens)))[0]
         if not names:
             return []

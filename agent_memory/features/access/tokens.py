@@ -238,7 +238,7 @@ def token_info(token: Token) -> TokenInfo:
 
 
 class OperatorTokens:
-    """Implements the methods of the client's `Tokens` that commands use, without HTTP requests."""
+    """Provides the client's `Tokens` methods to commands without using HTTP."""
 
     def __init__(self, service: TokenService) -> None:
         self.create, self.rotate = partial(service.create, OPERATOR), partial(service.rotate, OPERATOR)

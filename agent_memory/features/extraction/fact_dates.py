@@ -26,8 +26,8 @@ def instant(value: str | None, zone: tzinfo) -> datetime | None:
 def event_day(answered: datetime | None, texts: Sequence[str], stated_at: datetime, zone: tzinfo, *, now: datetime) -> datetime | None:
     """Return the model's answer, or the only date that the cited messages mention.
 
-    This date replaces a missing answer, an answer within two days of it, and an answer that counts from `now` instead
-    of `stated_at`.
+    Prefer the mentioned date if the answer is missing, within two days of it, or relative to `now`
+    instead of `stated_at`.
     """
     today = stated_at.astimezone(zone).date()
     named = {(each.first, each.last): each for text in texts if (each := only_time(without_quotations(text), today)) is not None}

@@ -83,8 +83,8 @@ class ExtractionMessage:
 class Grounds:
     """Finds messages that support facts.
 
-    If `translated` is True, the facts and the messages are in different languages. In that case, check only numbers or,
-    without numbers, a single word or name.
+    If `translated` is True, the facts and the messages are in different languages. In that case,
+    check only numbers or, if there are none, a single word or name.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class Grounds:
         self._usable = [index for index in range(self._first, len(self._messages)) if self._says[index] and self._tells(index)]
 
     def find(self, text: str, entities: Sequence[str], cited: Sequence[int]) -> list[int]:
-        """Return the positions (from 0) of the batch's messages that support a fact, or [] to refuse the fact.
+        """Return the batch positions (from 0) of messages that support a fact, or [] to reject it.
 
         Prefer the cited messages if they hold the fact, unless the model cited all messages or none. Otherwise, choose
         one message from a person, or up to three that hold the fact together.
@@ -131,7 +131,7 @@ class Grounds:
         return any(picture_wording.holds_word(word) and not text_wording.holds_word(word) for word in claim.words | claim.names)
 
     def supported(self, text: str) -> str:
-        """Return the fact without sentences that no message supports."""
+        """Return the fact with unsupported sentences removed."""
         sentences = split_sentences(text)
         if len(sentences) < 2 or self._translated:
             return text
@@ -224,7 +224,10 @@ class Grounds:
         return sum(map(wording.holds_word, claim.words | claim.names)) + sum(map(wording.holds_number, claim.numbers))
 
     def _witnesses(self, claim: Claim, chosen: Sequence[int]) -> list[int]:
-        """Return the chosen messages, but only the assistant's if no person supports the claim."""
+        """Return the chosen messages.
+
+        Leave out people's messages if none of them support the claim.
+        """
         people = [index for index in chosen if self._is_witness(index)]
         if len(people) in (0, len(chosen)):
             return list(chosen)

@@ -68,7 +68,7 @@ class Claim:
 
     @classmethod
     def of(cls, text: str, entities: Iterable[str] = ()) -> Claim:
-        """Return a text's claim. Ignore entities that do not occur in the text."""
+        """Extract the claim from a text. Ignore entities that do not occur in the text."""
         plain = _SPEAKERS_WITHOUT_BLANKS.sub(" ", text)
         folded = words(plain)
         names: set[str] = set()
@@ -96,7 +96,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Wording:
-    """The words of one or more messages."""
+    """The words in one or more messages."""
 
     text: str
     stated_at: datetime
@@ -178,7 +178,7 @@ class Wording:
 
 
 def joined(wordings: Sequence[Wording]) -> Wording:
-    """Combine wordings into one, with the latest message's time."""
+    """Combine wordings into one that has the latest message's time."""
     return Wording(
         "\n".join(w.text for w in wordings), max(w.stated_at for w in wordings), " ".join(dict.fromkeys(w.role for w in wordings))
     )
@@ -187,9 +187,9 @@ def joined(wordings: Sequence[Wording]) -> Wording:
 def says_same(text: str, other: str) -> bool:
     """True if two facts for the same slot have the same value. Compares only the first 16,384 characters of each.
 
-    Names, numbers and content words must match. With a name or number, facts need to share only half of the longer
-    fact's words after their common prefix. The values differ if only one fact denies something or says that something
-    has ended, or if the days or months differ.
+    Names, numbers and content words must match. Facts with a name or number need to share only half
+    of the longer fact's words after the common prefix. The values differ if the days or months
+    differ. They also differ if only one fact denies something or says that something has ended.
     """
     text, other = text[:_MOST_CHARS], other[:_MOST_CHARS]
     first, second = Claim.of(text), Claim.of(other)
@@ -237,7 +237,7 @@ def _content(folded: Sequence[str]) -> list[str]:
 
 
 def _capitalized(text: str) -> list[str]:
-    """Return the capitalized words, except at the beginning of a sentence or quotation."""
+    """Return capitalized words that do not start a sentence or quotation."""
     names: list[str] = []
     for m in _NAME.finditer(text):
         before = text[max(m.start() - 3, 0) : m.start()].rstrip(" \t")

@@ -49,7 +49,7 @@ def candidates(
     model: str,
     clean: Callable[[str], str],
 ) -> list[Candidate]:
-    """Return the storable facts, oldest first and without duplicates. `clean` removes secrets.
+    """Return the distinct storable facts, oldest first. `clean` removes secrets.
 
     The messages in `before` only provide context.
     """
@@ -157,7 +157,7 @@ def _candidate(
 
 
 def _speaker(named: str | None, role: str) -> str:
-    """Return the speaker's name in the model's answer, or `role`."""
+    """Return the cleaned name of the speaker, or `role` if there is no proper name."""
     name = clean_text(named or "")
     return role if name.casefold() in _ROLES else name
 
@@ -167,7 +167,7 @@ def _slot(slot: str | None) -> str | None:
 
 
 def clean_text(text: str) -> str:
-    """Return a model's text in NFC, without control characters.
+    """Normalize a model's text to NFC and remove control characters.
 
     Replace white space with single spaces, and lone surrogates with "?".
     """

@@ -71,7 +71,7 @@ INSTRUCTIONS = (_TASK, *_TO_KEEP.values())
 class ExtractionTask:
     """A strategy ("discrete", "preferences" or "custom") and its rules.
 
-    `custom` is a template. Only a "{name}" that `names` lists is a placeholder.
+    `custom` is a template. A "{name}" is a placeholder only if `names` lists it.
     """
 
     strategy: str = "discrete"
@@ -120,7 +120,7 @@ class ExtractedFact(BaseModel):
     @field_validator("messages", mode="before")
     @classmethod
     def _numbers(cls, value: object) -> list[int]:
-        """Return message numbers from forms that models write: 1, "1", "[1, 2]", "message 3" or {"n": 1}."""
+        """Parse message numbers as models write them: 1, "1", "[1, 2]", "message 3" or {"n": 1}."""
         items = cast("list[object]", value) if isinstance(value, list) else [value]
         cited: list[int] = []
         for item in items[:_MOST_CITED]:
@@ -134,7 +134,10 @@ class ExtractedFact(BaseModel):
     @field_validator("topics", "entities", mode="before")
     @classmethod
     def _short_tags(cls, value: object) -> list[str]:
-        """Return up to ten distinct tags. Never raise an error, because a bad tag is no reason to lose a fact."""
+        """Return up to ten distinct tags.
+
+        Never raise an error, so that a bad tag does not discard the fact.
+        """
         if isinstance(value, str):
             value = [part.strip(" \t[]\"'*•-") for part in _BETWEEN_TAGS.split(value)]
         items = cast("list[object]", value) if isinstance(value, list) else [value]
@@ -149,7 +152,7 @@ class ExtractedFact(BaseModel):
     @field_validator("event_date", "valid_from", "valid_to", "expires", mode="before")
     @classmethod
     def _iso_or_none(cls, value: object) -> object:
-        """Return the date or time in ISO 8601, or None for any other value."""
+        """Return the date or time in ISO 8601 format, or None if the value is neither."""
         try:
             return datetime.fromisoformat(value.strip()).isoformat() if isinstance(value, str) else None
         except ValueError:

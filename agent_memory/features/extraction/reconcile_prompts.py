@@ -82,7 +82,7 @@ def _is_decision(value: object) -> bool:
 
 
 def reconcile_notes(existing: Sequence[ExistingNote], incoming: Sequence[NewNote]) -> list[ChatMessage]:
-    """Return the messages for one call. Existing and new notes are each numbered from 1."""
+    """Return the messages for one model call. Existing and new notes are each numbered from 1."""
 
     def line(values: dict[str, Any]) -> str:
         return json.dumps({name: value for name, value in values.items() if value is not None}, ensure_ascii=False)

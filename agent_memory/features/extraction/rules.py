@@ -17,7 +17,7 @@ from agent_memory_client.models import AckResponse, ExtractionCategory, Extracti
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The combined rules for a session, in each list the widest owner's first."""
+    """The combined rules for a session. Each list starts with the widest owner's rules."""
 
     strategy: str = "discrete"
     instructions: tuple[str, ...] = ()
@@ -35,7 +35,7 @@ class Rules:
 def together(strategy: MemoryStrategyConfig, wider: Sequence[ExtractionRules] = ()) -> Rules:
     """Combine a session's strategy options with the `wider` rules, widest first. Raises BadInput.
 
-    The narrowest rules determine the time zone, the language, and categories with the same name.
+    The narrowest rules win for the time zone, the language, and categories with the same name.
     """
     check_strategy(strategy)
     options = options_of(strategy.config)

@@ -49,7 +49,7 @@ def summarize_thread(
     zone: tzinfo = UTC,
     language: str | None = None,
 ) -> list[ChatMessage]:
-    """Return the messages for one model call. Expects `new` oldest first."""
+    """Return the messages for one model call. `new` must be sorted oldest first."""
     parts = [f"New messages, one JSON object per line:{described_pictures(new)}\n{fence(message_lines(new, zone), 'messages')}"]
     if previous and previous.strip():
         parts.insert(0, f"Summary so far:\n{fence(previous.strip(), 'summary')}")

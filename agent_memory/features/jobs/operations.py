@@ -119,9 +119,9 @@ class OperationService:
     async def wait_for_messages(
         self, scope: Scope, ref: SessionRef, memory_ids: Sequence[str], target: MessageStage, seconds: float
     ) -> MessageStage:
-        """Wait up to `seconds` for the messages to reach a stage. Return their stage.
+        """Wait up to `seconds` for the messages to reach a stage. Return the stage reached.
 
-        `memory_ids` are the ids of the memories made from the messages.
+        `memory_ids` are the ids of memories made from the messages.
         """
         session = [Mark(DueKind.SESSION, self._store.sid(scope, ref))]
         memories = self.memory_marks(scope, list(dict.fromkeys(memory_ids)))
@@ -193,7 +193,7 @@ def _is_embedded(memory: OperationRecord) -> bool:
 
 
 def _looks(seconds: float) -> Generator[float]:
-    """Yield growing pauses (s), starting at 0, of at most `seconds` in total."""
+    """Yield growing pauses in seconds, starting at 0 and totaling at most `seconds`."""
     until, pause = time.monotonic() + min(seconds, MAX_WAIT_SECONDS), _LOOK_SECONDS
     yield 0.0
     while (left := until - time.monotonic()) > 0:

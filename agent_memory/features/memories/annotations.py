@@ -54,7 +54,7 @@ def check_annotations(scope: Scope, messages: Sequence[MemoryMessage]) -> None:
 
 
 def annotate(record: MemoryRecord, messages: Iterable[Annotations | None]) -> None:
-    """Copy the earliest expiry, and an agent or category shared by all messages."""
+    """Copy the earliest expiry, the metadata, and any agent or category shared by all messages."""
     each = list(messages)
     message_annotations = [item for item in each if item is not None]
     if not message_annotations:

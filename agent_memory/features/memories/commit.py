@@ -58,7 +58,10 @@ class AddEvidence:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """A decision to replace a memory, under the same id. `edited`: a caller changed the words."""
+    """A decision to replace a memory but keep its id.
+
+    `edited` is True if a caller changed the words.
+    """
 
     memory: StoredMemory
     record: MemoryRecord
@@ -80,7 +83,10 @@ class Supersede:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """A decision to merge `repeats` into `stays`, with `merged` as content. Their ids become aliases."""
+    """A decision to merge `repeats` into `stays`, which gets the content of `merged`.
+
+    The ids of the repeats become aliases.
+    """
 
     stays: StoredMemory
     merged: MemoryRecord
@@ -148,7 +154,10 @@ class CommitOutcome:
 
 
 def end_and_begin(old: Sequence[MemoryRecord], new: MemoryRecord) -> tuple[list[MemoryRecord], MemoryRecord]:
-    """End the old facts by the time `new` begins. Return old and new facts, linked."""
+    """End the old facts by the time `new` begins.
+
+    Return the old and new facts, linked to each other.
+    """
     at = begins_at(new)
     ended = [
         record.model_copy(update={"valid_to": at if record.valid_to is None else min(record.valid_to, at), "superseded_by": new.id})

@@ -121,12 +121,10 @@ def _scope_of_words(tenant: str, *owner_names: str | None) -> str:
 
 
 def text_digest(text: str) -> str:
-    """Return a short digest of a text."""
     return blake2b(text.encode("utf-8", "replace"), digest_size=12).hexdigest()
 
 
 def is_from_person(turn: MemoryRecord) -> bool:
-    """True if a person wrote the message."""
     role = str(turn.metadata.get("role", "user"))
     return role != "assistant" and role not in PROGRAM_ROLES and role not in TOOL_ROLES
 
@@ -137,7 +135,10 @@ def memory_digest(record: MemoryRecord) -> str:
 
 
 class Fields(NamedTuple):
-    """The fields in a memory's hash. `alike` alternates names and values that many memories share."""
+    """The fields in a memory's hash.
+
+    `alike` lists alternating names and values that many memories share.
+    """
 
     own: dict[str, Arg]
     alike: Sequence[str]
@@ -183,7 +184,7 @@ def named_days(record: MemoryRecord) -> Sequence[str]:
 
 
 def metadata_fields(record: MemoryRecord | None) -> list[Arg]:
-    """Return the two stored fields that depend on metadata. Without a record, both are ""."""
+    """Return the two stored fields that depend on metadata. Both are "" if there is no record."""
     return ["", ""] if record is None else [encode_memory(record), _metadata_tags(record)]
 
 
@@ -201,7 +202,9 @@ def _alike(
 
 
 def read_row(tenant: str, mid: str, row: Sequence[bytes | None]) -> StoredMemory | None:
-    """Parse a reply with `READ_FIELDS`. Return None if the memory is missing or another tenant's.
+    """Parse a reply with `READ_FIELDS`.
+
+    Return None if the memory is missing or belongs to another tenant.
 
     After an undo, `recorded_at` is the time when the version was first recorded.
     """
@@ -229,7 +232,7 @@ def encode_memory(record: MemoryRecord) -> bytes:
 
 
 def decode_memory(raw: bytes) -> MemoryRecord:
-    """Decode a stored memory, without size limits. Missing lists become empty."""
+    """Decode a stored memory without enforcing size limits. Missing lists become empty."""
     record = MemoryRecord.model_validate_json(raw, context=ANSWER)
     record.topics = record.topics or []
     record.entities = record.entities or []
@@ -283,7 +286,7 @@ def trust_of(record: MemoryRecord) -> float:
 
 
 def combine_trust(records: Sequence[MemoryRecord]) -> dict[str, Any]:
-    """Return fields for a merged memory: all writers, and the lowest trust with its source."""
+    """Return a merged memory's writers, and its lowest trust with the source of that trust."""
     least = min(records, key=trust_of)
     return {
         "source_class": source_of(least),

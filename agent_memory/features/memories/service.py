@@ -54,7 +54,7 @@ def content_hash(record: MemoryRecord) -> str:
 
 
 def message_memory(ref: SessionRef, message: MemoryMessage, text: str) -> MemoryRecord:
-    """Return the memory made from a message, without size limits. `text` is the part to store."""
+    """Create a memory from a message without enforcing size limits. `text` is the part to store."""
     annotations = annotations_of(message)
     marks = {QUESTION: True} if message.role == "user" and is_bare_question(text) else {}
     if annotations is not None and annotations.about_user:

@@ -117,7 +117,7 @@ class ShownMemory:
 
     @classmethod
     def of(cls, mid: str, record: MemoryRecord) -> ShownMemory:
-        """Return the response form of a record that was not read from Redis."""
+        """Convert a record that was not read from Redis to its response form."""
         return cls(mid, {**_ALWAYS, **to_jsonable_python(record)})
 
     @property
@@ -159,7 +159,7 @@ class ShownMemory:
 
     @property
     def when(self) -> datetime:
-        """The event date or, without one, the creation time."""
+        """The event date or, if there is none, the creation time."""
         return self.event_date or self.created_at
 
     def set_score(self, distance: float, score: float | None, kind: str | None, why: HitExplanation | None = None) -> None:
@@ -232,5 +232,5 @@ def _moment(seconds: bytes | None) -> datetime | None:
 
 
 def _instant(moment: datetime) -> str:
-    """Format a time in the same way as pydantic."""
+    """Format a time like pydantic."""
     return f"{(moment if moment.tzinfo is UTC else moment.astimezone(UTC)).isoformat()[:-6]}Z"

@@ -75,7 +75,7 @@ class Fence:
 
 
 def order_of(keys: Keys, tenant: str, record: MemoryRecord) -> str | None:
-    """Return the key of the session's message order, or None for other memories."""
+    """Return the key of the session's message order, or None if the memory is not a message."""
     if record.memory_type is not MemoryTypeEnum.MESSAGE or record.session_id is None:
         return None
     return keys.order(keys.sid(tenant, SessionRef(record.session_id, record.namespace, record.user_id)))
@@ -159,7 +159,7 @@ class StepGroups:
         """Create an empty collection. With `atomic`, run all groups or none.
 
         `revised` (an id and fields) is the change to record when the owner's put changes a memory.
-        With `upkeep`, changed memories still count as their import left them.
+        With `upkeep`, changed memories still count as unchanged since their import.
         """
         self._keys = keys
         self._tenant = tenant
@@ -285,7 +285,10 @@ class StepGroups:
         return step | ({"deleted_since": "1" if deleted_since is True else deleted_since} if deleted_since else {})
 
     def absorb_messages(self, record: MemoryRecord) -> Step | None:
-        """Return the step that makes messages evidence for a statement, or None for other memories."""
+        """Return the step that turns messages into evidence for a statement.
+
+        Return None if `record` is a message or quarantined.
+        """
         if is_turn(record) or record.quarantine is not None:
             return None
         standing, order = standing_of(self._tenant, record), order_of(self._keys, self._tenant, record)

@@ -235,13 +235,13 @@ class MemoryStore(MemoryQueries):
         return refusal[0] if done == "moved" else state
 
     async def require(self, scope: Scope, memory_id: str) -> StoredMemory:
-        """Return a memory as `find` does. Raises NotFound."""
+        """Return a memory like `find`, but raise NotFound if it is missing."""
         if (memory := (await self.find(scope, [memory_id]))[0]) is None:
             raise NotFound(f"Memory with ID {memory_id} not found", field="memory_id")
         return memory
 
     async def get(self, scope: Scope, ids: Sequence[str]) -> list[MemoryRecord | None]:
-        """Return memories by id, with None for each missing one."""
+        """Return the memory for each id, or None if it is missing."""
         return [None if memory is None else _plain(memory.record) for memory in await self.find(scope, ids)]
 
     async def find(self, scope: Scope, ids: Sequence[str]) -> list[StoredMemory | None]:

@@ -99,7 +99,9 @@ async def store_settled(
     *,
     dedupe: bool,
 ) -> None:
-    """Store records. A repeat becomes evidence, and a record with a taken slot supersedes the fact.
+    """Store records.
+
+    A repeat becomes evidence, and a record with a taken slot supersedes the fact in it.
 
     Each batch of 200 records is atomic. Raises IdTaken or Conflict.
     """
@@ -183,7 +185,7 @@ async def _decide(batch: _Batch, record: MemoryRecord, existing: ExistingMemorie
 async def decide_edit(
     store: MemoryStore, neighbors: SimilarMemoryStore, scope: Scope, memory: StoredMemory, edited: MemoryRecord
 ) -> list[Decision] | None:
-    """Return the decisions for an edit that takes another fact's slot, or None."""
+    """Return the decisions for an edit that takes another fact's slot, or None if it takes no slot."""
     (existing,) = await neighbors.load_existing(scope, [edited])
     holder = existing.holder
     if holder is None or holder.mid == memory.mid:

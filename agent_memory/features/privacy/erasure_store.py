@@ -139,7 +139,6 @@ def erased_where(scope: Scope, erasure: Erasure) -> str:
 
 
 def is_covered(erasure: Erasure, record: MemoryRecord) -> bool:
-    """True if an order covers a memory."""
     if erasure.agent_id is not None:
         return record.agent_id == erasure.agent_id and erasure.namespace in (None, record.namespace)
     if erasure.session_id is None:

@@ -22,7 +22,10 @@ class PurgeService:
         self._orders = orders
 
     async def order(self, scope: Scope, request: PurgeRequest, namespace: str | None, user_id: str | None, *, dry_run: bool) -> JobOrder:
-        """Order a purge. None covers everything that the caller may access. Raises Forbidden."""
+        """Order a purge.
+
+        A namespace or user of None covers all that the caller may access. Raises Forbidden.
+        """
         namespace, user_id = list_place_of(scope, namespace, user_id)
         request_json = request.model_dump_json(exclude_none=True)
         # A dry run is a separate order: it neither replaces a purge nor shares its receipt.

@@ -28,7 +28,7 @@ async def hand_on(services: Services, scope: Scope, session_id: str, memories: S
 
 
 async def _hand_on(services: Services, scope: Scope, session_id: str, old: StoredMemory, names: Sequence[str]) -> None:
-    """Make the oldest fact or else message among the aliases the successor of `old`."""
+    """Replace `old` with its oldest aliased fact or, if there is none, its oldest message."""
     pieces = await services[ChangeStore].load_evidence(old.mid)
     ledgers = await services[ChangeStore].load_ledgers(names)
     versions = [(name, ledger.versions[-1]) for name, ledger in zip(names, ledgers, strict=True) if ledger.versions]

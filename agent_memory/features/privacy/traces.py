@@ -56,7 +56,7 @@ class TraceStore:
         return removed
 
     async def forget_evidence(self, scope: Scope, erasure: Erasure, unreadable: Callable[[str], None]) -> int:
-        """Delete other memories' evidence from the erased session. Return the number of pieces.
+        """Remove the erased session's evidence from other memories. Return the number of pieces.
 
         Pass the keys of unreadable memories to `unreadable`.
         """
@@ -175,7 +175,7 @@ class TraceStore:
 
 
 def is_order_of_user(order: Any, user_id: str) -> bool:
-    """True if a stored order is only for the user, or if it is finished and its receipt may name the user."""
+    """True if an order is only for the user, or if a finished order's receipt may name the user."""
     owner = order["args"].get("user_id")
     if owner == user_id or order["uss"] == [user_id]:
         return True

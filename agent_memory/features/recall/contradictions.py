@@ -46,7 +46,7 @@ _NONE: _Part = (frozenset(), 0.0)
 def corrections_of(statements: Sequence[ShownMemory]) -> Mapping[str, str]:
     """Map the id of each contradicted statement to the id of its last correction.
 
-    Expects the statements oldest first.
+    `statements` must be sorted oldest first.
     """
     of_speaker: dict[tuple[str, str | None], list[tuple[int, frozenset[str], float, str | None]]] = {}
     # Maps a statement's position to the position of its correction, which is always higher.

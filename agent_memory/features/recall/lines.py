@@ -64,7 +64,7 @@ def memory_line(
 
 
 def line_date(memory: ShownMemory) -> datetime:
-    """Return a memory's event date or, without one, its latest creation, restatement or edit."""
+    """Return the event date or else the time of the latest creation, restatement or edit."""
     event = memory.event_date
     if event is not None:
         return event

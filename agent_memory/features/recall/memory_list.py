@@ -79,7 +79,7 @@ class MemoryList:
         return "\n".join(lines) + DATA_NOTE if lines else NO_MEMORIES
 
     def parts(self, style: LineStyle) -> list[str]:
-        """Return the lines as sections with headings, or an empty list without memories."""
+        """Return the lines as sections with headings, or an empty list if there are no memories."""
         kinds = ((FACTS_HEAD, self.fact_lines(style)), (STATEMENTS_HEAD, self.statement_lines(style)))
         parts = [head + "\n".join(lines) for head, lines in kinds if lines]
         return [*parts[:-1], parts[-1] + DATA_NOTE] if parts else []

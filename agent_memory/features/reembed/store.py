@@ -151,7 +151,7 @@ class ReembedStore:
         return len(picked), [[name.decode() for name, lacking in picked if lacking.decode() == field] for field in fields]
 
     async def sample_texts(self) -> tuple[int, list[str]]:
-        """Return the number of memories and versions with vectors, and a sample of texts."""
+        """Return the number of memories and versions that have vectors, and a sample of texts."""
         count, names = 0, list[bytes]()
         for prefix in (self._keys.vector_prefix, self._keys.history_prefix):
             with redis_errors():
@@ -179,7 +179,7 @@ class ReembedStore:
         return sorted(decode_memory(raw).id for raw in rows if raw is not None)
 
     async def note_missing(self, spec: VectorSpec, *, is_second: bool = False) -> None:
-        """Queue the memories and versions that only have vectors from other models.
+        """Queue memories and versions whose vectors all come from other models.
 
         `is_second` marks the second and last check. Raises Conflict unless the phase is "filling".
         """

@@ -21,7 +21,10 @@ _NAMES = ("sid", "ns", "us", "ag")
 async def walk_sessions(
     client: Redis, keys: Keys, scope: Scope, namespace: str | None, user_id: str | None = None, *, agent_id: str | None = None
 ) -> AsyncIterator[list[SessionRef]]:
-    """Yield pages of sessions, oldest first, despite concurrent deletions. Without `agent_id`, yield all agents' sessions."""
+    """Yield pages of sessions, oldest first, despite concurrent deletions.
+
+    If `agent_id` is None, yield all agents' sessions.
+    """
     clause = filters.session_where(scope, namespace=namespace, user_id=user_id)
     async for sids in walk(client, session_index_name(keys), clause, "c"):
         rows = await read(client, lambda pipe, sids=sids: [pipe.hmget(keys.session(sid).meta, _NAMES) for sid in sids])
@@ -36,7 +39,7 @@ async def permit_session_agents(client: Redis, keys: Keys, scope: Scope, ref: Se
 
 
 async def reached_sessions(client: Redis, keys: Keys, scope: Scope, refs: Sequence[SessionRef]) -> list[SessionRef]:
-    """Return the sessions, except sessions of agents outside the caller's scope."""
+    """Return the sessions, except those whose agents are outside the caller's scope."""
     if scope.agents is None or not refs:
         return list(refs)
     metas = [keys.session(keys.sid(scope.tenant, ref)).meta for ref in refs]

@@ -57,7 +57,7 @@ def message_identity(message: MemoryMessage) -> str:
 def beside_of(message: MemoryMessage) -> dict[str, Any]:
     """Return a message's content other than its text.
 
-    The keys are "p" (content parts), "n" (why content is missing) and "f" (own fields).
+    The keys are "p" (content parts), "n" (why content is missing) and "f" (custom fields).
     """
     beside: dict[str, Any] = {}
     if message.content_parts is not None:

@@ -26,7 +26,7 @@ class FormerMessages:
         self._history = history
 
     async def compare(self, scope: Scope, ref: SessionRef, messages: Sequence[NewMessage]) -> None:
-        """Give another id to each message that differs from the memory with its id.
+        """Give a new id to each message that differs from the memory with its id.
 
         Other messages get the memory's time if they have none.
         """

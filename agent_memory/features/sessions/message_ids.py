@@ -18,7 +18,7 @@ _DIGEST_CHARS = 12
 
 
 def with_distinct_ids(messages: Sequence[MemoryMessage]) -> list[MemoryMessage]:
-    """Give another id to each message that reuses an id with different words."""
+    """Give a new id to each message that reuses an id with different words."""
     first: dict[str, str] = {}
     distinct: list[MemoryMessage] = []
     for message in messages:

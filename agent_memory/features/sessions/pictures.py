@@ -1,4 +1,4 @@
-"""Report whether pictures are remembered by descriptions or by surrounding words only."""
+"""Report whether memories of pictures come from descriptions or only from surrounding words."""
 
 from __future__ import annotations
 

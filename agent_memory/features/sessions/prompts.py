@@ -55,7 +55,7 @@ class PictureDescription(BaseModel):
 
 
 def describe_messages(address: str | None, language: str | None) -> list[ChatMessage]:
-    """Return the prompt for a picture description, without the picture if `address` is None."""
+    """Return the prompt for describing a picture. Omit the picture if `address` is None."""
     system = _PICTURE_TASK.format(data_rule=DATA_RULE, language=language or "English")
     pictures = () if address is None else (address,)
     return [ChatMessage("system", system), ChatMessage("user", "Now describe the picture.", pictures)]

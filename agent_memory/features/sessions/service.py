@@ -164,7 +164,7 @@ class SessionService:
     async def append(
         self, scope: Scope, session_id: str, body: AppendMessagesRequest, *, if_match: str | None = None, replaces: bool = False
     ) -> AppendMessagesResponse:
-        """Append messages like `append_messages`, but return only the answer."""
+        """Append messages like `append_messages`, but return only the response."""
         return (await self.append_messages(scope, session_id, body, if_match=if_match, replaces=replaces))[0]
 
     async def append_messages(
@@ -297,7 +297,7 @@ class SessionService:
         return [self._view(state, state.messages, None, None) for state in states if state is not None]
 
     async def _last(self, scope: Scope, state: SessionState, last: int) -> Sequence[StoredMessage]:
-        """Return the last messages, without tool answers whose calls are missing."""
+        """Return the last messages, except tool answers whose calls are missing."""
         read, messages = last, state.messages
         while len(messages) == read and lacks_calls(messages):
             # A call is usually a few messages back. Some calls never existed, so this search has a limit.
@@ -460,7 +460,7 @@ def _has_words(message: MemoryMessage) -> bool:
 
 
 def _empty(messages: Sequence[MemoryMessage]) -> list[int]:
-    """Return the positions of messages without text, content parts or own fields."""
+    """Return the positions of messages that have no text, content parts or custom fields."""
     blank = [position for position, message in enumerate(messages) if not message.content]
     return [position for position in blank if not (messages[position].content_parts or messages[position].own_fields)]
 

@@ -43,7 +43,7 @@ class NewMessage:
 
 @dataclass(frozen=True, slots=True)
 class MovedSession:
-    """An imported session's times and fields of other features.
+    """An imported session's times, and its fields that belong to other features.
 
     If `seconds_left` is None, the session's TTL applies.
     """
@@ -120,7 +120,7 @@ class MessageIdsReused(Exception):
 
 
 class MessagesRemembered(Exception):
-    """Messages (at `positions`) are new to the session, but their ids have memories."""
+    """Messages (at `positions`) are new to the session, but memories with their ids exist."""
 
     def __init__(self, positions: Sequence[int]) -> None:
         super().__init__("messages have memories")

@@ -99,7 +99,10 @@ class ChangeLine(BaseModel):
 
 
 class MessageLine(BaseModel):
-    """A message and the state of its background work. `chat` is the original message if it has more than text."""
+    """A message and the state of its background work.
+
+    `chat` is the original message if it contains more than text.
+    """
 
     role: Role
     content: FreeText
@@ -183,7 +186,7 @@ def header_of(line: Mapping[str, Any]) -> HeaderLine:
 class ImportPlacement:
     """Assigns imported lines to the user or agent and the namespace of the caller's choice.
 
-    Without a user, as for an agent's data, the lines keep their users.
+    If there is no user, as for an agent's data, the lines keep their users.
     """
 
     def __init__(

@@ -29,7 +29,7 @@ _FILE_TIMES = re.compile(rb'"(created_at|updated_at|last_accessed|n|h)": ?"[^"]*
 
 
 class ImportOwner(NamedTuple):
-    """The owner of imported lines. Without user and agent, lines keep their owners.
+    """The owner of imported lines. If user and agent are None, lines keep their owners.
 
     If `namespace` is None, each line keeps its own namespace.
     """

@@ -1,4 +1,4 @@
-"""Describe an import's report for people."""
+"""Turn an import report into text for people to read."""
 
 from __future__ import annotations
 

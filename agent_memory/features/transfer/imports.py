@@ -118,9 +118,9 @@ class ImportService:
     ) -> ImportReport:
         """Import an export's lines, which start with its header. The report lists invalid lines.
 
-        All data is assigned to `user_id`, and also to `namespace` if given. With `agent_id`, data of agents is assigned
-        to `agent_id`, and users do not change. For later parts of a file, `first_line` is the number of the line after
-        the header. Raises BadInput or Forbidden.
+        Assign all data to `user_id` and, if given, `namespace`. With `agent_id`, assign the agents'
+        data to that agent and keep the users. For later parts of a file, `first_line` is the number
+        of the line after the header. Raises BadInput or Forbidden.
 
         If `user_id` is None, the lines are another server's entire store and keep their owners. Memories that exist or
         were deleted here stay as they are. A session replaces its copy here unless that copy has changed.

@@ -105,7 +105,7 @@ class SessionExportReader:
         return exports
 
     async def _waiting(self, scope: Scope, sid: str) -> SessionExport | None:
-        """Return the pending work of an ended session, or None if it still exists."""
+        """Return the pending work of an ended session, or None if the session still exists."""
         if (await read(self._client, lambda pipe: pipe.exists(self._keys.session(sid).meta)))[0]:
             return None
         messages: dict[int, StoredMessage] = {}

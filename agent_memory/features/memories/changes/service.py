@@ -59,8 +59,8 @@ class HistoryService:
     async def record_at(self, scope: Scope, memory_id: str, as_of: datetime | None, known_at: datetime | None) -> MemoryRecord:
         """Return the version known at `known_at` and true at `as_of`. Raises NotFound.
 
-        Without `known_at`, consider only the current version. Without `as_of`, use `known_at` for both. Without either,
-        return the latest version, even if the memory has ended.
+        If `known_at` is None, consider only the current version. If `as_of` is None, use `known_at`
+        for both. If both are None, return the latest version, even if the memory has ended.
         """
         moment = as_of or known_at
         for memory in await self._versions(scope, memory_id):

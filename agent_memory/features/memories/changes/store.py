@@ -165,7 +165,7 @@ class ChangeStore:
     async def record_forgetting(
         self, scope: Scope, owner: tuple[str | None, str | None], name: str, counts: Mapping[str, int], until: datetime | None, **about: Any
     ) -> None:
-        """Record a forget request and the deadline for its undo, without content.
+        """Record a forget request without its content, and the deadline for undoing it.
 
         `name` is the receipt's id. `about` contains more fields for the change's origin.
         """
@@ -182,7 +182,7 @@ class ChangeStore:
         await self._scripts.run_group(scope.tenant, claim_change(scope, name, "applied", "undone"))
 
     async def erase_forgettings(self, scope: Scope, namespace: str | None, user_id: str) -> None:
-        """Delete the records of a user's requests to forget."""
+        """Delete the records of a user's forget requests."""
         values = {"kd": ChangeKind.FORGET.value, "u": user_id} | ({} if namespace is None else {"ns": namespace})
         clause = all_of(filters.where(scope), *(filters.is_value(name, value) for name, value in values.items()))
         async for names in walk(self._client, change_index_name(self._keys), clause, "at"):

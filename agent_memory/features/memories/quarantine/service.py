@@ -89,7 +89,7 @@ class QuarantineService:
         return QuarantineListResponse(memories=memories, total=hits.total, next_offset=next_offset)
 
     async def approve_memory(self, scope: Scope, memory_id: str) -> MemoryRecord:
-        """Release a memory from quarantine, without its slot if the slot is taken.
+        """Release a memory from quarantine. If its slot is taken, the memory loses the slot.
 
         Raises Forbidden, NotFound or Conflict.
         """

@@ -76,7 +76,7 @@ def _number(raw: Mapping[str, Any], name: str) -> float | None:
 def outdated(policy: Policy, record: MemoryRecord, now: datetime) -> bool:
     """True if the memory exceeds the policy's limits on age and time since the last read.
 
-    With both limits, it must exceed both, or `hard_age_multiplier` times the maximum age.
+    If both limits are set, it must exceed both, or `hard_age_multiplier` times the maximum age.
     """
     age = (now - record.created_at).total_seconds() / _DAY
     idle = (now - record.last_accessed).total_seconds() / _DAY

@@ -154,7 +154,7 @@ class DocumentFrequencies:
 
 
 def around(scope: Scope, request: SearchRequest, where: str) -> str:
-    """Return the clause that matches all memories of the request's users and namespaces."""
+    """Return the clause that matches all memories for the request's users and namespaces."""
     if filters.only(request, ("user_id", "namespace")):
         return where
     return filters.where(scope, SimpleNamespace(user_id=request.user_id, namespace=request.namespace))

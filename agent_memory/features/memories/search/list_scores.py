@@ -70,7 +70,8 @@ def mean_length(documents: Collection[str]) -> float:
 def with_nearest_passages(near: Mapping[str, float], passages: Hits | None) -> tuple[dict[str, float], dict[str, int]]:
     """Return each memory's similarity, and the number of its best passage.
 
-    For a long memory, average the similarities of its beginning and best passage, minus the gain by chance.
+    For a long memory, average the similarities of its beginning and best passage. Subtract the gain
+    expected by chance.
     """
     similarities, farthest = dict(near), min(near.values(), default=0.0)
     best = _best_passages(passages)
@@ -82,7 +83,10 @@ def with_nearest_passages(near: Mapping[str, float], passages: Hits | None) -> t
 
 
 def with_best_passages(words: Mapping[str, float], passages: Hits | None) -> tuple[dict[str, float], dict[str, int]]:
-    """Raise each score to that of the memory's best passage. Also return passage numbers."""
+    """Raise each score to that of the memory's best passage.
+
+    Return the scores and passage numbers.
+    """
     best = _best_passages(passages)
     return {**words, **{mid: max(score, words.get(mid, 0.0)) for mid, (_, score) in best.items()}}, _numbers(best)
 

@@ -115,7 +115,7 @@ class PageReader:
     async def read_later_statements(
         self, scope: Scope, query: SearchQuery, mentions: Sequence[tuple[str, datetime]]
     ) -> list[list[ShownMemory]]:
-        """For each (text, time), return users' messages since that time that contain the phrase.
+        """For each (text, time), return messages since that time in which users wrote the phrase.
 
         Include neighboring messages.
         """
@@ -181,7 +181,7 @@ def _by_score(scored: Sequence[Scored]) -> list[Scored]:
 def _further_messages(
     query: SearchQuery, ranking: Ranking, scored: Sequence[Scored], beyond: Sequence[Scored], without: Collection[str]
 ) -> Sequence[Scored]:
-    """Return the messages to read after a prompt's page, those beyond the limit first."""
+    """Return the messages to read after a prompt's page, starting with those beyond the limit."""
     left = query.request.limit - len(scored)
     beside = bool(scored) and query.span is None
     if not (beside or (left > 0 and names_time_alone(query))) or not query.facts_apart or query.request.offset:

@@ -211,7 +211,7 @@ class QueryBuilder:
         )
 
     async def _with_zone(self, scope: Scope, request: SearchRequest, text: str) -> tuple[SearchRequest, Span | None]:
-        """Return the request, with the user's time zone if needed, and the mentioned time span."""
+        """Return the request, with the user's time zone added if needed, and its time span."""
         # Finding dates in a text takes longer than finding words.
         span = await run_in_thread(lambda: span_of(request, text), 2 * len(text))
         if request.timezone is not None or self._load_zone is None or (span is None and not filters.names_days(request)):

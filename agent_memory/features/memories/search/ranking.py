@@ -88,7 +88,7 @@ def fuse(
 
 
 def weight_of_meaning(similarities: Mapping[str, float], words: Mapping[str, float], *, names_time: bool) -> float:
-    """Return the weight of meaning, based on the overlap of both lists' first ten."""
+    """Return the weight of meaning, based on the overlap between the top ten of both lists."""
     nearest, best = (set(nlargest(_COMPARED, scores, key=scores.__getitem__)) for scores in (similarities, words))
     return ALPHA_BY_CHANCE if names_time or len(nearest & best) <= _UNALIKE else ALPHA
 
@@ -196,7 +196,7 @@ def rank_candidates(query: SearchQuery, candidates: Candidates, min_similarity: 
 
 
 def least_relevance(query: SearchQuery) -> float | None:
-    """Return the lowest relevance of a hit, or None if every hit counts."""
+    """Return the minimum relevance of hits, or None if every hit counts."""
     request = query.request
     if request.min_relevance is not None:
         return request.min_relevance

@@ -119,7 +119,10 @@ def asks_for_recency(request: SearchRequest) -> bool:
 
 
 def weights_of(request: SearchRequest) -> RecencyWeights:
-    """Return the request's weights. Without recency parameters, the weights only break ties."""
+    """Return the request's weights.
+
+    If there are no recency parameters, the weights only break ties.
+    """
     if not asks_for_recency(request):
         return TIEBREAK
     changes: dict[str, Any] = {name: value for field, name in _WEIGHTS.items() if (value := getattr(request, field)) is not None}
@@ -127,7 +130,10 @@ def weights_of(request: SearchRequest) -> RecencyWeights:
 
 
 def age_of(request: SearchRequest, *, names_time: bool, whole: bool) -> Age:
-    """Return how age affects a result. `whole`: the entire ranking needs its final order."""
+    """Return how age affects a result.
+
+    `whole` is True if the entire ranking needs its final order.
+    """
     if request.recency_boost is False:
         return Age.IGNORED
     if asks_for_recency(request):

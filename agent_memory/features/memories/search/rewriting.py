@@ -46,7 +46,7 @@ def rewrite_query(query: str, template: str | None = None) -> Sequence[ChatMessa
 
 
 class QueryRewriter:
-    """Rewrites queries. Without a working model, queries remain unchanged."""
+    """Rewrites queries. If no model works, queries remain unchanged."""
 
     def __init__(self, settings: Settings, chat_of: Callable[[str], ChatModel | None]) -> None:
         """Create a rewriter. `chat_of` returns a tenant's model, or None."""

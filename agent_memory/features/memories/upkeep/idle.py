@@ -28,7 +28,7 @@ class IdleTenants:
         self._keys = keys
 
     async def idle_tenants(self, tenants: Sequence[str], quiet_seconds: float) -> list[str]:
-        """Return the tenants without pending work whose memories are unchanged for `quiet_seconds`."""
+        """Return tenants with no pending work whose memories have not changed for `quiet_seconds`."""
         if not tenants:
             return []
         kinds = list(DueKind)

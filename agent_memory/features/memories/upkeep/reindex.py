@@ -90,7 +90,7 @@ class Reindexer:
     async def rebuild_indexes(self) -> AsyncIterator[tuple[str, int]]:
         """Drop and rebuild the indexes. Yield each index's name and its number of documents.
 
-        Until all indexes are complete, searches return 503, and nothing is allowed to write to the store.
+        Until all indexes are complete, searches return 503, and nothing may write to the store.
         """
         for name, schema in self.schemas.items():
             await drop_index(self._client, schema.index.name)

@@ -37,7 +37,7 @@ _TWIN_TERMS = 16
 
 
 class Selection(MemoryFilters):
-    """Selects memories. Without filters, it selects all memories in the scope."""
+    """Selects memories. If it has no filters, it selects all memories in the scope."""
 
     @classmethod
     def of(cls, namespace: str | None, user_id: str | None, session_id: str | None = None) -> Selection:

@@ -58,7 +58,10 @@ class UsageStore:
         return int(counted)
 
     async def fold_usage(self) -> int:
-        """Copy last-read times to the index, and return their number. Also delete the usage of deleted memories."""
+        """Copy last-read times to the index, and return how many.
+
+        Delete the usage of deleted memories.
+        """
         written = 0
         while True:
             members = (await read(self._client, lambda pipe: pipe.srandmember(self._keys.usage_unfolded, _BATCH)))[0]

@@ -147,7 +147,7 @@ class Planner:
         self.plan.counts["messages"] += 1
 
     def _look_at(self, memory: LineageMemory) -> None:
-        """Plan to delete a fact or to clean its quotes."""
+        """Plan to delete a fact or clean its quotes."""
         cited = evidence_messages(memory)
         if memory.mid in self.plan.removed_memories or self._targets.messages.keys().isdisjoint(cited):
             return
@@ -158,7 +158,7 @@ class Planner:
             self.plan.quoting.append(memory)
 
     def clean_piece(self, memory: LineageMemory, piece: Evidence) -> Evidence:
-        """Return the evidence, without any quote from deleted messages or about the subject."""
+        """Return the evidence with quotes from deleted messages or about the subject removed."""
         about = memory.versions[-1].record
         ref = SessionRef(piece.session_id or "", about.namespace, about.user_id)
         cites_removed = any((ref, message) in self._targets.messages for message in piece.message_ids)

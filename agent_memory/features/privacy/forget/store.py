@@ -152,7 +152,7 @@ class ForgetStore:
         return fields
 
     async def _terms(self, scope: Scope, plan: Plan, positions: Mapping[str, str]) -> list[list[str]]:
-        """Return the index terms of messages next to removed ones, without words from neighbors."""
+        """Return the index terms for messages next to removed ones, excluding words from neighbors."""
         touched = list(plan.removed_memories.values())
         order_positions = [
             (order, memory.mid) for memory in touched if (order := order_of(self._keys, scope.tenant, memory.versions[-1].record))
@@ -259,7 +259,7 @@ class ForgetStore:
         return data
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
-        """Delete a user's undo copies and records of requests to forget.
+        """Delete a user's undo copies and the records of forget requests.
 
         With a namespace, also delete copies that cover all namespaces.
         """

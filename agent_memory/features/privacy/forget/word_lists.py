@@ -1,4 +1,4 @@
-"""Lists of words without content, words for people and negations, in several languages."""
+"""List function words, words for people, and negations in several languages."""
 
 from __future__ import annotations
 

@@ -79,8 +79,9 @@ class MemoriesSection:
     def _search_request(self, ask: PromptAsk) -> SearchRequest | None:
         """Return the prompt's search request, or None if the prompt does not search.
 
-        By default, the request covers the user and namespace of the session or prompt. Without a user, an unrestricted
-        caller searches only memories without a user, unless `prompt_all_users` is set.
+        By default, the request covers the user and namespace of the session or prompt. If there is
+        no user, an unrestricted caller searches only memories that have no user, unless
+        `prompt_all_users` is set.
         """
         body, session = ask.body, ask.session
         search_option = body.long_term_search
@@ -225,8 +226,9 @@ def without_far_phrases(query: SearchQuery, ranking: Ranking, page: Sequence[Sho
 def beside_the_time(query: SearchQuery, ranking: Ranking, page: Sequence[ShownMemory], *, english_only: bool) -> Sequence[ShownMemory]:
     """Return the memories that match a query about a subject in a period of time.
 
-    A memory matches if it is about the subject, or if its event or a day in its text is in the period. Return the page
-    unchanged if no memory is about the subject, or if the query lacks a subject or a time.
+    A memory matches if it is about the subject. It also matches if its event or a day in its text
+    is in the period. Return the page unchanged if no memory is about the subject, or if the query
+    lacks a subject or a time.
 
     If `english_only` is true, ignore similarities for queries in other languages.
     """

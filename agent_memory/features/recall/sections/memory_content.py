@@ -25,7 +25,10 @@ CountReading = Callable[[SearchQuery, Sequence[ShownMemory]], None]
 
 @dataclass(slots=True)
 class MemoriesContent:
-    """The matching memories, best first. Without `max_tokens`, a prompt shows at most `most` tokens."""
+    """The matching memories, best first.
+
+    If `max_tokens` is not set, a prompt shows at most `most` tokens.
+    """
 
     ask: PromptAsk
     query: SearchQuery

@@ -43,7 +43,7 @@ class Report(ImportReport):
     changed: list[ImportProblem] = Field(default_factory=list[ImportProblem])
 
     def lines(self) -> list[str]:
-        """Describe the report for people."""
+        """Return the report as text lines for people to read."""
         lines = summary_lines(self)
         if self.dry_run:
             kinds = f"to import, unless it is here: {counted(self.imported)}"

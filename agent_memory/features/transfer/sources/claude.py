@@ -42,7 +42,7 @@ def _conversation(fields: Fields, key: str) -> Iterator[Item]:
 
 
 def _branch(fields: Fields) -> list[Fields]:
-    """Return the messages up to the current leaf, or all messages without branches."""
+    """Return the messages up to the current leaf, or all messages if there are no branches."""
     messages = [Fields.of(value, "a message") for value in fields.list("chat_messages")]
     by_id = {message.text("uuid"): message for message in messages}
     at = fields.text("current_leaf_message_uuid")
@@ -60,7 +60,7 @@ def _branch(fields: Fields) -> list[Fields]:
 
 
 def _text(message: Fields) -> str | None:
-    """Return a message's text, without thoughts and tool calls."""
+    """Return a message's text, excluding thoughts and tool calls."""
     parts = [Fields.of(part, "a part") for part in message.list("content")]
     texts = [text for part in parts if part.text("type") == "text" and (text := part.text("text"))]
     return "\n\n".join(texts) or (message.text("text") if not parts else None)

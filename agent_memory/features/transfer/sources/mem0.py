@@ -65,7 +65,7 @@ def _stored(memory_id: str, payload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _history(path: Path) -> Iterator[SourceRecord]:
-    """Yield each memory's last state in a history, without user ids."""
+    """Yield each memory's last state in a history database, which has no user ids."""
     memories: dict[str, dict[str, Any]] = {}
     for row in rows(path, "history", "memory_id, new_memory, event, created_at, updated_at, is_deleted"):
         name = str(row["memory_id"])

@@ -35,7 +35,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class SourceMessage:
-    """A message in a conversation. Without a time, it gets the previous message's time."""
+    """A message in a conversation. A message without a time gets the previous message's time."""
 
     id: str
     role: str
@@ -105,7 +105,7 @@ class Fields:
         return cls(cast("dict[str, Any]", value))
 
     def text(self, *names: str) -> str | None:
-        """Return the first non-empty text among these fields, without control characters."""
+        """Return the first non-empty text among these fields, with control characters removed."""
         for name in names:
             value = self.values.get(name)
             if value is None or value == "":

@@ -141,7 +141,7 @@ class Moving:
 
     @property
     def size(self) -> int:
-        """The size of all lines in bytes, without headers."""
+        """The size of all lines in bytes, excluding headers."""
         return self._disk.execute("SELECT COALESCE(SUM(LENGTH(line)), 0) FROM lines").fetchone()[0]
 
     def lines(self, owner: Owner) -> Iterator[bytes]:

@@ -13,7 +13,7 @@ _FINGERPRINT_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class MoveIn:
-    """What to import and for whom. Without `user_id`, the data keeps its users."""
+    """What to import and for whom. If `user_id` is None, the data keeps its users."""
 
     source: str
     files: Sequence[Path]

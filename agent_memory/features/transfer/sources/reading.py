@@ -63,7 +63,7 @@ def records(path: Path, *lists: str) -> Iterator[SourceRecord | LeftOut]:
 
 
 def stream_records(stream: BinaryIO, name: str, *lists: str) -> Iterator[SourceRecord | LeftOut]:
-    """Yield the records in an open JSON file, as `records` does."""
+    """Yield the records in an open JSON file, like `records`."""
     head = b""
     while not head.strip() and (more := stream.readline(_FIRST_LINE)):
         head = more.removeprefix(_BOM).lstrip()
