@@ -1,4 +1,4 @@
-"""List all features in the order in which the server opens them."""
+"""List all features in the order the server opens them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ENTRY_POINTS = "agent_memory.extensions"
 
 
 def find_extensions() -> Iterator[Feature]:
-    """Yield the features of extensions, interfaces and installed packages, in that order.
+    """Yield features from extensions, interfaces, and installed packages, in that order.
 
     Each group is sorted by name.
     """

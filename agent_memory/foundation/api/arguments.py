@@ -27,7 +27,7 @@ _HARMLESS_FIELDS = {"delete_long_term_memory": frozenset({"namespace"})}
 
 
 class ArgumentReader:
-    """Reads the arguments of one endpoint, as described by FastAPI's `Dependant`."""
+    """Reads one endpoint's arguments from a request, based on FastAPI's `Dependant`."""
 
     def __init__(self, endpoint: Dependant, last_parameter: str | None, *, deletes: bool) -> None:
         self._endpoint = endpoint

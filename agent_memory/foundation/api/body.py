@@ -53,7 +53,7 @@ class BodyReader:
         return self.parse(repaired, strict=strict)
 
     def _repaired(self, body: bytes, error: ValidationError) -> bytes | None:
-        """Repair lone surrogates in JSON. Return None if this is impossible.
+        """Repair lone surrogates in the body, or return None if that is impossible.
 
         Raises RequestValidationError for a lone surrogate in an id.
         """
@@ -91,10 +91,10 @@ def _check_lists(body: bytes) -> None:
 
 
 async def read_body(scope: Scope, receive: Receive, media_type: str | None = "application/json") -> bytes:
-    """Return the whole body.
+    """Return the full request body.
 
-    `media_type` is the required content type, or None for any. Raises BodyTooLarge, BadInput, UnsupportedMedia or
-    ClientDisconnect.
+    `media_type` is the required content type, or None for any. Raises BodyTooLarge, BadInput,
+    UnsupportedMedia or ClientDisconnect.
     """
     limit: int = scope["app"].state.max_body_bytes
     _check_headers(scope, media_type, limit)
@@ -141,7 +141,7 @@ def _is_media_type(content_type: bytes, expected: bytes) -> bool:
 
 
 async def read_object(request: Request) -> dict[str, Any]:
-    """Return the body, a JSON object whose strings may contain lone surrogates.
+    """Parse the body as a JSON object whose strings may contain lone surrogates.
 
     Raises BadInput and the errors of `read_body`.
     """

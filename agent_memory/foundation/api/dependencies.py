@@ -37,7 +37,7 @@ class OpenedStore(Protocol):
 
 
 def home_of(request: Request) -> OpenedStore:
-    """Return the runtime for a request without tenant data. Raises Unavailable."""
+    """Return the runtime for a request that involves no tenant data. Raises Unavailable."""
     runtime: OpenedStore | None = request.scope["app"].state.runtime
     if runtime is None:
         raise Unavailable("the server is starting: try again")
@@ -94,7 +94,7 @@ def version_of(if_match: str | None) -> str | None:
 
 
 def required_version(if_match: str | None, if_none_match: str | None) -> str | None:
-    """Return "absent" for `If-None-Match: *`, or else the version in `If-Match`.
+    """Return "absent" for `If-None-Match: *`, otherwise the version from `If-Match`.
 
     Raises UnsupportedRequest or VersionMismatch.
     """

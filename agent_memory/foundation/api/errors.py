@@ -134,7 +134,7 @@ def _bounded(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def internal_error() -> Response:
-    """Return the response for an unexpected error, without its reason."""
+    """Return the response for an unexpected error. It does not reveal the cause."""
     return JsonResponse({"detail": "Internal Server Error", "code": "internal_error"}, 500)
 
 
@@ -170,5 +170,5 @@ async def _on_disconnect(request: Request, error: Exception) -> Response:
 
 
 def template_of(scope: Mapping[str, Any]) -> str:
-    """Return the path template of the request's route, which contains no ids."""
+    """Return the path template of the matched route, which contains no ids."""
     return getattr(scope.get("route"), "path_format", UNMATCHED)

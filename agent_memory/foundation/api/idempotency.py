@@ -1,4 +1,4 @@
-"""Repeat the first response to a POST with an Idempotency-Key."""
+"""Replay the stored response when a POST repeats an Idempotency-Key."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class StoredAnswer:
 
 
 class IdempotencyService:
-    """Stores each response for a day, by tenant and idempotency key."""
+    """Stores each response for a day under its tenant and idempotency key."""
 
     def __init__(self, client: Redis, keys: Keys, *, lease_seconds: float = LEASE_SECONDS) -> None:
         self._keys = keys
@@ -113,7 +113,7 @@ class IdempotencyService:
 
 
 def request_digest(method: str, path: str, query: bytes, body: bytes) -> str:
-    """Return a digest that is the same for equal requests."""
+    """Return a digest that identifies equal requests."""
     h = blake2b(digest_size=16)
     for part in (method.encode(), path.encode("utf-8", "surrogateescape"), query, body):
         h.update(b"%d:" % len(part))

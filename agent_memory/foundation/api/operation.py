@@ -109,7 +109,7 @@ class NamedRoute(Route):
 
 
 def deleting(endpoint: Endpoint) -> Endpoint:
-    """Mark an endpoint that deletes data without the DELETE method.
+    """Mark an endpoint that deletes data but does not use the DELETE method.
 
     It rejects unknown fields that seem intended to narrow the deletion.
     """

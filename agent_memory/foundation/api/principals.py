@@ -1,4 +1,4 @@
-"""Create every `Scope`, from a caller or from stored work."""
+"""Create all scopes, whether for callers or for stored work."""
 
 from __future__ import annotations
 
@@ -93,7 +93,8 @@ def place_of(scope: Scope, namespace: str | None, user_id: str | None) -> tuple[
 def shared_place_of(scope: Scope, resources: str, namespace: str | None, user: str | None) -> tuple[str | None, str | None]:
     """Apply `place_of` to data that all agents share.
 
-    `resources` is a plural noun for the data. Raises Forbidden, also if the caller is limited to certain agents.
+    `resources` is a plural noun for the data. Raises Forbidden, including when the caller is
+    limited to certain agents.
     """
     if scope.agents is not None:
         raise Forbidden(f"{resources} are shared by all agents: use credentials that are not limited to certain agents")

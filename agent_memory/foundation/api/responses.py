@@ -27,7 +27,7 @@ LEAVE = "agent_memory.leave"
 
 
 class ModelResponse(Response):
-    """A 200 response with a model as JSON, without validation."""
+    """A 200 response that serializes a model to JSON but does not validate it."""
 
     def __init__(self, model: BaseModel, *headers: tuple[bytes, bytes]) -> None:
         super().__init__(model.model_dump_json(by_alias=True), media_type="application/json")
@@ -36,7 +36,7 @@ class ModelResponse(Response):
 
 
 class ValuesResponse(Response):
-    """A 200 response with values in the shape of a wire model."""
+    """A 200 response whose values have the shape of a wire model."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         super().__init__(to_json(values, inf_nan_mode="null"), media_type="application/json")
@@ -116,7 +116,10 @@ def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def versioned(*statuses: int, headers: Mapping[str, str] = MappingProxyType({})) -> dict[int | str, dict[str, Any]]:
-    """Return `errors(*statuses)` plus a 200 response with an ETag. `headers` maps names to descriptions."""
+    """Return `errors(*statuses)` plus a 200 response with an ETag.
+
+    `headers` maps names to descriptions.
+    """
     described = {"ETag": "The session's version, for `If-Match`.", **headers}
     return {
         200: {"headers": {name: {"description": text, "schema": {"type": "string"}} for name, text in described.items()}},

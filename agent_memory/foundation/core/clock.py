@@ -56,7 +56,10 @@ def as_in_zone(moment: datetime, zone: tzinfo) -> datetime:
 
 
 def local_time(moment: datetime, zone: tzinfo) -> datetime:
-    """Convert a moment to a time zone. A moment outside the zone's years 1 to 9999 ("9999-12-31T23:59:59Z") keeps its clock time."""
+    """Convert a moment to a time zone.
+
+    If the result would fall outside the years 1 to 9999, keep the clock time.
+    """
     try:
         return moment.astimezone(zone)
     except OverflowError:

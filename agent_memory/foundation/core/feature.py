@@ -155,7 +155,7 @@ class UndoableExporter(Exporter, Protocol):
 
 
 class SessionPart(Protocol):
-    """A feature's fields in a session's hash and in the session's export line.
+    """The fields that a feature adds to a session's hash and export line.
 
     Example: `agent_memory/extensions/procedures/learning/results.py`.
     """
@@ -182,10 +182,10 @@ class SessionPart(Protocol):
 
 
 class Eraser(Protocol):
-    """Deletes the data that a feature stores for a user, except sessions and memories.
+    """Deletes a user's data that a feature stores, except sessions and memories.
 
-    Also implement `SessionEraser` for data derived from sessions, and `AgentEraser` for agents' data. A worker repeats
-    the calls until a round deletes nothing.
+    Also implement `SessionEraser` for data derived from sessions, and `AgentEraser` for agents'
+    data. A worker repeats the calls until a round deletes nothing.
     """
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
@@ -255,7 +255,7 @@ class Follower(Protocol):
 
 
 class ExtractionGuide(Protocol):
-    """Adds a feature's instructions to the fact extraction prompt.
+    """Adds a feature's instructions to the prompt for fact extraction.
 
     Example: `agent_memory/extensions/profile/service.py`.
     """
@@ -323,7 +323,7 @@ class PeriodicJob(NamedTuple):
 
 
 def while_enabled(minutes: float) -> Callable[[Settings], float | None]:
-    """Return a `PeriodicJob.minutes` that turns the job off without long-term memory."""
+    """Return a `PeriodicJob.minutes` that disables the job if long-term memory is off."""
     return lambda settings: minutes if settings.longterm.enabled else None
 
 
@@ -403,7 +403,7 @@ class Feature:
 
 
 def import_name(name: str) -> Any:
-    """Return the object of an import string ("module:name")."""
+    """Return the object that an import string ("module:name") refers to."""
     module, _, attribute = name.partition(":")
     return getattr(import_module(module), attribute)
 

@@ -1,4 +1,4 @@
-"""Create ids. They are random, but repeatable with an Idempotency-Key."""
+"""Create random ids that a retry with the same Idempotency-Key reproduces."""
 
 from __future__ import annotations
 

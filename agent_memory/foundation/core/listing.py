@@ -1,4 +1,4 @@
-"""Format data as lines of text for people."""
+"""Format data as readable lines of text."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def table(rows: Sequence[Sequence[object]], indent: str = "") -> list[str]:
 
 
 def describe(data: Any, name: str = "") -> list[str]:
-    """Return JSON data as lines, such as `messages.1.role: user`, without empty values."""
+    """Format JSON data as lines such as `messages.1.role: user`, omitting empty values."""
     if isinstance(data, list) and not any(isinstance(each, dict | list) for each in cast("list[Any]", data)):
         data = ", ".join(map(str, cast("list[Any]", data)))
     if not isinstance(data, dict | list):

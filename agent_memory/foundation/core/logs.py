@@ -1,6 +1,7 @@
-"""Configure logging: all records go through structlog to stderr, without secrets.
+"""Send all log records to stderr through structlog, with secrets removed.
 
-Use a constant event name and pass values as fields: `log.warning("search not reranked", error=error)`.
+Use a constant event name and pass values as fields: `log.warning("search not reranked",
+error=error)`.
 """
 
 from __future__ import annotations
@@ -91,7 +92,10 @@ class _AccessLog:
 
 
 def log_request(method: str, path: str, status: int, seconds: float, request_id: str, *, quiet: bool) -> None:
-    """Write an access log line, without escaping arguments or hiding secrets."""
+    """Write an access log line.
+
+    This does not escape arguments or hide secrets.
+    """
     stream = _AccessLog.stream
     if stream is None or (logging.DEBUG if quiet else logging.INFO) < _AccessLog.level:
         return

@@ -41,7 +41,7 @@ class Caller:
 
     @classmethod
     def of(cls, scope: Scope, namespace: str | None, user_id: str | None) -> Caller:
-        """Return a caller. The only namespace or user of a scope becomes the default."""
+        """Return a caller. If the scope has only one namespace or user, it becomes the default."""
         return cls(scope, namespace or _only(scope.namespaces), _only(scope.users) or user_id)
 
 

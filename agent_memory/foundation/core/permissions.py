@@ -54,7 +54,7 @@ def access_denied(resource: str, field: str) -> Forbidden:
 
 
 def denied_field(scope: Scope, owner: object) -> str:
-    """Return the owner's field that the scope does not cover."""
+    """Return the name of the owner's first field that the scope does not cover."""
     limits = (("namespace", scope.namespaces), ("user_id", scope.users), ("agent_id", scope.agents))
     return next(name for name, limit in limits if limit is not None and getattr(owner, name, None) not in limit)
 

@@ -104,7 +104,7 @@ class FittedSection(Protocol):
         ...
 
     def render_section(self, messages: SessionMessages | None) -> SectionText:
-        """Return the section's text without memories that are already in `messages`."""
+        """Return the section's text, leaving out memories that already appear in `messages`."""
         ...
 
 
@@ -134,15 +134,16 @@ class SectionContent(Protocol):
     """The whole content of a section, before `fit_section` limits it."""
 
     def fit_section(self, tokens: int | None) -> FittedSection:
-        """Return the part of the content that fits into `tokens` tokens (None: no limit).
+        """Return the content that fits within `tokens` tokens, or all of it if None.
 
-        The method may run in a thread, so it must not use the event loop. For a list, use `fit_lines`.
+        The method may run in a thread, so it must not use the event loop. For a list, use
+        `fit_lines`.
         """
         ...
 
 
 class SectionReads(Protocol):
-    """A section's reads from Redis for one prompt."""
+    """The Redis reads that a section needs for one prompt."""
 
     def queue_section(self, pipe: Any) -> int:
         """Queue the section's reads, and return the number of replies to expect.

@@ -91,8 +91,8 @@ class Rights(NamedTuple):
 class Work:
     """The work that a write belongs to, and its behavior during an erasure.
 
-    `since` is the time when the work began to read, in ms of the Redis clock, or None without older data. With `waits`,
-    the write waits until the erasure ends. `erases` marks the erasure itself.
+    `since` is when the work began reading, in ms on the Redis clock, or None if it uses no older
+    data. With `waits`, the write waits until the erasure ends. `erases` marks the erasure itself.
     """
 
     since: int | None = None

@@ -68,9 +68,9 @@ def quote(value: str) -> bytes:
 
 
 def _parent_death_hook() -> Callable[[], None] | None:
-    """Return a function to call between fork and exec, or None outside Linux.
+    """Return a hook that terminates the child when its parent dies.
 
-    It makes the kernel terminate the child process when the parent dies.
+    Call the hook between fork and exec. The result is None outside Linux.
     """
     if not sys.platform.startswith("linux"):
         return None
@@ -107,7 +107,7 @@ def spawn(server: str, conf: Path, *, cwd: Path, log: Path, pass_fds: Sequence[i
 
 
 async def stop(process: subprocess.Popen[bytes], *, seconds: float = 10.0) -> None:
-    """Stop a redis-server, and kill it if it still runs after `seconds`."""
+    """Stop a redis-server, and kill it if it is still running after `seconds`."""
     if process.poll() is None:
         process.terminate()
     deadline = asyncio.get_running_loop().time() + seconds
@@ -119,7 +119,7 @@ async def stop(process: subprocess.Popen[bytes], *, seconds: float = 10.0) -> No
 
 
 def connect(*, port: int = 0, password: str | None = None, unix_socket: str | None = None) -> redis.Redis:
-    """Return a client for a port or a Unix socket. It never retries."""
+    """Return a client that never retries, for a port or a Unix socket."""
     retry = Retry(NoBackoff(), 0)
     if unix_socket is not None:
         return redis.Redis(unix_socket_path=unix_socket, retry=retry, socket_timeout=2)
@@ -127,7 +127,7 @@ def connect(*, port: int = 0, password: str | None = None, unix_socket: str | No
 
 
 def last_words(log: Path) -> str:
-    """Return the last meaningful line of a Redis log, without its timestamp."""
+    """Return the last meaningful line of a Redis log, with its timestamp removed."""
     try:
         lines = log.read_bytes()[-8192:].decode("utf-8", "replace").splitlines()
     except OSError:
@@ -156,7 +156,7 @@ def _version(server: str) -> tuple[int, int] | None:
 
 
 def usable_file(path: Path, data_dir: Path) -> str:
-    """Return the path of the file, made executable, or of an executable copy."""
+    """Make the file or a copy of it executable, and return the path."""
     if os.access(path, os.X_OK):
         return str(path)
     # Installing a package may remove this permission.
@@ -206,7 +206,7 @@ def _candidates(data_dir: Path) -> list[EngineReport]:
 
 
 async def _probe(engine: Engine) -> str | None:
-    """Start the engine without data. Return the error, or None if it works."""
+    """Start the engine with no data. Return the error, or None if it works."""
     with tempfile.TemporaryDirectory(prefix="am-") as name:
         folder = Path(name)
         socket, log, conf = folder / "s", folder / "log", folder / "redis.conf"
@@ -247,7 +247,7 @@ async def _probe_running(process: subprocess.Popen[bytes], socket: str, log: Pat
 
 
 async def examine_engines(data_dir: Path, *, all_of_them: bool = False) -> list[EngineReport]:
-    """Test candidates in order until one works, or test `all_of_them`."""
+    """Test candidates in order until one works, or all of them if `all_of_them` is true."""
     reports: list[EngineReport] = []
     for candidate in _candidates(data_dir):
         problem = candidate.problem if candidate.engine is None else await _probe(candidate.engine)

@@ -61,7 +61,7 @@ class EmbeddedRedis:
 
     @property
     def description(self) -> str:
-        """The engine, address, and data directory, as text for people."""
+        """A readable summary of the engine, address, and data directory."""
         return f"embedded ({self.engine}) on 127.0.0.1:{self.port}, data in {self.data_dir}"
 
 
@@ -115,7 +115,7 @@ def running_redis(data_dir: Path) -> str | None:
 
 
 def has_data(data_dir: Path) -> bool:
-    """True if the directory contains the data of an embedded Redis, or a copy."""
+    """True if the directory contains an embedded Redis's data or a copy of it."""
     return (data_dir / "appendonlydir").is_dir()
 
 
@@ -141,7 +141,7 @@ def _make_data_dir(data_dir: Path) -> Path:
 
 
 class _Locks:
-    """Two file locks: `owner.lock` is for this process, and `redis.lock` also for the redis-server.
+    """Two file locks: `owner.lock` for this process, and `redis.lock` shared with the redis-server.
 
     If only `redis.lock` is taken, a redis-server from an earlier run is still running.
     """

@@ -51,7 +51,10 @@ class EngineUpkeep:
 
 
 def collector_seconds(documents: int) -> int:
-    """Return the seconds between two garbage collections. `documents` is the largest index's size."""
+    """Return the seconds between garbage collections.
+
+    `documents` is the size of the largest index.
+    """
     return max(int(COLLECTOR_SECONDS), min(documents // _DOCUMENTS_PER_SECOND, _LONGEST_SECONDS))
 
 

@@ -73,7 +73,7 @@ class Embedder(Protocol):
     async def adopt(self, rows: Vectors) -> Vectors:
         """Convert vectors from another store to the form that `embed` returns.
 
-        They must come from this model and from texts without a prefix. Raises the errors of `embed`.
+        They must come from this model and from texts with no prefix. Raises the errors of `embed`.
         """
         ...
 
@@ -115,7 +115,7 @@ class ChatModel(Protocol):
         ...
 
     def room(self, prompt: Sequence[ChatMessage], answer: type[BaseModel] | None = None) -> int:
-        """Return the tokens that `prompt` and the schema of `answer` leave free.
+        """Return how many tokens remain after `prompt` and the schema of `answer`.
 
         The number is negative if they do not fit.
         """

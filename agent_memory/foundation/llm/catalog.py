@@ -59,7 +59,7 @@ def _known_window(model: str) -> int | None:
 
 
 def _base(model: str) -> str:
-    """Return the lower-case name without a provider (`openai/`) or fine-tuning prefix."""
+    """Return the model's name in lower case, with any provider or fine-tuning prefix removed."""
     name = model.strip().lower().removeprefix("ft:").rsplit("/", 1)[-1]
     start = name.find("claude-")
     if start > 0 and name[start - 1] == "." and name.removeprefix("us.").removeprefix("eu.") not in CONTEXT_WINDOWS:

@@ -29,10 +29,10 @@ _MOST_RATE = 16.0
 
 @dataclass(frozen=True, slots=True)
 class ContextLimit:
-    """The maximum tokens of prompt and answer together, as the model server counts them.
+    """The maximum tokens for prompt and answer combined, as counted by the model server.
 
-    `source` is `set` (by the operator), `told` (by the server), `learned` (from a refusal), or `assumed` (from the
-    model's name).
+    `source` is `set` (by the operator), `told` (by the server), `learned` (from a refusal), or
+    `assumed` (from the model's name).
     """
 
     tokens: int
@@ -86,7 +86,10 @@ class ModelContext:
 
     @property
     def window(self) -> int:
-        """The limit as this server counts tokens. Lower if the model server counts more."""
+        """The limit in this server's own token count.
+
+        It is lower than the limit if the model server counts more tokens.
+        """
         return int(self.limit.tokens / self._rate)
 
     @property
@@ -101,12 +104,12 @@ class ModelContext:
         self._ask_at = self._clock() + (LEARNED_SECONDS if self._reported is not None else RETRY_SECONDS)
 
     def postpone_asking(self) -> None:
-        """Wait `LEARNED_SECONDS` before asking again. For servers that never report a size."""
+        """Wait `LEARNED_SECONDS` before asking again. Used for servers that never report a size."""
         self._ask_at = self._clock() + LEARNED_SECONDS
 
     @property
     def request_limit(self) -> int | None:
-        """The maximum new-message tokens in a request after a timeout. None means no limit."""
+        """The maximum number of new-message tokens in a request after a timeout, or None."""
         return self._request_limit if self._clock() < self._request_limit_until else None
 
     def learn_timeout(self, message_tokens: int) -> None:
@@ -115,7 +118,7 @@ class ModelContext:
         self.take_over_request_limit(max(message_tokens // 2, LEAST_REQUEST_LIMIT), LEARNED_SECONDS)
 
     def learn_answer(self, message_tokens: int) -> bool:
-        """Note a timely answer. Return True if requests may now be larger."""
+        """Record that an answer arrived in time. Return True if requests may now be larger."""
         request_limit = self.request_limit
         if request_limit is None or message_tokens < request_limit * 3 // 4:
             return False
@@ -126,20 +129,21 @@ class ModelContext:
         return True
 
     def take_over_request_limit(self, tokens: int, seconds: float) -> None:
-        """For `seconds`, use another process's request size unless a smaller one applies."""
+        """Use another process's request size for `seconds`, unless a smaller one applies."""
         request_limit = self.request_limit
         if request_limit is None or tokens < request_limit:
             self._request_limit, self._request_limit_until = tokens, self._clock() + seconds
 
     def take_over(self, tokens: int, seconds: float) -> None:
-        """For `seconds`, use another process's limit unless a smaller learned one applies."""
+        """Use another process's limit for `seconds`, unless a smaller learned limit applies."""
         if self._learned is None or self._clock() >= self._learned_until or tokens < self._learned:
             self._learned, self._learned_until = tokens, self._clock() + seconds
 
     def learn_refusal(self, overflow: ContextOverflow, ours: int, *, answer: int = 0) -> None:
         """Learn from a refused request.
 
-        `ours` is this server's token count of the prompt. `answer` is the number of tokens reserved for the answer.
+        `ours` is this server's token count for the prompt. `answer` is the number of tokens
+        reserved for the answer.
         """
         if overflow.sent is not None and ours > 0:
             self._rate = min(max(self._rate, overflow.sent / ours), _MOST_RATE)
@@ -152,7 +156,7 @@ class ModelContext:
         self._learned, self._learned_until = limit, self._clock() + LEARNED_SECONDS
 
     def learn_acceptance(self, model_count: int, own_count: int) -> None:
-        """Note the size of an accepted prompt by both token counts.
+        """Record both servers' token counts for an accepted prompt.
 
         `model_count` is 0 if the model server did not report it.
         """

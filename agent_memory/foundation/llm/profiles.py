@@ -59,7 +59,7 @@ class ModelProfile:
 
     @property
     def digest(self) -> str:
-        """A string that identifies the prefixes and the mean, or "" without either.
+        """A string that identifies the prefixes and the mean, or "" if there are none.
 
         Vectors with different digests are not comparable.
         """
@@ -97,14 +97,14 @@ def shipped_mean(name: str) -> Vectors:
 
 
 def centered(rows: Vectors, mean: Vectors) -> Vectors:
-    """Subtract a mean from unit vectors and normalize. Keep vectors equal to it."""
+    """Subtract a mean from unit vectors and normalize. Vectors equal to the mean stay unchanged."""
     rest = rows - mean
     lengths = np.linalg.norm(rest, axis=1, keepdims=True)
     return np.where(lengths > 1e-6, rest / np.maximum(lengths, 1e-6), rows).astype(np.float32)
 
 
 def raised(similarity: float, share: float) -> float:
-    """Move a similarity toward 1 by `share` / 2 of the distance.
+    """Raise a similarity toward 1 by `share` / 2 of the remaining distance.
 
     `share` (0 to 1) is the fraction of query words in the text.
     """

@@ -13,7 +13,7 @@ from agent_memory.foundation.llm.tokens import TokenCounter
 
 @dataclass(frozen=True)
 class Models:
-    """The models of a process. `chat` is None without a model server."""
+    """The models that a process uses. `chat` is None if there is no model server."""
 
     embedder: EmbeddingModel
     chat: ChatModel | None

@@ -1,4 +1,4 @@
-"""Rerank through the API of Cohere and Jina (`POST <base>/rerank`)."""
+"""Rerank texts with the API that Cohere and Jina provide (`POST <base>/rerank`)."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ async def run_in_thread(work: Callable[[], Result], characters: int) -> Result:
 
 
 def giving_way(name: str) -> ThreadPoolExecutor:
-    """Return an executor with one thread of lower priority (Linux only)."""
+    """Return an executor with a single thread, which has a lower priority on Linux."""
     return ThreadPoolExecutor(1, thread_name_prefix=name, initializer=_give_way)
 
 

@@ -33,7 +33,7 @@ def metering() -> Generator[TokensUsed]:
 
 
 def number(reported: object) -> int:
-    """Return a positive number that a server reported, or 0."""
+    """Return the reported number if it is a positive integer, otherwise 0."""
     return reported if isinstance(reported, int) and not isinstance(reported, bool) and reported > 0 else 0
 
 

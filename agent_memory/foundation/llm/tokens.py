@@ -51,7 +51,7 @@ def first_fitting(items: Iterable[T], tokens: int, count: Callable[[T], int]) ->
 
 
 class _PieceTokens(dict[str, int]):
-    """A cache of the token counts of pieces that `_PATTERN` matches."""
+    """Caches token counts for pieces that match `_PATTERN`."""
 
     def __init__(self, encoding: tiktoken.Encoding) -> None:
         super().__init__()
@@ -67,7 +67,10 @@ class _PieceTokens(dict[str, int]):
 
 
 class TokenCounter:
-    """Counts tokens and truncates texts. Without an encoding, assumes four characters per token."""
+    """Counts tokens and truncates texts.
+
+    If there is no encoding, it assumes four characters per token.
+    """
 
     def __init__(self, encoding: tiktoken.Encoding | None = None) -> None:
         self._encoding = encoding
@@ -165,7 +168,6 @@ class TokenCounter:
 
 
 def load_encoding() -> tiktoken.Encoding:
-    """Return the encoding cl100k_base."""
     packed = resources.files("agent_memory.foundation.llm").joinpath("data", "cl100k_base.tiktoken.xz").read_bytes()
     words = lzma.decompress(packed).split()
     ranks = dict(zip(map(a2b_base64, words[::2]), map(int, words[1::2]), strict=True))
@@ -175,7 +177,7 @@ def load_encoding() -> tiktoken.Encoding:
 def _chunks(text: str) -> Iterator[str]:
     """Yield the text in chunks of at most `_CHUNK` characters, cut before a space.
 
-    Only a long run without a space gets an approximate token count.
+    Only a long run with no spaces gets an approximate token count.
     """
     start = 0
     while start < len(text):

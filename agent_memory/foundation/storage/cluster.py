@@ -80,7 +80,7 @@ async def _nodes(client: aioredis.Redis, url: str) -> ClusterNodes:
 
 
 def _at(url: str, host: Any, port: Any) -> str:
-    """Return the URL with a new host and port. Without a host, keep the old one."""
+    """Return the URL with a new host and port. If no host is given, keep the old one."""
     parts = urlsplit(url)
     name = (host.decode() if isinstance(host, bytes) else host) or parts.hostname or ""
     name = f"[{name}]" if ":" in name else name
@@ -119,7 +119,7 @@ async def locate_buckets(url: str, buckets: Sequence[Keys], *, display_url: str,
 
 @asynccontextmanager
 async def bucket_clients(url: str, buckets: Sequence[Keys], *, command_timeout: float) -> AsyncGenerator[list[tuple[Keys, aioredis.Redis]]]:
-    """Yield the keys of each bucket with a client. Raises StartupError."""
+    """Yield each bucket's keys with a client for its node. Raises StartupError."""
     servers = await locate_buckets(url, buckets, display_url=shown_url(url), command_timeout=command_timeout)
     async with AsyncExitStack() as stack:
         clients = [server.connect(pool_size=1, command_timeout=command_timeout) for server in servers]

@@ -106,7 +106,7 @@ def redis_errors() -> Generator[None]:
 
 
 def shown_url(url: str) -> str:
-    """Return a Redis URL without its credentials."""
+    """Return a Redis URL with its credentials removed."""
     parts = urlsplit(url)
     address = parts.hostname or parts.path
     return f"{parts.scheme}://{address}{f':{parts.port}' if parts.port else ''}"
@@ -163,7 +163,7 @@ Pipe = Pipeline
 
 
 class PipelineReader:
-    """Runs read commands from several stores in one round trip."""
+    """Runs several stores' read commands in one round trip."""
 
     def __init__(self, client: aioredis.Redis) -> None:
         self._client = client
@@ -201,7 +201,7 @@ async def server_ms(client: aioredis.Redis) -> int:
 
 
 async def send_reads(client: aioredis.Redis, commands: Sequence[tuple[tuple[Any, ...], Mapping[str, Any]]]) -> list[Any]:
-    """Run the command stack of a redis-py pipeline, as `read` does."""
+    """Run the commands of a redis-py pipeline like `read` does."""
     if not commands:
         return []
     sent = [parts for parts, _ in commands]

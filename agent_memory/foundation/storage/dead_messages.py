@@ -30,9 +30,10 @@ class CarrierGuard:
         self._keep = Script(client, "storage/dead_message_keep")
 
     async def move_unread(self, carrier: Carrier, deliveries: int, free_key: Callable[[str], Awaitable[None]]) -> int:
-        """Move messages delivered at least `deliveries` times to the dead messages. Return their number.
+        """Move messages delivered at least `deliveries` times to the dead messages.
 
-        No work is lost, because the outbox keeps their marks. `free_key` must free a docket key.
+        Return the number of moved messages. No work is lost, because the outbox keeps their marks.
+        `free_key` must free a docket key.
         """
         moved = 0
         with redis_errors():

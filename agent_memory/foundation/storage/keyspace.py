@@ -74,7 +74,7 @@ def digest(*parts: str | None) -> str:
 
 
 def bucket_of(tenant: str, buckets: int) -> int:
-    """Return the number of a tenant's bucket."""
+    """Return the tenant's bucket number."""
     # Never change this function, because stored data depends on it.
     return 0 if buckets == 1 else int.from_bytes(blake2b(tenant.encode(), digest_size=8).digest()) % buckets
 

@@ -152,7 +152,7 @@ def _declared(lines: list[str], kind: str) -> tuple[Argument, ...]:
 
 
 def _expand(name: str, lines: list[str], parts: dict[str, list[str]], arguments: set[str]) -> list[str]:
-    """Return the code lines of a file, and add required parts to `parts`."""
+    """Return a file's code lines, and add the parts it requires to `parts`."""
     body: list[str] = []
     for line in lines:
         if match := _REQUIRE.fullmatch(line):

@@ -50,7 +50,7 @@ class Backlog:
 
 
 def sum_backlogs(buckets: Sequence[dict[DueKind, Backlog]]) -> dict[DueKind, Backlog]:
-    """Add the counts of several buckets, and take the greatest age."""
+    """Add up the backlogs from several buckets, keeping the greatest age."""
     return {
         kind: Backlog(
             sum(backlogs[kind].pending for backlogs in buckets),
@@ -180,7 +180,7 @@ class Outbox:
         return backlogs
 
     async def reasons(self, kind: DueKind, limit: int = 100) -> dict[str, str]:
-        """Return why marks last failed, keyed by member, for about `limit` marks."""
+        """Return the reasons for the latest failures of about `limit` marks, keyed by member."""
         ((_, reasons),) = await read(self._client, lambda pipe: pipe.hscan(self._keys.why(kind), 0, count=limit))
         return {member.decode(): reason.decode("utf-8", "replace") for member, reason in reasons.items()}
 

@@ -85,7 +85,10 @@ class BoundedPool(ConnectionPool):
             raise error
 
     async def move_to(self, host: str, port: int) -> None:
-        """Open new connections to a different address. Busy connections close after their replies."""
+        """Connect to a different address from now on.
+
+        Busy connections close after their replies.
+        """
         self.connection_kwargs.update(host=host, port=port)
         idle, self._idle = self._idle, []
         for connection in self.busy:

@@ -69,7 +69,7 @@ class Script:
                 return await command(self._client, *self._with_text(call))
 
     async def each(self, calls: Sequence[Mapping[str, Any]]) -> list[Any]:
-        """Run several calls in one round trip. The reply of a failed call is its error.
+        """Run several calls in one round trip. The reply for a failed call is its error.
 
         Raises errors that affect all calls.
         """
@@ -110,7 +110,7 @@ class Script:
 
 
 def compact(value: Any) -> str:
-    """Return the value as JSON without spaces. Raises ValueError for NaN."""
+    """Return the value as compact JSON. Raises ValueError for NaN."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 

@@ -126,7 +126,7 @@ class StoreWatch:
         return sight
 
     async def inspect(self) -> tuple[Problem, ...]:
-        """Return the problems without changing Redis or the store. Raises RedisUnavailable."""
+        """Return the problems, but leave Redis and the store unchanged. Raises RedisUnavailable."""
         sight = await see(self._client, self._keys)
         noted_id = None if self._file is None else self._file.id_of(self._keys)
         self._expected = noted_id or sight.id or sight.lost
@@ -303,7 +303,7 @@ async def watching(url: str, buckets: Sequence[Keys], file: StoreFile, *, comman
 
 
 async def inspect_stores(url: str, buckets: Sequence[Keys], file: StoreFile | None, *, command_timeout: float) -> list[Problem]:
-    """Return the problems with the stores, without changing Redis. Raises StartupError."""
+    """Return the stores' problems, but leave Redis unchanged. Raises StartupError."""
     async with bucket_clients(url, buckets, command_timeout=command_timeout) as clients:
         return [problem for keys, client in clients for problem in await StoreWatch(client, keys, file, makes=False).inspect()]
 

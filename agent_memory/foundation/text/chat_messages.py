@@ -60,7 +60,7 @@ def _objects(values: Any) -> Iterator[dict[str, Any]]:
 
 
 def lacks_calls(messages: Sequence[OrderedMessage]) -> bool:
-    """True if a message answers a tool call that no message so far makes."""
+    """True if a message answers a tool call that neither it nor an earlier message makes."""
     call_ids: set[str] = set()
     for message in messages:
         if (links := message.links) is not None:
@@ -71,9 +71,9 @@ def lacks_calls(messages: Sequence[OrderedMessage]) -> bool:
 
 
 def whole_from(messages: Sequence[OrderedMessage], start: int) -> int:
-    """Return a position where a cut does not separate tool calls from their answers.
+    """Return a position where a cut keeps tool calls with their answers.
 
-    This is the first such position from `start` on, or otherwise the last one before `start`.
+    Prefer the first such position at or after `start`, then the last one before it.
     """
     if start <= 0 or not any(message.links for message in messages):
         return max(start, 0)
@@ -101,7 +101,7 @@ def whole_window(messages: Sequence[Message], fit: int, total: int) -> tuple[lis
 
 
 def _parted(messages: Sequence[OrderedMessage]) -> list[bool]:
-    """Flag each message before which a cut would separate a call from its answer."""
+    """Flag each message where a cut would separate a tool call from its answer."""
     called: dict[str, int] = {}
     steps = [0] * (len(messages) + 1)
     for place, message in enumerate(messages):
@@ -120,7 +120,7 @@ def _parted(messages: Sequence[OrderedMessage]) -> list[bool]:
 
 
 def counted(message: MemoryMessage) -> tuple[str, int]:
-    """Return the text of a message for a model, and the estimated tokens for media."""
+    """Return a message's text for a model and an estimate of its media tokens."""
     parts, fields = message.content_parts, message.own_fields
     if not (parts or fields):
         return message.content, 0
@@ -139,7 +139,7 @@ def _is_text(part: Any) -> bool:
 
 
 def _without_media(value: Any, media_count: list[int]) -> Any:
-    """Return a value without encoded media. Add the number of media to `media_count`."""
+    """Remove encoded media from a value, and add the number of media to `media_count`."""
     if isinstance(value, str):
         if _is_data(value):
             media_count[0] += 1

@@ -1,4 +1,4 @@
-"""Enclose the stored text in a prompt with tags that mark it as data."""
+"""Enclose stored text in tags that mark it as data in a prompt."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Summarize without a language model: select statements, and group them by day and speaker.
+"""Summarize text by selecting statements and grouping them by day and speaker.
 
-The method is greedy weighted maximum coverage under a token budget. Source: Lin and Bilmes, "A Class of Submodular
-Functions for Document Summarization", ACL 2011. Rarer words weigh less; names and numbers weigh more.
+No language model is necessary. The method is greedy weighted maximum coverage under a token budget.
+Source: Lin and Bilmes, "A Class of Submodular Functions for Document Summarization", ACL 2011.
+Rarer words weigh less; names and numbers weigh more.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ def statements_of(messages: Sequence[SpokenMessage], split: Callable[[str], Sequ
 def statements_of_summary(summary: str, split: Callable[[str], Sequence[str]], at: datetime) -> list[Statement]:
     """Return the statements in an earlier summary.
 
-    A line without a day gets the time `at`.
+    A line that names no day gets the time `at`.
     """
     statements: list[Statement] = []
     current: datetime | None = None
@@ -107,7 +108,7 @@ def _day_of(m: re.Match[str], before: datetime | None, at: datetime) -> datetime
 
 
 def standing_alone(text: str, at: datetime, zone: tzinfo) -> str:
-    """Return a sentence without leading filler and with absolute dates."""
+    """Remove leading filler from a sentence, and make its dates absolute."""
     text = " ".join(text.split())
     for _ in range(_MOST_LEADS):
         m = _LEAD.match(text)
@@ -141,12 +142,15 @@ def summarize(statements: Sequence[Statement], budget: int, count: Callable[[str
 
 
 def most_telling(statements: Sequence[Statement], budget: int, count: Callable[[str], int]) -> list[int]:
-    """Return the indices of the most informative statements within about `budget` tokens, best first."""
+    """Return the indices of the most informative statements, best first.
+
+    The statements fit within about `budget` tokens.
+    """
     return _Choice(statements, budget, count).best()
 
 
 def _is_applause(statement: Statement) -> bool:
-    """True for an assistant's exclamation without a name or number ("Great choice!")."""
+    """True for an assistant's exclamation that has no name or number ("Great choice!")."""
     text = statement.text.rstrip()
     return statement.speaker == "assistant" and text.endswith(("!", "！")) and _NAME.search(text) is None
 
@@ -159,7 +163,7 @@ def _tells(text: str) -> bool:
 
 
 def layout(statements: Iterable[Statement]) -> str:
-    """Return statements as text, grouped by day and then by speaker."""
+    """Format statements as text, grouped by day and then by speaker."""
     by_day: dict[str, dict[str, list[str]]] = {}
     lines: list[str] = []
     year = None
@@ -225,7 +229,7 @@ class _Choice:
         return sum(self._weights[term] for term in self._terms[index]) * self._factors[index] / self._sizes[index]
 
     def _filled(self, fixed: Collection[int], without: int = -1) -> tuple[list[int], float]:
-        """Return `fixed` and the best other statements except `without`, with the total gain."""
+        """Return `fixed` plus the best other statements except `without`, and the total gain."""
         covered: set[str] = set()
         opened: set[str | tuple[str, str]] = set()
         chosen: list[int] = []

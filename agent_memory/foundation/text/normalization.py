@@ -1,4 +1,4 @@
-"""Decide from their words whether two memories say the same thing."""
+"""Compare the words of two memories to decide whether they say the same thing."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _spelled_out(word: str) -> str:
 
 
 def kin(record: MemoryRecord, words: str | None = None) -> Kin:
-    """Return a key that is equal for memories that repeat each other.
+    """Return a key that memories share if they repeat each other.
 
     `words` is the normalized text, if the caller already has it.
     """
@@ -88,7 +88,7 @@ def is_turn(record: MemoryRecord) -> bool:
 
 
 def is_plain(turn: MemoryRecord) -> bool:
-    """True if replacing a message would lose no pin, tags, dates or metadata."""
+    """True if replacing a message would lose no pin, tags, dates, or metadata."""
     more = (turn.pinned, turn.topics, turn.entities, turn.event_date, turn.valid_from, turn.valid_to, turn.expires_at, turn.slot)
     return not any(more) and turn.metadata.keys() <= {"role", "name", QUESTION, ABOUT_USER}
 

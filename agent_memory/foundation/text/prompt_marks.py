@@ -57,7 +57,7 @@ def escape_headings(text: str) -> str:
 
 
 def own_words(text: str, role: str = "user") -> str:
-    """Return a message's text without memory lines and sections copied from a prompt."""
+    """Return a message's text with memory lines and sections copied from a prompt removed."""
     if role in TOOL_ROLES and '"memory_type"' in text and '"text"' in text:
         return ""  # The text is an answer from one of our search tools.
     if "##" not in text and "]" not in text and "(ID: " not in text and NO_MEMORIES not in text:

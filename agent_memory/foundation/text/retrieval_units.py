@@ -31,7 +31,7 @@ NEIGHBOUR_WEIGHTS = (0.3, 0.1)
 
 
 def day(moment: date) -> str:
-    """Return a day as a question would name it, such as "7 May 2023"."""
+    """Format a day the way a question would, such as "7 May 2023"."""
     return _day_in_words(moment.year, moment.month, moment.day)
 
 
@@ -70,7 +70,7 @@ def _terms_of_day(when: date) -> str:
 
 
 def needs_context(text: str) -> float:
-    """Return how much a text needs its context, from 0 to 1."""
+    """Return how strongly a text depends on its context, from 0 to 1."""
     return min(1.0, _SAYS_ENOUGH / max(len(set(terms(text))), 1))
 
 

@@ -53,7 +53,7 @@ _stemmer = Stemmer.Stemmer("english", 20000)
 
 
 def fold(text: str) -> str:
-    """Return the text case-folded, without accents ("Café" -> "cafe") or control characters."""
+    """Case-fold the text, and remove accents ("Café" -> "cafe") and control characters."""
     text = plain_text(text)
     if text.isascii():
         return text.lower()
@@ -103,7 +103,7 @@ def _pieces(word: str, *, pairs: bool = True) -> Iterable[str]:
 
 
 def is_blankless(word: str) -> bool:
-    """True if a word contains characters from a script without spaces."""
+    """True if a word contains characters from a script that uses no spaces."""
     return not word.isascii() and _CJK.search(word) is not None
 
 
@@ -151,7 +151,7 @@ _terms_of_chunk = _Chunks().__getitem__
 
 
 def terms(text: str) -> list[str]:
-    """Return at most 4,096 index terms for a text, in order and without stop words.
+    """Return up to 4,096 index terms from a text, in order, with stop words removed.
 
     The terms for whole chunks and for foreign stems come last.
     """
@@ -202,7 +202,7 @@ _MOST_CACHED_QUERIES = 512
 
 @lru_cache(maxsize=_MOST_CACHED_QUERIES)
 def _query_terms(text: str) -> Sequence[str]:
-    """Return the distinct terms in a query, without frequent words of a foreign language."""
+    """Return the distinct terms in a query, with frequent foreign words removed."""
     # The index terms of stored texts include these words, because the guessed language may be wrong.
     all_terms = tuple(dict.fromkeys(terms(text)))
     language = language_of(text)
@@ -232,7 +232,7 @@ def phrases(text: str, limit: int = 8) -> list[str]:
 
 
 def loose_terms(text: str, limit: int = 64) -> list[str]:
-    """Return the distinct index terms in a query, without its quotations."""
+    """Return the distinct index terms outside a query's quotations."""
     return query_terms(_QUOTED.sub(" ", text), limit)
 
 
@@ -243,17 +243,17 @@ def words_with_places(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def index_terms_of_name(name: str) -> list[str]:
-    """Return the index term of each word in a name, as in `words_with_places`."""
+    """Return the index term of each word in a name, like `words_with_places`."""
     return [_term(fold(word)) for word in _WORD.findall(name)]
 
 
 def content_of(text: str) -> list[str]:
-    """Return the words of a text in order, without stop words and small talk."""
+    """Return the words of a text in order, with stop words and small talk removed."""
     return [word for word in words(text) if word not in STOP_WORDS and word not in _FILLERS]
 
 
 def stems(text: str) -> list[str]:
-    """Return the stems of a text in order, without stop words.
+    """Return the stems of a text in order, with stop words removed.
 
     In scripts without spaces, each character is a stem.
     """

@@ -101,7 +101,7 @@ def _with_settings(*variables: str) -> Callable[[Callable[..., Any]], Callable[.
 
 
 def _run() -> Any:
-    """Import the server. Disable garbage collection during the start."""
+    """Import the server, with garbage collection disabled during startup."""
     garbage_collection.starting()
     from agent_memory.interfaces.cli import run
 
@@ -172,7 +172,7 @@ def version() -> Answer:
 
 
 def _commands_of_features() -> dict[str, Any]:
-    """Return each feature's command, defined in its `command.py` under the folder's name."""
+    """Return each feature's command, which `command.py` defines under the folder's name."""
     paths = [file.parts[-3:-1] for file in sorted(Path(__file__).parents[2].glob("*/*/command.py"))]
     return {name: asks(getattr(import_module(f"agent_memory.{level}.{name}.command"), name)) for level, name in paths}
 
@@ -212,7 +212,6 @@ for _name, _command in chain.from_iterable(group.items() for group in _GROUPS.va
 
 
 def main() -> None:
-    """Run `agent-memory`."""
     run_app(app)
 
 

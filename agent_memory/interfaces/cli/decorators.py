@@ -34,7 +34,7 @@ _TARGET = parameters(url=Url, api_key=_ApiKey, data_dir=DataDir)
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A command's output: `data` for JSON, `text` for people. Without `text`, people see `data`."""
+    """A command's output. `data` is for JSON and `text` for people, who see `data` by default."""
 
     data: Any
     text: Sequence[str] | str | None = None

@@ -39,7 +39,7 @@ class Command(TyperCommand):
 
 
 def say(*texts: str, err: bool = False) -> None:
-    """Print texts for people, wrapped at 100 columns."""
+    """Print texts wrapped at 100 columns."""
     for each in texts:
         for line in each.translate(_CONTROLS).replace("\n", "\n    ").split("\n"):
             text = textwrap.fill(line, 100, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
@@ -52,7 +52,7 @@ def report(text: str) -> None:
 
 
 def shown_server(url: str) -> str:
-    """Return a server's URL without credentials or query string."""
+    """Return a server's URL with its credentials and query string removed."""
     return re.split(r"[?#]", re.sub(r"(?<=//)[^/?#]*@", "", url))[0].rstrip("/")
 
 
@@ -71,7 +71,7 @@ def progress(task: str, total: float | None = None, *, shown: bool = True) -> Ge
 
 
 def ask(question: str, *, force: bool, option: str = "--force") -> None:
-    """Ask the user to confirm. Raises typer.Exit after a "no" or without a terminal."""
+    """Ask the user to confirm. Raises typer.Exit after a "no" or if there is no terminal."""
     if force:
         return
     if not sys.stdin.isatty():

@@ -41,7 +41,7 @@ class CompatApi:
     """The query parameters that deletes accept. Others get 501: ignoring them could delete too much."""
 
     def routes(self) -> list[BaseRoute]:
-        """Return all routes. Paths with a final slash also work without it."""
+        """Return all routes. If a path ends with a slash, the slash is optional."""
         each: list[BaseRoute] = []
         for method, path, handler in self.operations:
             shapes = dict.fromkeys((path, path.rstrip("/")))

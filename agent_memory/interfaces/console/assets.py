@@ -43,7 +43,7 @@ ASSETS = _load()
 
 
 def asset_path(name: str) -> str:
-    """Return an asset's path. The path changes whenever the content does."""
+    """Return an asset's path, which changes whenever its content does."""
     return f"{BASE}/static/{name}?v={ASSETS[name].digest}"
 
 

@@ -156,7 +156,7 @@ class Page:
             self.key_names = {f"token:{key['id']}": key["description"] for key in token_list["tokens"] if key["description"]}
 
     def writer_name(self, name: str) -> str:
-        """Return a writer's display name. If the name is not visible, show the end of its id."""
+        """Return a writer's display name, or the end of its id if the name is not visible."""
         if name in self.key_names or not name.startswith("token:"):
             return self.key_names.get(name, name)
         is_own = self.principal is not None and self.principal.subject == name

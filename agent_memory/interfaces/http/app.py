@@ -60,7 +60,10 @@ _MOST_WAITING_FOR_LIMIT = 32
 
 class _App(FastAPI):
     def build_middleware_stack(self) -> ASGIApp:
-        """Build the middleware stack without FastAPI's own layers, which add 10 µs per request."""
+        """Build the middleware stack, leaving out FastAPI's own layers.
+
+        These layers would add 10 µs per request.
+        """
         app: ASGIApp = ExceptionMiddleware(OperationRouter(self.router), handlers=self.exception_handlers)
         for layer, arguments, options in reversed(self.user_middleware):
             app = layer(app, *arguments, **options)
@@ -81,7 +84,7 @@ class _App(FastAPI):
 
 
 def create_app(settings: Settings, runtime: Runtime | None = None) -> FastAPI:
-    """Return the application. Without `runtime`, its lifespan opens one.
+    """Create the application. If `runtime` is None, its lifespan opens one.
 
     Startup can raise StartupError.
     """

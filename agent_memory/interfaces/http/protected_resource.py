@@ -19,7 +19,7 @@ _HOST = re.compile(r"[A-Za-z0-9.:\[\]-]{1,260}\Z")
 
 
 def resource_of(settings: Settings, scope: Scope) -> str | None:
-    """Return PUBLIC_URL or the request's address. None if the request's host is invalid."""
+    """Return PUBLIC_URL or the request's address, or None if the request's host is invalid."""
     if settings.server.public_url is not None:
         return settings.server.public_url.rstrip("/")
     host = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"host"), "")
@@ -27,7 +27,7 @@ def resource_of(settings: Settings, scope: Scope) -> str | None:
 
 
 def provider_metadata(settings: Settings) -> Mapping[str, object]:
-    """Return metadata about the login provider, or {} without JWTs."""
+    """Return metadata about the login provider, or {} if the server accepts no JWTs."""
     return {"authorization_servers": [settings.auth.oauth2_issuer_url]} if settings.auth.takes_jwts else {}
 
 

@@ -1,4 +1,4 @@
-"""MCP over HTTP: streamable HTTP at `/mcp` and SSE at `/sse`, also under `/{namespace}`.
+"""Serve MCP over streamable HTTP at `/mcp` and SSE at `/sse`, including under `/{namespace}`.
 
 Each call's own request determines its caller, so concurrent calls cannot share permissions.
 """

@@ -18,7 +18,7 @@ _IDENTIFIER: TypeAdapter[str] = TypeAdapter(Identifier)
 
 
 def routes_of(method: str, name: str, serve: Callable[[AsgiScope, Receive, Send], Any]) -> list[Route]:
-    """Return an endpoint's routes, with and without a namespace and a trailing slash."""
+    """Return an endpoint's routes, with optional namespaces and trailing slashes."""
     paths = (f"/{name}", f"/{name}/", f"/{{namespace}}/{name}", f"/{{namespace}}/{name}/")
     return [Route(path, _Endpoint(path.rstrip("/"), serve), methods=[method], include_in_schema=False) for path in paths]
 

@@ -24,7 +24,7 @@ _NULL = {"type": "null"}
 
 
 def input_schema(model: type[BaseModel], common: Collection[str] = ()) -> Schema:
-    """Return the JSON schema for a tool's arguments, without references or null.
+    """Return the JSON schema for a tool's arguments. It contains no references or null.
 
     If `common` is not empty, list only the arguments in it.
     """
@@ -35,7 +35,7 @@ def input_schema(model: type[BaseModel], common: Collection[str] = ()) -> Schema
 
 
 def output_schema(model: type[BaseModel]) -> Schema:
-    """Return the JSON schema for an answer, without titles, class descriptions or null defaults."""
+    """Return an answer's JSON schema. It omits titles, class descriptions, and null defaults."""
     return _answer(model.model_json_schema(mode="serialization"))
 
 

@@ -49,7 +49,7 @@ class StdioServer:
                 await self._server.run(incoming, outgoing, self._server.create_initialization_options())
 
     async def find_caller(self, request: Request | None) -> Caller:
-        """Return the owner of MCP_TOKEN, or everybody if the server requires no credentials.
+        """Return the owner of MCP_TOKEN, or `EVERYBODY` if the server requires no credentials.
 
         Raises any error that the credential gate raises.
         """

@@ -69,7 +69,7 @@ class Connections:
         self._renew = Script(foundation.client, "oauth_server/connection_renew")
 
     async def limit(self, name: str, per_minute: int) -> None:
-        """Count a request without credentials toward the limit `name`.
+        """Count a request that has no credentials toward the limit `name`.
 
         Raises TooMany and RedisUnavailable.
         """
@@ -168,7 +168,7 @@ class Connections:
         return access, refresh
 
     async def _live_key(self, grant: Grant) -> Token | None:
-        """Return the connection's API key. None if that key or the approving key is gone."""
+        """Return the connection's API key, or None if that key or the approving key is gone."""
         token = await self._tokens.find_token(grant.key_id)
         if token is None or token.parent is None:
             return None

@@ -71,7 +71,7 @@ class Provider:
         return None if document is None else Client.model_validate_json(document)
 
     async def register_client(self, client_info: OAuthClientInformationFull) -> None:
-        """Store a client without a secret. The response shows what the server changed."""
+        """Store a client with no secret. The response shows what the server changed."""
         uris = client_info.redirect_uris or []
         if len(uris) > _MOST_REDIRECTS or not all(map(is_safe_redirect, uris)):
             raise RegistrationError(

@@ -1,4 +1,4 @@
-"""Stream an upstream's response to the caller, and store its text in the session."""
+"""Stream an upstream's response to the caller and store its text in the session."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _NOT_STORED = b": x-memory-stored: failed\n"
 
 
 class Relay(Response):
-    """A response that passes on the upstream's bytes and adds this server's headers.
+    """A response that relays the upstream's bytes and adds this server's headers.
 
-    The user's messages are stored before the first byte is sent, and the answer before the last one. `memory` is None
-    if the caller opted out.
+    The user's messages are stored before the first byte is sent, and the answer before the last
+    one. `memory` is None if the caller opted out.
     """
 
     def __init__(

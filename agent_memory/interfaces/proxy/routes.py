@@ -77,7 +77,8 @@ class ModelProxy:
 def _memory_of(request: Request, options: CallOptions, conversation: Conversation, turns: asyncio.Semaphore) -> CallMemory:
     """Return the memory for a call.
 
-    Raises Forbidden if the caller is not allowed to access the owner, and BadInput without a user.
+    Raises Forbidden if the caller is not allowed to access the owner, and BadInput if there is no
+    user.
     """
     scope = scope_of(request)
     if options.mode == "on":

@@ -254,7 +254,7 @@ def _scope_field(name: str) -> str | None:
 
 
 def ignored_names(fields: Iterable[Unknown]) -> str:
-    """Return the names of ignored fields as ASCII text, without duplicates or positions."""
+    """Return distinct names of ignored fields as ASCII text, with list positions removed."""
     names = dict.fromkeys(".".join(str(part)[:_LONGEST] for part in field.path if isinstance(part, str)) for field in fields)
     quoted = [quote(name.encode("utf-8", "replace"), safe=" []$@:/-_.") for name in list(names)[:_MOST_SHOWN]]
     return ", ".join([*quoted, "..."] if len(names) > _MOST_SHOWN else quoted)

@@ -27,6 +27,6 @@ def validated(model: type[Model], values: Mapping[str, Any]) -> Model:
 
 
 def first_problem(error: ValidationError) -> tuple[str, str]:
-    """Return an invalid field's path and the reason, without the rejected value."""
+    """Return an invalid field's path and the reason. The reason omits the rejected value."""
     problem = plain_problems(error)[0]
     return ".".join(str(part) for part in problem["loc"][:6]), problem["msg"]

@@ -12,7 +12,7 @@ _ENOUGH = 8_000
 
 
 def json_work(value: Any) -> int:
-    """Estimate the work for a JSON value: its strings' length, plus 64 per value.
+    """Estimate the work for a JSON value: the length of its strings, plus 64 per value.
 
     Stop counting above 8,000.
     """

@@ -94,9 +94,9 @@ def load_settings(**overrides: Any) -> Settings:
 
 
 def settings_in_force(settings: Settings, *, defaults: bool) -> dict[str, tuple[str, bool]]:
-    """Return each variable's value without secrets, and whether it differs from the default.
+    """Return each variable's value and whether it differs from the default.
 
-    Include default values only if `defaults` is true.
+    Hide secrets. Include default values only if `defaults` is true.
     """
     first: dict[tuple[str, str], str] = {}
     for variable, place in variables().items():

@@ -13,7 +13,7 @@ from agent_memory.foundation.core.settings.base import Group, internal, setting
 
 
 class RedisSettings(Group):
-    """Redis settings. Without `REDIS_URL`, the server runs an embedded Redis in `DATA_DIR`.
+    """Redis settings. If `REDIS_URL` is unset, the server runs an embedded Redis in `DATA_DIR`.
 
     The number of `buckets` cannot change once the store exists.
     """

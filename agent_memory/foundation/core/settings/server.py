@@ -62,7 +62,7 @@ class ServerSettings(Group):
 
     @property
     def upstreams(self) -> dict[str, str]:
-        """The addresses of model servers by name, without a trailing slash."""
+        """The addresses of model servers by name, with trailing slashes removed."""
         parts = [part.strip().partition("=") for part in self.proxy_upstreams.split(",") if part.strip()]
         return {name: address.rstrip("/") for name, _, address in parts}
 

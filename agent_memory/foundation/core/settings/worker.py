@@ -8,8 +8,6 @@ from agent_memory.foundation.core.settings.base import Group, archived, internal
 
 
 class WorkerSettings(Group):
-    """Settings for workers."""
-
     docket_name: str = archived("agent-memory", "DOCKET_NAME", pattern=r"^[A-Za-z0-9_.-]{1,64}$")
     concurrency: int = internal(40, "WORKER_CONCURRENCY", ge=1, le=1000)
     redelivery_timeout_seconds: float = internal(60.0, "WORKER_REDELIVERY_TIMEOUT_SECONDS", ge=1)

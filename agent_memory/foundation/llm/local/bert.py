@@ -55,7 +55,7 @@ class BertEncoder:
 
 
 def padded(tokens: Sequence[Sequence[int]], pad: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return token ids, padded to equal length, and their mask."""
+    """Pad token ids to equal length, and return them with their mask."""
     ids = np.full((len(tokens), max(map(len, tokens))), pad, dtype=np.int64)
     mask = np.zeros_like(ids)
     for row, text in enumerate(tokens):
@@ -69,7 +69,7 @@ def packaged_graph(name: str) -> bytes:
 
 
 def read_shape(directory: Path) -> EncoderShape:
-    """Return the shape of the encoder in a directory. Raises StartupError."""
+    """Read an encoder's shape from its directory. Raises StartupError."""
     if not (directory / "config.json").is_file():
         raise StartupError(f"{directory} contains no sentence encoder: it needs config.json, tokenizer.json and model.safetensors")
     pooling = directory / "1_Pooling" / "config.json"
@@ -80,7 +80,7 @@ def read_shape(directory: Path) -> EncoderShape:
 
 
 def read_graph(directory: Path, shape: EncoderShape, precision: Precision = "int8") -> bytes:
-    """Return the graph for a directory's weights. Raises StartupError."""
+    """Return the graph that matches a directory's weights. Raises StartupError."""
     if shape == EncoderShape():
         return packaged_graph(_GRAPHS[precision])
     try:
@@ -91,7 +91,7 @@ def read_graph(directory: Path, shape: EncoderShape, precision: Precision = "int
 
 
 def start_session(runtime: Any, graph: bytes, weights: dict[str, Any], threads: int) -> Any:
-    """Return an inference session. Keep `weights` alive as long as the session."""
+    """Create an inference session. Keep `weights` alive for as long as the session."""
     options = runtime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1

@@ -1,4 +1,4 @@
-"""Embed sentences in this process, without an API key or a network."""
+"""Embed sentences in this process. No API key or network is necessary."""
 
 from __future__ import annotations
 

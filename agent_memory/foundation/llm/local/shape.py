@@ -11,7 +11,7 @@ Precision = Literal["int8", "fp32"]
 
 @dataclass(frozen=True, slots=True)
 class EncoderShape:
-    """An encoder's dimensions, as in its config.json. The defaults describe all-MiniLM-L6-v2."""
+    """An encoder's dimensions from its config.json. The defaults describe all-MiniLM-L6-v2."""
 
     layers: int = 6
     heads: int = 12

@@ -38,7 +38,7 @@ _MOST_MODELS = 1000
 
 @dataclass(frozen=True, slots=True)
 class _Reply:
-    """A model's answer. `cut_off` means incomplete; `full` means a full context."""
+    """A model's answer. `cut_off` means it is incomplete; `full` means the context is full."""
 
     text: str
     cut_off: bool
@@ -47,7 +47,7 @@ class _Reply:
 
 class OpenAIChat:
     def __init__(self, server: ModelServer, model: str, settings: Settings, counter: TokenCounter | None = None) -> None:
-        """Create a client. Without a `counter`, it estimates the number of tokens."""
+        """Create a client. If `counter` is None, it estimates the number of tokens."""
         self._server = server
         self._settings = settings
         self._counter = counter or TokenCounter()

@@ -61,5 +61,5 @@ class Breaker:
         self._probing = False
 
     def note_abandoned(self) -> None:
-        """Note a call that ended without showing whether the server works."""
+        """Note that a call ended but did not show whether the server works."""
         self._probing = False

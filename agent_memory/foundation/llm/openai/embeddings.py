@@ -156,7 +156,7 @@ class OpenAIEmbedder:
 
 
 def embedding_server(settings: Settings) -> ModelServer:
-    """Return the server at EMBEDDING_BASE_URL or OPENAI_BASE_URL, with only its own key."""
+    """Return the server at EMBEDDING_BASE_URL or OPENAI_BASE_URL, using only that server's key."""
     models = settings.models
     key = models.embedding_api_key
     if key is None and models.embedding_base_url in (None, models.openai_base_url):

@@ -96,6 +96,6 @@ def _of_ollama(answer: Any, model: str) -> ServedContext | None:
 
 
 def _of_tgi(answer: Any, _: str) -> ServedContext | None:
-    """Return the limit of Text Generation Inference for prompt and answer together."""
+    """Return Text Generation Inference's limit for prompt and answer combined."""
     tokens = number(_dict(answer).get("max_total_tokens"))
     return ServedContext(tokens) if tokens else None

@@ -68,7 +68,7 @@ class RequestRefused(Exception):
         return self.overflow is not None or _TOO_LONG.search(self.detail) is not None
 
     def as_error(self, description: str) -> AgentMemoryError:
-        """Return the error to raise if no other parameters are left."""
+        """Return the error to raise when there are no other parameters to try."""
         if self.status == 404:
             # Most APIs are below /v1. A refusal of an unknown model names the model.
             has_version = _VERSION_AT_END.search(description) is not None or "model" in self.detail.casefold()
@@ -149,7 +149,7 @@ class ModelServer:
             return await self._with_one_retry(description, lambda alive: request(self._client, alive))
 
     def address(self, path: str) -> str:
-        """Return a path's address in the form that the SDK resolves fastest."""
+        """Return a path's address in the form that is fastest for the SDK to resolve."""
         return path if "?" in self.url else self.url.rstrip("/") + path
 
     async def look(self, url: str) -> Any:
@@ -248,7 +248,7 @@ class ModelServer:
 
 
 def _split_credentials(url: str) -> tuple[str, tuple[str, str] | None]:
-    """Return the address without credentials, and the user and password (or None)."""
+    """Return the address with credentials removed, and the user and password (or None)."""
     parts = urlsplit(url)
     if parts.username is None:
         return url, None
@@ -257,7 +257,7 @@ def _split_credentials(url: str) -> tuple[str, tuple[str, str] | None]:
 
 
 def shown_url(url: str) -> str:
-    """Return the address without its user, password or query string."""
+    """Return the address with its user, password, and query string removed."""
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""
@@ -285,7 +285,7 @@ def retry_after_seconds(header: str | None) -> int:
 
 
 class Deadline:
-    """The remaining time that several calls share. `seconds_left` is None without a timeout."""
+    """The remaining time shared by several calls. `seconds_left` is None if there is no timeout."""
 
     def __init__(self, timeout: float | None) -> None:
         self._end = None if timeout is None else time.monotonic() + timeout

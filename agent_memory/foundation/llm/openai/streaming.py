@@ -31,7 +31,7 @@ class Streaming(IntEnum):
 
 
 async def complete(client: openai.AsyncOpenAI, body: dict[str, Any], streaming: Streaming, alive: Callable[[], None]) -> Any:
-    """Stream a completion and return it whole. Call `alive` whenever tokens arrive."""
+    """Stream a completion and return the full result. Call `alive` whenever tokens arrive."""
     if streaming is Streaming.NONE:
         return await client.chat.completions.create(**body)
     async with client.chat.completions.with_streaming_response.create(**body, **streaming.options) as response:

@@ -87,7 +87,7 @@ def _strict(value: Any, *, names: bool = False) -> Any:
 
 
 def without_thinking(text: str) -> str:
-    """Return an answer without the reasoning that some models write before it."""
+    """Remove the reasoning that some models write before the answer."""
     return _THINKING.sub("", text, count=1).strip()
 
 
@@ -120,7 +120,7 @@ def _prose(text: str, answer: type[Answer]) -> Answer | None:
 
 
 def _values(text: str) -> Iterator[Any]:
-    """Yield JSON objects and lists, beginning with the ones in code fences.
+    """Yield JSON objects and lists, starting with those in code fences.
 
     Skip a list after an unclosed bracket, because it may be part of a truncated answer.
     """

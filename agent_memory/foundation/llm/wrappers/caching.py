@@ -73,7 +73,7 @@ class CachingEmbedder(EmbedderWrapper):
         return [text for text in dict.fromkeys(texts) if (key := _key(text)) not in self._cache and key not in self._in_flight]
 
     async def close(self) -> None:
-        """Cancel calls in flight, which raise ModelUnavailable, and close the inner embedder."""
+        """Cancel pending calls with ModelUnavailable, and close the inner embedder."""
         self._closed = True
         for task in self._tasks:
             task.cancel()
@@ -120,7 +120,7 @@ class CachingEmbedder(EmbedderWrapper):
         task.add_done_callback(done)
 
     async def _run(self, batch: list[_PendingText]) -> None:
-        """Embed a batch with the longest timeout of its callers."""
+        """Embed a batch, using the longest timeout among its callers."""
         timeouts = [pending.timeout for pending in batch]
         patience = None if None in timeouts else max(timeout for timeout in timeouts if timeout is not None)
         try:

@@ -32,7 +32,7 @@ class ProfiledEmbedder(EmbedderWrapper):
         self._estimating: asyncio.Task[Vectors] | None = None
 
     def keep_mean_in(self, store: EmbeddingMeans) -> None:
-        """Set the store in which processes share an estimated mean."""
+        """Set the store that processes use to share an estimated mean."""
         self._store = store
 
     async def embed(self, texts: Sequence[str], *, role: TextRole = "document", timeout: float | None = None) -> Vectors:
@@ -58,7 +58,7 @@ class ProfiledEmbedder(EmbedderWrapper):
             self._mean = await self._shared_mean(timeout)
 
     async def _shared_mean(self, timeout: float | None) -> Vectors:
-        """Estimate the mean once for all callers. Their timeouts do not end it."""
+        """Estimate the mean once for all callers. A caller's timeout does not stop the estimate."""
         if self._estimating is None or (self._estimating.done() and (self._estimating.cancelled() or self._estimating.exception())):
             self._estimating = asyncio.create_task(self._estimate())
         try:

@@ -1,4 +1,4 @@
-"""Turn the filters of a request into query text, using redisvl's expressions.
+"""Turn a request's filters into query text using redisvl expressions.
 
 Queries contain values only as hexadecimal tags and numbers.
 """
@@ -74,7 +74,10 @@ def is_value(field: str, value: str) -> FilterExpression:
 
 
 def between(field: str, low: float, high: float, inclusive: str = "both") -> FilterExpression:
-    """Match documents with a number in a range. `inclusive` is as in redisvl."""
+    """Match documents with a number in a range.
+
+    `inclusive` has the same meaning as in redisvl.
+    """
     return Num(field).between(low, high, inclusive)
 
 
@@ -144,7 +147,7 @@ class _Edge(NamedTuple):
 
 
 def _edge(value: date, zone: tzinfo, *, after: bool = False) -> _Edge:
-    """Return the start of a day or of a second. With `after`, return the end."""
+    """Return the start of a day or second. With `after`, return the end."""
     if isinstance(value, datetime):
         return _Edge(math.floor(value.timestamp()) + int(after))
     second, midnight = (math.floor(start_of_day(value, where, after=after).timestamp()) for where in (zone, UTC))
@@ -163,7 +166,7 @@ def _within(field: str, low: _Edge | None, high: _Edge | None) -> str:
 
 
 def _day_after(bound: Any) -> Any:
-    """Return the next day for a plain day, or any other bound unchanged."""
+    """Add one day to a plain day, and return any other bound unchanged."""
     # Metadata stores a day as its start in UTC.
     if not isinstance(bound, str) or len(bound) != len("2026-11-25"):
         return bound
@@ -211,7 +214,7 @@ def _fields(request: Any, zone: tzinfo) -> list[list[Filter]]:
 
 
 def names_days(request: Any) -> bool:
-    """True if a time filter, even a nested one, contains a day without time."""
+    """True if a time filter contains a date with no time. Includes nested filters."""
     for name in _TIMES:
         bounds = getattr(request, name, None)
         values = [getattr(bounds, operator) for operator in ("eq", "ne", "gt", "gte", "lt", "lte")] if bounds is not None else []
@@ -324,7 +327,7 @@ def pinned() -> FilterExpression:
 
 
 def facts(clause: str) -> str:
-    """Narrow a clause to memories that are not messages."""
+    """Narrow a clause to exclude messages."""
     return all_of(clause, _NO_MESSAGE)
 
 

@@ -154,7 +154,7 @@ def index_schema(name: str, prefix: str, fields: list[dict[str, Any]]) -> IndexS
 
 
 def rebuilt_name(keys: Keys, name: str) -> str:
-    """Return the name under which to rebuild an index. `name` later becomes its alias."""
+    """Return the name to use while rebuilding an index. `name` later becomes its alias."""
     return keys.index("rebuilt:") + name.removeprefix(keys.index(""))
 
 

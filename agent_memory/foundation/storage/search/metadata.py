@@ -38,7 +38,7 @@ def _sortable(value: float) -> int:
 
 
 def _instant(value: object) -> float | None:
-    """Return an ISO 8601 time (UTC by default) as seconds since 1970, or None."""
+    """Convert an ISO 8601 time (UTC by default) to seconds since 1970, or return None."""
     if not isinstance(value, str) or not _DATE_CHARS[0] <= len(value) <= _DATE_CHARS[1] or value[4:5] != "-":
         return None
     try:

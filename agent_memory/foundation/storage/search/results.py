@@ -64,7 +64,7 @@ class Hits:
 
 
 class ListEntry(NamedTuple):
-    """A document in a list. `at` is the value that the list is sorted by."""
+    """A document in a list. `at` is the value used to sort the list."""
 
     mid: str
     at: float

@@ -1,9 +1,7 @@
 """Write query text that redisvl cannot express.
 
-- flat intersections: redisvl nests parentheses
-- negations of ranges and unions
-- clauses without weight, and optional scoring terms
-- quoted phrases among index terms
+This includes flat intersections, negated ranges and unions, zero-weight clauses, optional scoring
+terms, and quoted phrases. By contrast, redisvl nests parentheses.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ def has_number(field: str) -> FilterExpression:
 
 
 def scoring(clause: str, terms: Iterable[str], mute: Collection[str] = ()) -> str:
-    """Narrow a clause as `having` does, and score the memories by BM25.
+    """Narrow a clause like `having` does, and score the memories with BM25.
 
     Terms in `mute` do not affect the score.
     """

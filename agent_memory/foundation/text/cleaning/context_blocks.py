@@ -17,7 +17,7 @@ class ContextBlocks:
         self._names = frozenset(_normal(name.strip()) for name in tags.split(",")) - {""}
 
     def outside(self, text: str) -> str:
-        """Return the text without its blocks. An unclosed tag stays in the text."""
+        """Return the text with its blocks removed. An unclosed tag stays in the text."""
         if "<" not in text or not (spans := self._spans(text)):
             return text
         outside_parts: list[str] = []

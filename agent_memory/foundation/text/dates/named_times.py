@@ -101,14 +101,14 @@ def names_time(text: str) -> bool:
 
 
 def without_times(text: str) -> str:
-    """Return a text without its dates."""
+    """Return the text with its dates removed."""
     for mention in reversed(mentions(text, _SOME_DAY)):
         text = f"{text[: mention.start]} {text[mention.end :]}"
     return text
 
 
 def is_only_time(text: str) -> bool:
-    """True if a text contains a time and nothing else, such as "On 28 November."."""
+    """True if a text contains only a time, such as "On 28 November."."""
     return names_time(text) and not _has_words(without_times(text))
 
 
@@ -139,7 +139,10 @@ def _may_name_one(text: str) -> bool:
 
 @lru_cache(maxsize=1)
 def _hints() -> tuple[frozenset[str], re.Pattern[str]]:
-    """Return words and characters. Every date without digits contains at least one of them."""
+    """Return the words and characters that occur in dates.
+
+    Every date with no digits contains at least one of them.
+    """
     sources = [pattern.pattern for table in tables().values() if not table.blankless for _, pattern, _ in table.patterns()]
     words = frozenset(word for source in sources for word in _WORD.findall(re.sub(r"\?P<\w+>|\\\w", " ", source.lower())))
     # "days?" matches "day" and "days".
@@ -178,7 +181,7 @@ def language_table(text: str) -> Table | None:
 
 
 def _without_overlaps(matches: list[_TimeMatch]) -> list[_TimeMatch]:
-    """Keep one of several overlapping matches: one with a year, or the longest."""
+    """Keep one match from each overlapping group: one with a year, or the longest."""
     chosen: list[_TimeMatch] = []
     for each in sorted(matches, key=lambda each: (not _has_year(each), each.match.start() - each.match.end(), each.match.start())):
         if all(each.match.end() <= other.match.start() or other.match.end() <= each.match.start() for other in chosen):
@@ -313,12 +316,12 @@ def tags_of_times(text: str, today: date) -> Sequence[str]:
 
 
 def moments(time_: NamedTime | Reading, zone: tzinfo) -> tuple[datetime, datetime]:
-    """Return the start and exclusive end of a time in `zone`, as UTC."""
+    """Return a time's start and exclusive end in `zone`, converted to UTC."""
     return midnight(time_.first, zone), midnight(time_.last + timedelta(days=1), zone)
 
 
 def midnight(day: date, zone: tzinfo) -> datetime:
-    """Return the start of a day in a time zone, as UTC."""
+    """Return the start of a day in a time zone, converted to UTC."""
     # The first and last days of the calendar do not exist in every zone.
     near = min(max(day, date(1, 1, 3)), date(9999, 12, 29))
     return datetime.combine(near, time(), zone).astimezone(UTC)

@@ -97,5 +97,5 @@ def _asks_about(question: str, mention: Mention, table: Table) -> bool:
 
 
 def beside(text: str, span: Span) -> str:
-    """Return the text without the words that express the time span."""
+    """Remove the words that express the time span from the text."""
     return " ".join(text.replace(span.words, " ", 1).split())

@@ -66,7 +66,7 @@ def with_absolute_times(text: str, today: date) -> str:
 
 
 def _english(text: str, mention: Mention, named: NamedTime, first: int) -> str:
-    """Return the English words for a date, without repeating a preposition."""
+    """Return the English words for a date. Never repeat a preposition."""
     words = _WORDS[named.unit].format(named.first)
     before = text[max(first, mention.start - _PREPOSITION_CHARS) : mention.start].rstrip().lower()
     if before.endswith(_PREPOSITIONS) or text[mention.end : mention.end + 2] in ("'s", "’s"):

@@ -1,4 +1,4 @@
-"""Recognize greetings, thanks, laughter and other texts without content, in fifteen languages."""
+"""Recognize texts with no content, such as greetings and laughter, in fifteen languages."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def literal_words(query: str) -> list[str]:
 
 
 def holds_literal(text: str, literal: str) -> bool:
-    """True if a text contains the folded word `literal` as a whole word.
+    """True if a text contains `literal`, a folded word, as a whole word.
 
     Symbols may occur anywhere. A filler word must be capitalized, and must not begin a sentence.
     """

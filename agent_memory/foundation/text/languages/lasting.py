@@ -16,7 +16,7 @@ _APOSTROPHES = re.compile("['’ʼ`´]")
 
 
 def says_name(text: str) -> bool:
-    """True if a short text states the name of the speaker ("my name is Mara")."""
+    """True if a short text states the speaker's name ("my name is Mara")."""
     if len(text) > _MOST_CHARS:
         return False
     text_tokens = tokens(text)

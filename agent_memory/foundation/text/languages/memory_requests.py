@@ -79,7 +79,7 @@ class _Requests:
         return self._read_behind(text, text_tokens)
 
     def _beginnings(self, joined: Joined) -> list[int]:
-        """Return where a request may begin: at the start, or after polite words."""
+        """Return the positions where a request may begin: the start, or after polite words."""
         places = [0]
         while len(places) <= _LEADS and (m := self._lead.match(joined.text, places[-1])) and m.end() > places[-1]:
             places.append(m.end())

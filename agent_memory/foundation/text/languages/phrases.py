@@ -77,7 +77,7 @@ def tokens(text: str) -> list[Token]:
 
 
 def folded(word: str) -> str:
-    """Return the word case-folded, without accents or Arabic vowel signs."""
+    """Case-fold a word, and remove accents and Arabic vowel signs."""
     return _folded_short(word) if len(word) <= _MOST_CACHED else _HARAKAT.sub("", fold(word))
 
 
@@ -102,7 +102,7 @@ class Language:
     sections: Mapping[str, Sequence[str]]
 
     def phrases(self, section: str) -> Iterator[tuple[str, ...]]:
-        """Yield every alternative of each phrase in a section, as tokens."""
+        """Yield the tokens of every alternative of each phrase in a section."""
         for line in self.sections.get(section, ()):
             for choice in product(*map(_alternatives, line.split())):
                 phrase = tuple(token.word for token in tokens(" ".join(choice)))
@@ -198,7 +198,7 @@ def languages() -> Mapping[str, Language]:
 
 @lru_cache(maxsize=32)
 def function_words(code: str) -> frozenset[str]:
-    """Return the function words of a language, or an empty set if it lists none."""
+    """Return a language's function words, or an empty set if it lists none."""
     return languages()[code].vocabulary("function words") if code in CODES else frozenset()
 
 

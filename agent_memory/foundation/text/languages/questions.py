@@ -67,7 +67,7 @@ class _Forms:
         return len(text_tokens) > _UNACCENTED_TOKENS and first.word in self._with_accent and sentence[first.start : first.end].isascii()
 
     def is_plain(self, text_tokens: Sequence[Token]) -> bool:
-        """True if a sentence without a question mark is a question."""
+        """True if a sentence is a question even though it has no question mark."""
         whole = self.language.join(text_tokens).text
         if self.language.blankless and self.asks(text_tokens) and not any(word in whole for word in self._no_question):
             return True
@@ -129,7 +129,7 @@ def _is_stated(text_tokens: Sequence[Token]) -> bool:
 
 
 def without_interrogatives(text: str) -> str:
-    """Return a question without its interrogatives: "wo meine Bank ist" becomes "meine Bank ist".
+    """Remove interrogatives, so that "wo meine Bank ist" becomes "meine Bank ist".
 
     English interrogatives stay, because they are stop words.
     """

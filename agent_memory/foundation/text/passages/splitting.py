@@ -49,14 +49,14 @@ def split_passages(text: str) -> Sequence[Span]:
 
 
 def beginning(text: str) -> str:
-    """Return the first passage of a long text, or the whole of a short text."""
+    """Return the first passage of a long text, or all of a short text."""
     # Later text does not change where the first passage ends.
     passages = split_passages(text[:_LOOKED_AT])
     return text[: passages[0][1]] if passages else text
 
 
 def ending(text: str) -> str:
-    """Return the end of a long text, or the whole of a short text.
+    """Return the end of a long text, or all of a short text.
 
     The end starts with a passage, and has at most 1,200 bytes if possible.
     """

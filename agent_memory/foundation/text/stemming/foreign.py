@@ -43,7 +43,7 @@ _LONGEST = 64  # characters; a word of this length or more gets no stem
 
 
 def language_of(text: str) -> str | None:
-    """Guess the language of a text in Latin script from its frequent words.
+    """Guess the language of text in Latin script from its frequent words.
 
     Return None for English, or if the text contains too few frequent words.
     """
@@ -58,7 +58,7 @@ def language_of(text: str) -> str | None:
 
 
 def frequent_words(language: str) -> frozenset[str]:
-    """Return the frequent words of a language, which carry no content."""
+    """Return a language's frequent words, which carry no content."""
     return _LANGUAGES[language] | _SHARED
 
 

@@ -1,4 +1,4 @@
-"""Convert this server's memories to the form of Mem0's API."""
+"""Convert this server's memories to Mem0's API format."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def indexed_part(filters: object) -> Any:
 
 
 def matches(filters: object, memory: Mapping[str, Any], zone: tzinfo) -> bool:
-    """True if a memory in Mem0's form matches the filters.
+    """True if a memory in Mem0's format matches the filters.
 
     Dates without a time are interpreted in the time zone `zone`. Raises BadInput or NotSupported.
     """

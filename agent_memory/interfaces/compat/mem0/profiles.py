@@ -125,7 +125,7 @@ class Mem0Profiles(CompatService):
         return {"job": state}
 
     async def _ended(self, orders: Sequence[Mark]) -> tuple[int, int]:
-        """Return how many orders have finished and how many are dead."""
+        """Return the number of finished orders and the number of dead ones."""
         states = await self._services[OperationService].load_states(self._scope, [[mark] for mark in orders])
         failed = sum(OperationState.DEAD in state for state in states)
         return sum(not state - {OperationState.DONE} for state in states), failed

@@ -30,7 +30,7 @@ _TEXT_PARTS = ("text", "input_text", "output_text", None)
 
 
 def text_id(value: object) -> object:
-    """Return an integer as text, and other values unchanged."""
+    """Convert an integer to text, and leave other values unchanged."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 

@@ -1,4 +1,4 @@
-"""Convert this server's memories and sessions to the form of Supermemory's API."""
+"""Convert this server's memories and sessions to Supermemory's API format."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def moment(value: datetime) -> str:
 
 
 def metadata_of(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return metadata without the keys that this server adds."""
+    """Return the metadata with the keys added by this server removed."""
     return {key: value for key, value in metadata.items() if key not in _OUR_METADATA}
 
 
@@ -97,7 +97,7 @@ def memory_answer(record: MemoryRecord, version: int) -> dict[str, Any]:
 
 
 def chunk_answer(name: str, position: int, text: str, made: datetime, metadata: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return a message as a list entry for 5.x clients."""
+    """Convert a message to a list entry for 5.x clients."""
     own = {} if metadata is None else metadata_of(metadata)
     return {"id": name, "position": position, "content": text, "type": "text", "metadata": own, "system": {"createdAt": moment(made)}}
 

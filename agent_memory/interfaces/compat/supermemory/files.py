@@ -82,7 +82,7 @@ class FileDocuments(ContainerService):
     async def _file(self, name: str, user: str | None) -> StoredFile | None:
         """Return the file with this id, or None.
 
-        Without a user, also return None if several files have this id.
+        If no user is given, return None when several files have this id.
         """
         store, ref = self._services[FileStore], SessionRef(name, self._namespace, user)
         if user is None and self._scope.users is None:

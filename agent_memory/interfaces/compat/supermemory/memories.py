@@ -81,7 +81,7 @@ class MemoryOperations(CompatService):
         return [(hit, as_chunks or (both and hit.memory_type == "message")) for hit in hits]
 
     async def profile(self, tag: str | None) -> Profile:
-        """Return a container's profile. Raises BadInput without a tag."""
+        """Return a container's profile. Raises BadInput if there is no tag."""
         if not tag:
             raise BadInput("must be given", field="containerTag")
         return await self._services[ProfileService].read(self._scope, tag, self._namespace, limit=MAX_PAGE)

@@ -78,10 +78,10 @@ class SupermemoryService(MemoryOperations):
     async def _write_once(
         self, ref: SessionRef, document: Document, may_exist: bool, replaces: bool, message_id: str | None
     ) -> dict[str, Any]:
-        """Store a document as `add` does, in one attempt.
+        """Make one attempt to store a document like `add` does.
 
-        If `replaces` is true, the text is the whole document. Raises VersionMismatch if the document has changed since
-        it was read.
+        If `replaces` is true, the text is the whole document. Raises VersionMismatch if the
+        document has changed since it was read.
         """
         scope, others = writing(self._scope), document.tags()[1:]
         text, metadata = document.content, document.metadata or {}
@@ -260,7 +260,7 @@ class SupermemoryService(MemoryOperations):
     def _ref(self, name: str, user: str | None) -> SessionRef:
         """Return the session for a document. Raises Forbidden.
 
-        Without a container, use the only user whom the caller may access, or no user.
+        If there is no container, use the only user whom the caller may access, or no user.
         """
         return session_of(self._scope, name, self._namespace, user)
 
@@ -278,7 +278,7 @@ class SupermemoryService(MemoryOperations):
     async def _find(self, name: str, user: str | None) -> WorkingMemoryResponse | None:
         """Return the document with the given id, or None.
 
-        Without `user`, prefer the document without a container, or return the only match.
+        If `user` is None, prefer the document with no container, or return the only match.
         """
         try:
             answer = await self._services[SessionService].get(self._scope, name, namespace=self._namespace, user_id=user)

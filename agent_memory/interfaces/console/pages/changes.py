@@ -75,7 +75,7 @@ async def show_changes(page: Page) -> Response:
 
 
 async def saved_diff(page: Page) -> Pieces:
-    """Return a diff for the edit that redirected the browser to this page."""
+    """Return a diff for the edit that led to this page."""
     memory_id = page.query.get("changed")
     if memory_id is None or page.query.get("done") not in ("edit-memory", "undo-edit"):
         return []

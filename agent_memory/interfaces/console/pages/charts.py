@@ -28,7 +28,7 @@ _UNITS = {"times": "ms", "healthy": "%", "oldest": "s"}
 
 
 def charts_of(history: Any, names: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the named charts, or [] if the caller has no access to the history."""
+    """Return the named charts, or [] if the caller may not see the history."""
     return [_chart(name, history) for name in names] if history is not None else []
 
 

@@ -38,7 +38,7 @@ def _readable(words: dict[str, str], raw: bytes) -> bytes:
 
 
 def _texts(words: dict[str, str], line: dict[str, Any]) -> Iterator[str]:
-    """Yield the lines of text for one line of an export."""
+    """Yield the lines of text that represent one line of an export."""
     kind = line["kind"]
     if kind == "header":
         yield f"{words['copy_title']} {line['user_id']} ({line.get('namespace') or words['all_of_them']}), {moment(line['at'])} UTC\n"

@@ -111,7 +111,7 @@ def _ticks(first: date, last: date) -> list[date]:
 
 
 async def show_erasing(page: Page) -> Response:
-    """Show how much an erasure would delete, before it is confirmed."""
+    """Show how much an erasure would delete, before the user confirms it."""
     user, namespace = page.request.path_params["user_id"], page.query.get("namespace")
     memories, sessions, elsewhere = await asyncio.gather(
         _search(page, user, namespace, _SHOWN_TYPES["both"], 1),

@@ -73,8 +73,8 @@ class AdaptiveLimit:
 class FairQueue(Generic[Turn]):
     """Track each tenant's running and pending requests.
 
-    The next slot goes to the tenant with the fewest running requests. Without `fair`, all requests belong to one
-    tenant.
+    The next slot goes to the tenant with the fewest running requests. If `fair` is false, all
+    requests belong to one tenant.
     """
 
     def __init__(self, *, fair: bool) -> None:

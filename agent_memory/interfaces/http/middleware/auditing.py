@@ -1,4 +1,4 @@
-"""Record requests in the audit trail, including requests without valid credentials."""
+"""Record requests in the audit trail, including requests that lack valid credentials."""
 
 from __future__ import annotations
 

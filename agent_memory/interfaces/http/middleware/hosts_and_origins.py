@@ -1,6 +1,7 @@
-"""Check host names and origins, to protect servers without credentials from web pages.
+"""Check host names and origins to protect open servers from malicious web pages.
 
-DNS rebinding shows in the `Host` header. Requests from other origins show in `Origin` or `Sec-Fetch-Site`.
+DNS rebinding shows in the `Host` header. Requests from other origins show in `Origin` or
+`Sec-Fetch-Site`.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ _MOST_REMEMBERED = 1000
 def allowed_names(settings: Settings, host: str) -> frozenset[str] | None:
     """Return the allowed host names in addition to the machine's own, or None for any name.
 
-    Without ALLOWED_HOSTS, any name is allowed if the server requires credentials or does not listen on a loopback
-    address.
+    With ALLOWED_HOSTS unset, any name is allowed when the server requires credentials or does not
+    listen on a loopback address.
     """
     names = _names(settings.server.allowed_hosts)
     if "*" in names or not (names or (is_loopback(host) and not settings.auth.required)):

@@ -11,7 +11,7 @@ BODY_UNIT = 16 * 1024
 
 
 def declared_bytes(scope: Scope) -> int | None:
-    """Return the declared length of a body: 0 without a body, or None if unknown."""
+    """Return a body's declared length: 0 if there is no body, or None if unknown."""
     headers = dict(scope["headers"])
     length = headers.get(b"content-length", b"0")
     if b"transfer-encoding" in headers or not length.isdigit():

@@ -1,4 +1,4 @@
-"""Open the listening sockets first, so that a used port causes one clear error."""
+"""Open the listening sockets first, so that a port in use causes one clear error."""
 
 from __future__ import annotations
 
@@ -54,6 +54,6 @@ def _why_not(error: OSError, host: str, port: object) -> str:
 
 
 def shown_address(listeners: list[socket.socket], host: str) -> str:
-    """Return `host:port` as in a URL, with the actual port."""
+    """Return `host:port` in URL form, with the actual port."""
     port = listeners[0].getsockname()[1]
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

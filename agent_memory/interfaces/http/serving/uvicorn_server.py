@@ -1,4 +1,4 @@
-"""Run uvicorn on open sockets, without its signal handlers."""
+"""Run uvicorn on open sockets, with its signal handlers disabled."""
 
 from __future__ import annotations
 
