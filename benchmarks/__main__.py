@@ -1,6 +1,6 @@
 """Run `python -m benchmarks run|versions|sections|cluster|compare|show`.
 
-A run takes minutes. Use a machine that does nothing else.
+A run takes minutes. Use an otherwise idle machine.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 def main() -> None:
-    """Read the arguments and run the command."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     running = commands.add_parser("run", help="measure everything and print the tables")

@@ -1,8 +1,8 @@
-"""Run the server on a Redis Cluster of loopback processes, and check that every read is complete.
+"""Run the server on a local Redis Cluster, and check that every read is complete.
 
-`python -m benchmarks cluster` counts missing data and data from other tenants. It counts before and after it moves a
-bucket to another node. With `--replicas 1`, it also kills a node, and counts again once the replica serves the node's
-data.
+`python -m benchmarks cluster` counts missing data and data from other tenants, before and after
+moving a bucket to another node. With `--replicas 1`, it then kills a node, and counts again once
+a replica serves that node's data.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The size of the cluster, and how much each tenant writes: memories, sessions, and messages in each session."""
+    """The size of the cluster, and the amount of data that each tenant writes."""
 
     nodes: int = 3
     replicas: int = 0
@@ -85,7 +85,7 @@ class ReadTally:
 
 
 async def experiment(folder: Path, plan: Plan, say: Say) -> dict[str, Any]:
-    """Start everything, write, read, move a bucket, read again and stop everything. Return the results."""
+    """Start a cluster, read before and after moving a bucket, and return the results."""
     async with (
         redis_cluster(folder, nodes=plan.nodes, replicas=plan.replicas > 0) as cluster,
         _servers(folder, cluster, plan) as base,
@@ -188,7 +188,7 @@ async def _each(clients: Sequence[httpx.AsyncClient], work: Callable[[int, httpx
 
 
 async def _ask(client: httpx.AsyncClient, tally: ReadTally, method: str, path: str, body: Any = None) -> Any:
-    """Return a response. After a 503, wait as long as the server asks, and retry. Raise any other error status."""
+    """Send a request and return the response. Retry on 503, and raise any other error status."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while True:
         answer = await client.request(method, path, json=body)
@@ -237,7 +237,7 @@ async def _read_all(clients: Sequence[httpx.AsyncClient], plan: Plan) -> dict[st
 
 
 async def _read(client: httpx.AsyncClient, tenant: int, plan: Plan, tally: ReadTally) -> None:
-    """Read a tenant's data: all memories with filters, some memories by text, and all sessions with messages."""
+    """Read all of a tenant's memories and sessions, and search for some memories by text."""
     ids = plan.memory_ids(tenant)
     memory_ids: list[str] = []
     while page := await _search(client, tally, {"text": "", "user_id": {"eq": "ada"}, "memory_type": {"eq": "semantic"}}, len(memory_ids)):
@@ -260,7 +260,7 @@ async def _search(client: httpx.AsyncClient, tally: ReadTally, body: dict[str, A
 
 
 def _buckets_of(node: int, plan: Plan) -> list[int]:
-    """Return a node's buckets before any bucket has moved."""
+    """Return the buckets that a node has at the start."""
     return [bucket for bucket in range(plan.buckets) if _slot(bucket) * plan.nodes // SLOTS == node]
 
 
@@ -269,7 +269,7 @@ def _slot(bucket: int) -> int:
 
 
 async def _nodes(cluster: Cluster, plan: Plan) -> list[dict[str, Any]]:
-    """Return each node's contents, counted from its own keys."""
+    """Count each node's contents from its own keys."""
     tenants = Counter(bucket_of(f"tenant-{number}", plan.buckets) for number in range(plan.tenants))
     rows: list[dict[str, Any]] = []
     for number, node in enumerate(cluster.nodes):
@@ -297,7 +297,7 @@ async def _nodes(cluster: Cluster, plan: Plan) -> list[dict[str, Any]]:
 
 
 async def _move(cluster: Cluster, plan: Plan, clients: Sequence[httpx.AsyncClient], say: Say) -> dict[str, Any]:
-    """Move the largest bucket of the first node that has tenants, while one of the bucket's tenants reads its data."""
+    """Move a node's largest bucket while one of its tenants reads data."""
     tenants = Counter(bucket_of(f"tenant-{number}", plan.buckets) for number in range(plan.tenants))
     source = next(node for node in range(plan.nodes) if any(tenants[bucket] for bucket in _buckets_of(node, plan)))
     bucket = max(_buckets_of(source, plan), key=lambda one: tenants[one])
@@ -325,7 +325,7 @@ async def _move(cluster: Cluster, plan: Plan, clients: Sequence[httpx.AsyncClien
 
 
 async def _kill(cluster: Cluster, plan: Plan, clients: Sequence[httpx.AsyncClient], say: Say) -> dict[str, Any]:
-    """Kill the last node's process. Then read the data of one of the node's tenants, which waits for the replica."""
+    """Kill the last node, then read one of its tenants' data, which waits for the replica."""
     number = plan.nodes - 1
     reader = next(one for one in range(plan.tenants) if bucket_of(f"tenant-{one}", plan.buckets) in _buckets_of(number, plan))
     say(f"kill node {number}")

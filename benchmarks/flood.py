@@ -1,20 +1,22 @@
-"""Check that a tenant with far too many requests does not slow down the others: `python -m benchmarks.flood`.
+"""Check that a flood from one tenant does not slow down others: `python -m benchmarks.flood`.
 
-There are two tenants, each with its own API key. The quiet tenant appends and searches at a steady rate in short
-slices, with and without a flood from the loud tenant. The flood's rate is many times higher. The loud tenant searches
-for everything, writes far too long sessions and messages, and causes a backlog of background work.
+There are two tenants, each with its own API key. The quiet tenant appends and searches at a steady
+rate in short slices, with and without a flood from the loud tenant. The flood's rate is many times
+higher. The loud tenant searches for everything, writes oversized sessions and messages, and causes
+a backlog of background work.
 
-Each round has a slice with the flood and a slice without, with the same requests at the same intervals. Their order
-alternates from round to round, so that changes in the machine's speed affect both. Each slice starts when no work is
-pending.
+Each round has a slice with the flood and a slice without, with the same requests at the same
+intervals. Their order alternates from round to round, so that changes in the machine's speed affect
+both. Each slice starts when no work is pending.
 
 The command prints both tenants' figures, and whether these criteria hold:
 
-- With the flood, the quiet tenant's 95th percentile is at most 1.5 times as high as without. All responses are 200.
+- With the flood, the quiet tenant's 95th percentile is at most 1.5 times as high as without. All
+  responses are 200.
 - The whole flood was sent, and each rejection says when to retry.
 
-A separate process sends the flood. It runs only on idle cores, so that the cost of sending does not slow down the
-server.
+A separate process sends the flood. It runs only on idle cores, so that the cost of sending does not
+slow down the server.
 """
 
 from __future__ import annotations
@@ -95,7 +97,7 @@ class Tenant:
         await self.driver.ask("search", self._request("POST", "/v1/long-term-memory/search", body), due)
 
     async def everything(self, due: float) -> None:
-        """Search with a limit far above the maximum, or (every other time) with the maximum."""
+        """Search with the maximum limit and, every other time, one far above it."""
         limit = 1_000_000 if self._next() % 2 else 100
         await self.driver.ask("everything", self._request("POST", "/v1/long-term-memory/search", {"text": "what", "limit": limit}), due)
 
@@ -105,7 +107,7 @@ class Tenant:
         await self.driver.ask("long session", request("PUT", path, self._long_session, key=self._key), due)
 
     async def long_message(self, due: float) -> None:
-        """Append a message of one megabyte."""
+        """Append a one-megabyte message."""
         path = f"/v1/working-memory/much-{self._next()}/messages"
         await self.driver.ask("long message", request("POST", path, self._long_message, key=self._key), due)
 
@@ -118,9 +120,9 @@ async def _key(base: str, operator: str, tenant: str) -> str:
 
 
 async def flood(rounds: int, seconds: float, folder: Path) -> dict[str, Any]:
-    """Return figures for the flood and for the quiet tenant with and without the flood.
+    """Measure the quiet tenant with and without the flood, and return both tenants' figures.
 
-    There are `rounds` slices of each kind, and each slice lasts `seconds`.
+    There are `rounds` slices of each kind, each `seconds` long.
     """
     operator = secrets.token_hex(32)
     limits = {"LIMIT_TENANTS": json.dumps({"loud": {"requests_per_minute": _PER_MINUTE, "requests_burst": 60, "memories": 20_000}})}
@@ -163,7 +165,7 @@ async def flood(rounds: int, seconds: float, folder: Path) -> dict[str, Any]:
 
 
 async def _wait_for_work(base: str, operator: str) -> None:
-    """Wait until no background work is pending. Otherwise, the flood's work would slow down the next slice."""
+    """Wait for background work to finish, so that it does not slow down the next slice."""
     connection = await connect(base)
     while True:
         work = json.loads(await connection.expect(request("GET", "/v1/ready", key=operator)))["checks"]["work"]
@@ -175,7 +177,7 @@ async def _wait_for_work(base: str, operator: str) -> None:
 
 @asynccontextmanager
 async def _sender(base: str, key: str) -> AsyncGenerator[asyncio.subprocess.Process]:
-    """Start the process that sends the flood. It sends nothing until `_flooding` starts it."""
+    """Start the process that sends the flood. It stays idle until `_flooding` starts it."""
     sender = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
@@ -199,7 +201,7 @@ async def _sender(base: str, key: str) -> AsyncGenerator[asyncio.subprocess.Proc
 
 @asynccontextmanager
 async def _flooding(sender: asyncio.subprocess.Process, seconds: float, number: int, into: dict[str, Tally] | None) -> AsyncGenerator[None]:
-    """Run the flood during the `with` block, and add its figures to `into`. If `into` is None, run no flood."""
+    """Run the flood during the `with` block and add its figures to `into`, unless that is None."""
     if into is None:
         yield
         return
@@ -213,7 +215,7 @@ async def _flooding(sender: asyncio.subprocess.Process, seconds: float, number: 
 
 
 async def _be_the_flood(target: dict[str, Any]) -> None:
-    """Run the flood's process. For each line on stdin, report the start, send requests, and report the results."""
+    """For each line on stdin, report the start, send the flood, and report the results."""
     _give_way()
     garbage_collection.settle()
     loud = Tenant(Driver([target["base"]]), target["key"])
@@ -278,12 +280,11 @@ def verdicts(result: dict[str, Any]) -> list[Verdict]:
 
 
 def _due(plan: dict[str, Any]) -> int:
-    """Return the average number of requests that a complete flood sends."""
+    """Return the average number of requests in a complete flood."""
     return round(sum(plan["loud"].values()) * plan["seconds"] * plan["rounds"])
 
 
 def main() -> int:
-    """Parse the arguments, run, and print the figures as JSON and the verdicts. Return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.flood", description=__doc__)
     parser.add_argument("--rounds", type=int, default=_ROUNDS, help="number of rounds, each with a slice alone and one during the flood")
     parser.add_argument("--seconds", type=float, default=_SLICE_SECONDS, help="length of each slice")

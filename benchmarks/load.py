@@ -1,4 +1,4 @@
-"""Load a server for minutes or with twice its capacity: `python -m benchmarks.load sustained|overload`.
+"""Load a server for minutes, or overload it: `python -m benchmarks.load sustained|overload`.
 
 The command prints the figures, and whether each criterion in rows L1 and L2 of docs/guarantees.md holds. The exit code
 is 1 if a criterion does not hold.
@@ -57,7 +57,7 @@ class Options:
 
 
 class Answering(Connection):
-    """A connection that also records whether a response says when to retry."""
+    """A connection that records whether a response says when to retry."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -81,7 +81,7 @@ async def _connect(base: str) -> Answering:
 
 @dataclass
 class Tally:
-    """The responses to one kind of request, with the seconds since each request was due and since it was sent."""
+    """The responses to one kind of request, with seconds since the due time and the send time."""
 
     statuses: Counter[int] = field(default_factory=Counter)
     due: dict[int, list[float]] = field(default_factory=lambda: defaultdict(list))
@@ -90,7 +90,7 @@ class Tally:
     broken: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: Mapping[str, Any]) -> None:
-        """Add the counts from another process. `other` contains the attributes of its tally, parsed from JSON."""
+        """Add the counts of another process's tally, parsed from JSON."""
         self.statuses.update({int(status): count for status, count in other["statuses"].items()})
         self.broken.update(other["broken"])
         self.without_time += other["without_time"]
@@ -172,9 +172,9 @@ class Driver:
         self._idle.clear()
 
     async def steadily(self, rate: float, seconds: float, act: Callable[[float], Coroutine[Any, Any, None]], *, turn: int = 0) -> None:
-        """Call `act` with its due time, `rate` times per second on average, at random intervals (a Poisson process).
+        """Call `act(due)` at random intervals, `rate` times per second on average.
 
-        Each `turn` has different intervals.
+        The calls form a Poisson process. Each `turn` has different intervals.
         """
         rng = random.Random(rate + turn)
         due = began = time.perf_counter()
@@ -194,7 +194,7 @@ class Driver:
 
 
 class Talk:
-    """Makes the requests of a run: messages to changing sessions and searches for what users said."""
+    """Makes a run's requests: appends to changing sessions, and searches."""
 
     def __init__(self, driver: Driver, memories: int) -> None:
         self.driver = driver
@@ -236,7 +236,7 @@ class Talk:
         await self.driver.ask("search", self._queries[self._number % len(self._queries)], due)
 
     async def lost(self) -> int:
-        """Return the number of acknowledged messages that are missing from sessions without a summary."""
+        """Count the acknowledged messages that are missing from sessions with no summary."""
         missing = 0
         for place, ids in self.acknowledged.items():
             connection = await self.driver.connection()
@@ -268,7 +268,7 @@ async def _watched(stack: Stack, samples: dict[str, list[int]], seconds: float) 
 
 
 def _growth(samples: Sequence[int]) -> float:
-    """Return by how many percent the mean of the last tenth exceeds the mean of the first tenth after the middle."""
+    """Return the growth in percent during the second half of the samples."""
     tenth = max(len(samples) // 10, 1)
     middle = samples[len(samples) // 2 : len(samples) // 2 + tenth]
     return round((sum(samples[-tenth:]) / tenth / (sum(middle) / len(middle)) - 1) * 100, 1)
@@ -344,7 +344,7 @@ async def overload(options: Options, folder: Path) -> dict[str, Any]:
 
 
 async def _capacity(talk: Talk, seconds: float) -> float:
-    """Return the requests per second of 64 clients that wait for each response. Four in five requests are appends."""
+    """Return the requests per second of 64 clients. Four in five requests are appends."""
     until = time.perf_counter() + seconds
     request_count = 0
 
@@ -359,7 +359,6 @@ async def _capacity(talk: Talk, seconds: float) -> float:
 
 
 def main() -> int:
-    """Parse the arguments, run, and print the figures as JSON and the verdicts. Return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.load", description=__doc__)
     parser.add_argument("what", choices=["sustained", "overload"])
     parser.add_argument("--seconds", type=float, default=None, help="length of the run (default: 600, or 20 for overload)")

@@ -1,6 +1,6 @@
 """Measure how fast messages become memories.
 
-How long after an append does a semantic search find the message? How many tasks do workers finish?
+Measures the time until a vector is in the index, and the throughput of workers.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ async def _latency(stack: Stack) -> list[float]:
 
 
 async def _calls_for_100(stack: Stack) -> int:
-    """Return the number of embedding calls for 100 memories that are created in five requests."""
+    """Count the embedding calls for 100 memories created in five requests."""
     client = redis.asyncio.Redis.from_url(stack.redis_url)
     index, user = await _vector_index(client), "c-user"
     connection, model = await connect(stack.apis[0]), await connect(stack.model)
@@ -123,7 +123,7 @@ async def _calls_for_100(stack: Stack) -> int:
 
 
 async def _backlog(stack: Stack) -> float:
-    """Return the memories per second for workers that process a backlog of sessions with 20 messages each."""
+    """Return how many memories per second workers create from a backlog of sessions."""
     client = redis.asyncio.Redis.from_url(stack.redis_url)
     index = await _vector_index(client)
     connection = await connect(stack.apis[0])

@@ -1,9 +1,9 @@
-"""Measure the proxy for calls to language models: `python -m benchmarks.proxy`.
+"""Measure the proxy for language models: `python -m benchmarks.proxy`.
 
-First, the command sends the same calls to a model server in three ways: directly, and through the proxy with and
-without memory. It also measures the recall alone. Then it runs many concurrent streams, which end together. It prints
-the delay of events, using the time that the model server writes into each event. It also checks that every byte
-arrived, and that everything is stored exactly once.
+First, the command sends the same calls to a model server in three ways: directly, and through the
+proxy with and without memory. It also measures recall alone. Then it runs many concurrent streams,
+which end together. It prints the delay of events, using the time that the model server writes into
+each event. It also checks that every byte arrived, and that everything is stored exactly once.
 """
 
 from __future__ import annotations
@@ -40,9 +40,10 @@ _USERS = 200
 
 
 class _Model(asyncio.Protocol):
-    """A model server. The words of its answers are the times at which it sends them.
+    """A model server that answers with the times at which it sends each word.
 
-    A stream sends its last word only when all streams have started. `stream` in a request is the number of streams.
+    A stream sends its last word only once all streams have started. `stream` in a request is the
+    number of streams.
     """
 
     begun: ClassVar[list[_Model]] = []
@@ -104,7 +105,7 @@ def _call(path: str, body: object, **headers: str) -> bytes:
 
 
 async def measure_latency(stack: Stack, model: str, requests: int) -> None:
-    """Print the latencies and CPU times of the three kinds of calls, which ask the same questions in turn."""
+    """Print the latency and CPU time of each kind of call, using the same questions."""
     api, direct = await connect(stack.apis[0]), await connect(model)
     questions = [{"role": "user", "content": f"Which nuts is person {number} allergic to?"} for number in range(_QUESTIONS)]
 
@@ -198,7 +199,7 @@ class _Talk(asyncio.Protocol):
 
 
 async def measure_streams(stack: Stack, streams: int, words: int, pause: float, *, per_second: float, history: int, kill: bool) -> None:
-    """Print the delays of events in concurrent streams, and whether everything is stored exactly once.
+    """Print the event delays of concurrent streams, and whether all is stored exactly once.
 
     With `kill`, kill the API that serves the streams when half of them have ended. Then check the sessions on another
     API.
@@ -268,7 +269,7 @@ def _warnings(log: Path) -> str:
 
 
 async def _check_sessions(url: str, talks: Mapping[int, _Talk], whole: Set[int]) -> None:
-    """Print how many answers are stored exactly once, and how many are lost although reported as stored."""
+    """Print how many answers are stored exactly once, and how many are silently lost."""
     api, stored, lost, twice = await connect(url), 0, 0, 0
     for number, talk in talks.items():
         status, answer = await api.send(request("GET", f"/v1/working-memory/s{number}?user_id={_user(number)}"))
@@ -289,7 +290,6 @@ def _user(number: int) -> str:
 
 
 async def main() -> None:
-    """Parse the arguments, start everything, and measure."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.proxy", description=__doc__)
     parser.add_argument("--requests", type=int, default=400)
     parser.add_argument("--streams", type=int, default=1000)

@@ -1,11 +1,12 @@
-"""Change the embedding model of a store in use, while processes are killed.
+"""Change a store's embedding model under load, while processes are killed.
 
     python -m benchmarks.reembed --memories 50000
 
-Two API processes and two workers run. During the whole change, callers search, measure recall, write, edit and delete.
-The benchmark pauses the change once. It repeatedly kills a process with SIGKILL and starts it again. If a process is
-killed, its requests go to the other process. All other failures count. The command prints the progress, latencies by
-phase, failures and the lowest recall. It also prints how many memories are lost or do not have exactly one vector.
+Two API processes and two workers run. During the whole change, callers search, measure recall,
+write, edit and delete. The benchmark pauses the change once. It repeatedly kills a process with
+SIGKILL and starts it again. If a process is killed, its requests go to the other process. All other
+failures count. The command prints the progress, latencies by phase, failures and the lowest recall.
+It also prints how many memories are lost or do not have exactly one vector.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ class Member:
 
 
 class Callers:
-    """Sends requests until cancelled. Records responses, failures, latencies by phase, and the recall in each round."""
+    """Sends requests until cancelled. Records failures, latencies by phase, and recall."""
 
     def __init__(self, apis: Sequence[Member], memories: int) -> None:
         self.apis = apis
@@ -115,7 +116,7 @@ class Callers:
             return answer
 
     async def measure(self) -> float:
-        """Return the share of questions for which a semantic search finds the right memory among the first five."""
+        """Return the share of questions whose memory is among the first five semantic hits."""
         matches = 0
         for number in range(_QUESTIONS):
             owner, place = 2 * (number * 7 % (self._users // 2)) + 1, number * 13 % PER_USER
@@ -151,7 +152,7 @@ class Callers:
             await asyncio.sleep(0.1)
 
     async def reembed(self, action: str = "", **body: Any) -> httpx.Response:
-        """Start, pause, resume or confirm the change of the model. Without arguments, return its state."""
+        """Start, pause, resume or confirm the model change. Without arguments, return its state."""
         method = "POST" if action or body else "GET"
         return await self.send("reembed", method, f"/v1/reembed/{action}".rstrip("/"), **({"json": body} if body else {}))
 
@@ -206,9 +207,9 @@ async def _rest(callers: Callers) -> None:
 
 
 async def _stored(url: str, callers: Callers, memories: int) -> tuple[dict[str, int], int]:
-    """Count the documents by their number of vectors and the vectors of each model. Old versions may have none.
+    """Count documents by number of vectors, and vectors by model. Old versions may have none.
 
-    Also return how many memories are lost or still exist after they were deleted or erased.
+    Also return how many memories are lost, or still exist after a deletion or erasure.
     """
     client, keys = redis.asyncio.Redis.from_url(url), Keys("am")
     counts: Counter[str] = Counter()
@@ -269,7 +270,6 @@ async def _run(memories: int, folder: Path) -> int:
 
 
 def main() -> None:
-    """Parse the arguments and run the benchmark. The exit code is 1 if anything failed."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.reembed", description=__doc__)
     parser.add_argument("--memories", type=int, default=50_000)
     arguments = parser.parse_args()

@@ -1,4 +1,4 @@
-"""Run the benchmarks: start and fill the processes, measure limits and operations in turn, and collect the figures."""
+"""Start and fill the processes, measure limits and operations in turn, and collect the figures."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Plan:
 
 
 async def run(plan: Plan, say: Say) -> dict[str, Any]:
-    """Run everything, and return the result for `report` and `compare`. Its `failures` lists the failed parts."""
+    """Run everything, and return the result. Its `failures` lists the failed parts."""
     folder = Path(tempfile.mkdtemp(prefix="agent-memory-bench-"))
     tries = Attempts(say, plan.minutes * 60)
     result: dict[str, Any] = {"operations": [], "limits": [], "stores": [], "failures": tries.failures}
@@ -128,7 +128,7 @@ async def _series(
     tries: Attempts,
     say: Say,
 ) -> None:
-    """Measure all operations in short rounds at each concurrency, each just before or after its limits."""
+    """Measure operations in short rounds at each concurrency, right next to their limits."""
     numbers = dict.fromkeys(operations, 0)
     for concurrency in plan.concurrency:
         rounds, rows = count(plan.requests, concurrency), list[dict[str, Any]]()
@@ -183,7 +183,7 @@ async def _answers(stack: Stack, operations: Sequence[Operation]) -> dict[str, A
 
 
 async def _chat(apis: Sequence[str], scenarios: Scenarios, meter: Meter, *, turns: int, concurrency: int) -> dict[str, Any]:
-    """Measure turns in many sessions at once. A turn is a prompt and an append, and each time is for a whole turn."""
+    """Measure chat turns (a prompt and an append) in many sessions at once."""
     each = 10
     conversations = iter(scenarios.chat(range(concurrency * 1000, concurrency * 1000 + max(turns // each, concurrency)), each))
     seconds: list[float] = []
@@ -205,7 +205,7 @@ async def _chat(apis: Sequence[str], scenarios: Scenarios, meter: Meter, *, turn
 
 
 async def _local(folder: Path, plan: Plan, say: Say) -> list[dict[str, Any]]:
-    """Measure searches with the local model in the API's process, both with cached and with new queries."""
+    """Measure searches with the in-process local model, for cached and for new queries."""
     rows: list[dict[str, Any]] = []
     shutil.rmtree(folder, ignore_errors=True)
     async with running(folder, local=True, workers=1) as stack:

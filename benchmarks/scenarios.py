@@ -20,7 +20,7 @@ _KNOWN_QUESTIONS = 200
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """An operation to measure: its name, its nth request, and the number of requests that warm up its caches."""
+    """An operation's name, its nth request, and the number of warm-up requests."""
 
     name: str
     nth: Callable[[int], bytes]
@@ -36,19 +36,19 @@ def _messages(session: str, first: int, count: int) -> list[dict[str, Any]]:
 
 
 def _speaker(number: int) -> str:
-    """Return a session's owner. No worker promotes this user's messages, and no search covers this user."""
+    """Return a session's owner, whose messages are never promoted or searched."""
     return corpus.user(10**6 + number % 100)
 
 
 class Scenarios:
-    """The operations on a store with `memories` memories. `run` keeps the sessions of different runs apart."""
+    """The operations on a store with `memories` memories. Session names contain `run`."""
 
     def __init__(self, run: str, memories: int) -> None:
         self._run = run
         self._users = max(memories // PER_USER, 1)
 
     def operations(self) -> list[Operation]:
-        """Return all operations. Operations whose cost depends on the number of memories come last."""
+        """Return all operations. Operations that depend on the store size come last."""
         appends = [Operation(f"append to {length}", self._appender(length)) for length in LENGTHS]
         gets = [Operation(f"get last 20 of {length}", self._getter(length)) for length in LENGTHS]
         return [
@@ -69,7 +69,7 @@ class Scenarios:
         ]
 
     async def prepare(self, base: str) -> None:
-        """Create the sessions for the operations that read, append to or prompt from a session."""
+        """Create the sessions that operations read, append to or prompt from."""
         connection = await connect(base)
         for length in {*LENGTHS, 20}:
             for number in range(_SESSIONS):

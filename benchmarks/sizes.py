@@ -45,7 +45,7 @@ def _best(command: list[str], folder: Path) -> float:
 
 
 def _serve(folder: Path) -> float:
-    """Return the seconds until `agent-memory serve` responds. The value is the best of three, after a first start."""
+    """Return the seconds until `agent-memory serve` responds, as the best of three starts."""
     folder.mkdir(parents=True, exist_ok=True)
     return round(min([_serve_once(folder) for _ in range(4)][1:]), 2)
 
@@ -61,7 +61,7 @@ def _serve_once(folder: Path) -> float:
 
 
 def _closure(project: str) -> set[str]:
-    """Return the distributions that a project needs without its extras, even if the project is not installed."""
+    """Return a project's dependencies without extras, even if it is not installed."""
     distributions: set[str] = set()
     waiting = [(Requirement(text), "") for text in _direct(project)]
     while waiting:

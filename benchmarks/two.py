@@ -46,9 +46,9 @@ Turn = tuple[bytes, bytes]
 
 
 async def measure(folder: Path, tries: Attempts, say: Callable[[str], None]) -> dict[str, Any] | None:
-    """Return the method (`how`: "cores", "quota" or "cpu"), the `ratio` of two processes to one, and figures for both.
+    """Return the method (`how`), the `ratio` of two processes to one, and figures for both.
 
-    The result also contains the ratio in each round.
+    `how` is "cores", "quota" or "cpu". The result includes the ratio in each round.
     """
     result = await tries.of("chat turns through one and two API processes", partial(_apis, folder))
     if result is not None:
@@ -86,9 +86,10 @@ async def _rounds(turns: Callable[..., Any], apis: Sequence[str], how: str) -> d
 
 
 def ratios(rows: Sequence[dict[str, Any]], how: str) -> dict[str, Any]:
-    """Return the ratio of two processes to one: the median of the rounds. Each round has one row for each number.
+    """Return the median ratio of two processes to one over all rounds.
 
-    For CPU per turn, the ratio is 2 x (CPU of one / CPU of two): what two full cores would do compared to one.
+    For CPU per turn, the ratio is 2 x (CPU of one / CPU of two): what two full cores would do
+    compared to one. Each round has one row per process count.
     """
     one, two = ([row for row in rows if row["processes"] == processes] for processes in (1, 2))
     by_cpu = [2 * a["cpu_per_1000"]["api"] / b["cpu_per_1000"]["api"] for a, b in zip(one, two, strict=True)]

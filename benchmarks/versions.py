@@ -52,7 +52,7 @@ class _Version:
 
 
 async def compare(before: Path, after: Path, plan: Plan, say: Say) -> list[dict[str, Any]]:
-    """Return a row for each operation and concurrency: both figures and the median ratio with its upper bound.
+    """Return a row of figures and median ratios for each operation and concurrency.
 
     Each checkout must have its own environment (`make dev`). Raises RuntimeError if a server does not start.
     """
@@ -75,7 +75,7 @@ def _filled(folder: Path, checkout: Path, memories: int) -> Any:
 
 
 async def _fill(base: str, memories: int) -> None:
-    """Create the memories over HTTP, which works with every version, and wait until they are embedded."""
+    """Create memories over HTTP, which every version supports, and wait for their vectors."""
     connection = await connect(base)
     for first in range(0, memories, _CREATED_AT_ONCE):
         batch = [memory(number).model_dump(mode="json", exclude_unset=True) for number in range(first, first + _CREATED_AT_ONCE)]

@@ -1,7 +1,7 @@
-"""Serve limit (a): plain FastAPI and uvicorn, which parse, validate, serialize and return bodies of realistic sizes.
+"""Serve limit (a): plain FastAPI and uvicorn with bodies of realistic sizes.
 
-`python -m benchmarks.limits.bare PORT FILE` serves the responses in FILE, which maps an operation's name to a response.
-The models are plain, and the routes are FastAPI's own.
+`python -m benchmarks.limits.bare PORT FILE` serves the responses in FILE, which maps an operation's
+name to a response. The models are plain, and the routes are FastAPI's own.
 """
 
 from __future__ import annotations

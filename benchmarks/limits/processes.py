@@ -1,4 +1,4 @@
-"""Run each limit in its own process for the whole run: (a) a bare endpoint and (b) bare Redis commands."""
+"""Run each limit in its own process: (a) a bare endpoint, and (b) bare Redis commands."""
 
 from __future__ import annotations
 
@@ -35,26 +35,26 @@ LIMITS = {
 
 @dataclass(frozen=True, slots=True)
 class Bare:
-    """Limit (a): the same requests to an application that only parses them and returns a stored response."""
+    """Limit (a): an application that only parses requests and returns stored responses."""
 
     base: str
     meter: Meter
 
     async def measure(self, operation: Operation, **series: Any) -> dict[str, Any]:
-        """Measure a series of requests for an operation. The arguments are those of `series.measure`."""
+        """Measure a series of requests for an operation. Takes `series.measure`'s arguments."""
         return {"limit": "bare", "operation": operation.name, **await measure(self.base, operation, self.meter, **series)}
 
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """Limit (b): an operation's commands in the process of `redis_limit`."""
+    """Limit (b): an operation's Redis commands, sent by `redis_limit`."""
 
     child: asyncio.subprocess.Process
 
     async def measure(self, operation: Operation, **series: Any) -> dict[str, Any]:
         """Measure a series of commands for an operation.
 
-        The arguments are those of `series.measure`. Raises RuntimeError if the process has ended.
+        Takes the arguments of `series.measure`. Raises RuntimeError if the process has ended.
         """
         used = await self.ask({"commands": LIMITS[operation.name], **series})
         row = figures(used["seconds"], used["wall"], {"redis-py": used["cpu"]}, 0.0)
@@ -97,7 +97,7 @@ async def _listening(base: str) -> None:
 
 @asynccontextmanager
 async def raw(stack: Stack, memories: int) -> AsyncGenerator[Raw, None]:
-    """Start limit (b) on the store that the server has filled with `memories` memories."""
+    """Start limit (b) on the server's store, which contains `memories` memories."""
     with (stack.folder / "redis_limit.log").open("wb") as log:
         command = [sys.executable, "-m", "benchmarks.limits.redis_limit"]
         child = await asyncio.create_subprocess_exec(

@@ -1,7 +1,7 @@
-"""Run limit (b): the minimum of Redis commands for each operation, through redis-py, on the server's filled store.
+"""Run limit (b): the fewest possible Redis commands per operation, on the server's filled store.
 
-`python -m benchmarks.limits.redis_limit` reads jobs from standard input, one per line, and prints the results of each.
-The data has realistic sizes.
+`python -m benchmarks.limits.redis_limit` reads jobs from standard input, one per line, and prints
+the results of each. The data has realistic sizes.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Limit:
 
 
 async def run() -> None:
-    """Answer each input line. The first line describes the store, and each later line requests a series of commands."""
+    """Read the store's description from stdin, then run one series of commands per line."""
     store = await _line()
     client = redis.asyncio.Redis.from_url(store["url"], protocol=3, max_connections=100)
     limit = Limit(client, store["words"], store["vectors"], store["field"], store["users"])

@@ -1,4 +1,4 @@
-"""Run the parts of a run, and continue if one fails. Each part is tried twice, and the result lists the failures."""
+"""Run each part of a benchmark up to twice, continue after failures, and list them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PAUSE_SECONDS = 2.0
 
 
 class Attempts:
-    """Runs parts until the time is up. `failures` lists every failed attempt and every skipped part."""
+    """Runs parts until the time is up. `failures` lists failed attempts and skipped parts."""
 
     def __init__(self, say: Callable[[str], None], seconds: float, *, pause_seconds: float = _PAUSE_SECONDS) -> None:
         self._say = say

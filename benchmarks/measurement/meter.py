@@ -1,4 +1,4 @@
-"""Measure the CPU seconds and memory of processes. Also measure the CPU seconds of all other processes."""
+"""Measure the CPU time and memory of processes, and the CPU time of all other processes."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """CPU seconds by process, elapsed seconds, and the CPU usage (1 is one core) of processes outside the run."""
+    """CPU seconds by process, elapsed seconds, and CPU usage (in cores) of other processes."""
 
     cpu: Mapping[str, float]
     wall: float

@@ -1,4 +1,4 @@
-"""Limit a process to a share of one core with the kernel's cgroups (v1 and v2). Needs write access to them (root)."""
+"""Limit a process to a share of one core with cgroups (v1 or v2). Needs root."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ROOT = Path("/sys/fs/cgroup")
 
 @contextlib.contextmanager  # pyright: ignore[reportDeprecated]
 def limited(pids: Sequence[int], share: float, root: Path = _ROOT) -> Iterator[bool]:
-    """Limit each process to `share` of a core during the `with` block. If that is impossible, only yield False."""
+    """Limit each process to `share` of a core during the `with` block. Yield False on failure."""
     old, new = (root / "cpu" / "cpu.cfs_quota_us").exists(), _hands_down(root)
     with contextlib.ExitStack() as stack:
         is_limited = old or new

@@ -26,10 +26,10 @@ def count(requests: int, concurrency: int) -> int:
 
 
 def joined(rows: Iterable[dict[str, Any]], named: Sequence[str]) -> list[dict[str, Any]]:
-    """Return one row for all rows with the same `named` values, with the original rows in `rounds`.
+    """Combine rows with the same `named` values, and keep the original rows in `rounds`.
 
-    Counts are added, and CPU and rates are averaged. The CPU usage of other processes is the maximum. Times are
-    computed from the `seconds` of all rounds together.
+    Counts are added, and CPU and rates are averaged. The CPU usage of other processes is the
+    maximum. Times are computed from the `seconds` of all rounds together.
     """
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in rows:

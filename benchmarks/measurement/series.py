@@ -1,4 +1,4 @@
-"""Measure a series of requests over persistent connections, including the resources that the server uses."""
+"""Measure a series of requests over persistent connections, and the server's resource usage."""
 
 from __future__ import annotations
 

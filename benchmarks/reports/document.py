@@ -1,4 +1,4 @@
-"""Write the figures from runs to docs/performance.md, between two marks, with a picture next to the page."""
+"""Write benchmark figures to docs/performance.md, and a picture to docs/performance.svg."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _DOCS = Path(__file__).parents[2] / "docs"
 
 
 def merged(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Merge several results. Keep the first of equal measurements. Take growth from a single run."""
+    """Merge results, keeping the first of duplicate measurements. Growth comes from one run."""
     merged_result: dict[str, Any] = {"operations": [], "limits": [], "stores": [], "failures": []}
     for result in results:
         if "growth" not in merged_result and (pair := goals.small_and_large(result)):
@@ -33,7 +33,7 @@ def _name(row: dict[str, Any]) -> tuple[object, ...]:
 
 
 def page(before: str, result: dict[str, Any]) -> str:
-    """Return the page with a result's figures. Raises ValueError if a mark is missing from the page."""
+    """Return the page with a result's figures. Raises ValueError if the page lacks a mark."""
     head, begin, rest = before.partition(BEGIN)
     _, end, tail = rest.partition(END)
     if not begin or not end:

@@ -1,4 +1,4 @@
-"""Compare the measured figures with the goals for requests. Goals that the run did not measure are left out."""
+"""Compare the measured figures with the goals. Skip goals that the run did not measure."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _Rows = dict[tuple[str, int, int], dict[str, Any]]
 
 
 def _one(rows: _Rows, name: str, concurrency: int = 1) -> dict[str, Any] | None:
-    """Return an operation's row for the store whose size is nearest to 10,000 memories."""
+    """Return an operation's row for the store size closest to 10,000 memories."""
     candidates = [row for (operation, _, at_once), row in rows.items() if (operation, at_once) == (name, concurrency)]
     return min(candidates, key=lambda row: abs(row["memories"] - _SMALL), default=None)
 
@@ -88,7 +88,7 @@ def _pipeline(result: dict[str, Any]) -> Iterator[Verdict]:
 
 
 def small_and_large(result: dict[str, Any]) -> list[dict[str, Any]] | None:
-    """Return the row for single searches among 10,000 memories and the row for 1,000,000, or None if one is missing."""
+    """Return the rows for single searches in 10,000 and 1,000,000 memories, or None."""
     if "growth" in result:
         return result["growth"]
     sizes = {row["memories"]: row for row in result["operations"] if (row["operation"], row["concurrency"]) == ("search", 1)}
@@ -136,7 +136,7 @@ def _start(result: dict[str, Any]) -> Iterator[Verdict]:
 
 
 def markdown(result: dict[str, Any]) -> str:
-    """Return a list of failed measurements, followed by a table of the goals."""
+    """Return a table of the goals, after a list of failed measurements."""
     rows = [[goal.criterion, goal.measured, "yes" if goal.holds else "no"] for goal in goals(result)]
     failed = "".join(
         f"- {'once, then measured or listed again' if one['again'] else 'not measured'}: {one['what']}: {one['why'][-300:]}\n"

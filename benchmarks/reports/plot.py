@@ -1,4 +1,4 @@
-"""Draw a run as an SVG file that shows the API's CPU usage for each operation above the CPU usage of the limits."""
+"""Draw the API's CPU usage for each operation next to its limits, as SVG."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WIDTH, _BAR, _LEFT, _RIGHT, _TOP = 760, 30, 190, 90, 56
 
 
 def svg(result: dict[str, Any]) -> str:
-    """Return an SVG with two bars per operation at the lowest concurrency: the server's, and (a) + (b)."""
+    """Draw two bars per operation at the lowest concurrency: the server, and limits (a) + (b)."""
     rows = [(row, beside) for row in result["operations"] if (beside := beside_limits(result, row))]
     first = min((row["concurrency"] for row, _ in rows), default=1)
     bars = [(row, beside) for row, beside in rows if row["concurrency"] == first]

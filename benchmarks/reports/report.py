@@ -50,7 +50,7 @@ def _floor(bare: dict[str, Any], raw: dict[str, Any]) -> float:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return a Markdown table. The first column contains text, and the other columns contain figures."""
+    """Return a Markdown table whose first column contains text and whose others contain figures."""
     lines = [f"| {' | '.join(head)} |", f"|---{'|---:' * (len(head) - 1)}|"]
     return "\n".join([*lines, *(f"| {' | '.join(str(cell) for cell in row)} |" for row in rows)])
 
@@ -165,7 +165,7 @@ def _others(result: dict[str, Any]) -> str:
 
 
 def compare(before: dict[str, Any], after: dict[str, Any]) -> str:
-    """Return a table that compares the API's CPU usage and medians for all operations that both runs measured."""
+    """Compare the API's CPU usage and medians for all operations that both runs measured."""
     old = {(r["operation"], r["memories"], r["concurrency"]): r for r in before["operations"]}
     rows: list[list[object]] = []
     for row in after["operations"]:

@@ -59,7 +59,7 @@ def _finished(result: Mapping[str, Any]) -> list[Verdict]:
 
 
 def of_sustained(result: Mapping[str, Any]) -> list[Verdict]:
-    """Return the verdicts for L1. Redis's memory grows with the data, so the growth has no verdict."""
+    """Return the verdicts for L1, except for Redis's memory, which grows with the data."""
     growth: Mapping[str, float] = result["rss_growth_last_half_percent"]
     return [
         _wrong(result, 200),
@@ -73,8 +73,8 @@ def of_sustained(result: Mapping[str, Any]) -> list[Verdict]:
 def of_overload(result: Mapping[str, Any]) -> list[Verdict]:
     """Return the verdicts for L2.
 
-    The time of a rejection counts from when its request was sent. The verdict uses the 95th percentile, because the
-    machine is fully loaded.
+    A rejection's time counts from when its request was sent. The verdict uses the 95th percentile,
+    because the machine is fully loaded.
     """
     refused = sum(_sum({s: n for s, n in result[kind]["answers"].items() if int(s) in _REFUSED}) for kind in _KINDS)
     untimed = sum(result[kind]["refusals without Retry-After"] for kind in _KINDS)

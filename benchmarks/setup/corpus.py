@@ -161,7 +161,7 @@ def question(owner: int, number: int, salt: str = "") -> str:
 
 
 def message(session: str, number: int) -> dict[str, Any]:
-    """Return a message in a conversation. The user's have about 25 words, and the assistant's have about 60."""
+    """Return a message with about 25 words from the user, or 60 from the assistant."""
     pick = random.Random(f"message {session} {number}").choice
     if number % 2 == 0:
         content = (

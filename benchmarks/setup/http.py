@@ -65,7 +65,6 @@ class Connection(asyncio.Protocol):
 
 
 async def connect(base: str) -> Connection:
-    """Return a connection to a base URL."""
     parts = urlsplit(base)
     for last in (False, False, True):
         try:

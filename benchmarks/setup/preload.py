@@ -1,4 +1,4 @@
-"""Fill a store through the server's own write path, including indexes and vectors, but without HTTP or a model."""
+"""Fill a store through the server's own write path, skipping HTTP and the model."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Filled:
 
 
 async def preload(redis_url: str, environment: dict[str, str], first: int, last: int) -> Filled:
-    """Write and embed memories `first` to `last` (exclusive). If `first` is 0, the cost includes an empty store."""
+    """Write and embed memories `first` to `last` (exclusive), and return the cost."""
     given = {name: value for name, value in environment.items() if name.startswith(("EMBEDDING_", "MODEL_"))}
     settings = load_settings(**{**given, "WORKER_INDEX_BATCH": str(_BATCH)})
     async with open_runtime(settings, redis_url) as opened:

@@ -1,4 +1,4 @@
-"""Start a run's processes (Redis, the embedding server, APIs and workers), and stop them by their ids."""
+"""Start and stop a run's processes: Redis, the embedding server, APIs and workers."""
 
 from __future__ import annotations
 
@@ -114,9 +114,10 @@ async def running(
     command: Sequence[str] | None = None,
     fill: Callable[[str], Awaitable[None]] | None = None,
 ) -> AsyncGenerator[Stack, None]:
-    """Start everything, yield it once it is ready for requests, and stop it at the end. `settings` are additional.
+    """Start everything, yield it once it is ready, and stop it at the end.
 
-    `command` starts a different checkout. `fill` receives the API's address. A temporary worker runs during the call.
+    `settings` extend the defaults. `command` starts a different checkout. `fill` receives the API's
+    address, and a temporary worker runs during the call.
     """
     await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
     async with AsyncExitStack() as stack:

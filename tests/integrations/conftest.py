@@ -1,4 +1,4 @@
-"""Provide a server as a user runs it and a scripted model server, for tests in the environments of the frameworks."""
+"""Provide a real server and a scripted model server for the framework tests."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ os.environ |= {
 
 @pytest.fixture(scope="session")
 def server_url(tmp_path_factory: pytest.TempPathFactory, running_model: ModelServer) -> Generator[str]:
-    """Base URL of `agent-memory serve` with its own Redis, started once for all tests. Its proxy calls the model server."""
+    """Start one `agent-memory serve` for all tests. Its proxy calls the model server."""
     with started_server(tmp_path_factory.mktemp("server"), PROXY_UPSTREAMS=f"main={running_model.url}") as url:
         yield url
 
 
 @contextmanager
 def started_server(folder: Path, **settings: str) -> Generator[str]:
-    """Base URL of `agent-memory serve` with its data in a folder."""
+    """Start `agent-memory serve` with its data in `folder`, and yield its URL."""
     log = folder / "log"
     keep = ("PATH", "HOME", "TMPDIR", "LANG", "TZ")
     environment = {name: os.environ[name] for name in keep if name in os.environ}
@@ -79,7 +79,7 @@ def blocking(server_url: str) -> Generator[SyncMemoryClient]:
 
 
 async def mcp_tools(server_url: str) -> list[dict[str, Any]]:
-    """The server's MCP tools, as sent over the wire."""
+    """Return the server's MCP tools as raw JSON."""
     request = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
     async with httpx.AsyncClient(base_url=server_url, headers={"accept": "application/json, text/event-stream"}) as http:
         answer = await http.post("/mcp", json=request)
@@ -92,14 +92,14 @@ NOBODY = MemoryClientConfig(base_url="http://127.0.0.1:9", timeout=2)
 
 @dataclass
 class ModelServer:
-    """A server of OpenAI's chat completions: it returns the answers of its script in order, and records the requests."""
+    """A fake OpenAI chat server that plays back a script and records requests."""
 
     url: str = ""
     script: list[str | dict[str, Any]] = field(default_factory=list)
     asked: list[dict[str, Any]] = field(default_factory=list)
 
     def answer(self, body: dict[str, Any]) -> dict[str, Any]:
-        """A text, or a tool call: {"name": …, "arguments": {…}}. After the script, the server echoes the prompt."""
+        """Return the next answer from the script, or "ok" when the script is empty."""
         self.asked.append(body)
         step = self.script.pop(0) if self.script else "ok"
         message: dict[str, Any] = {"role": "assistant", "content": step if isinstance(step, str) else None}
@@ -142,7 +142,7 @@ def running_model() -> Generator[ModelServer]:
 
 @pytest.fixture
 def model(running_model: ModelServer, monkeypatch: pytest.MonkeyPatch) -> ModelServer:
-    """The model server with an empty script, named in the environment."""
+    """Empty the model server's script, and point the OpenAI variables to the server."""
     running_model.script.clear()
     running_model.asked.clear()
     monkeypatch.setenv("OPENAI_BASE_URL", running_model.url)

@@ -1,4 +1,4 @@
-"""Test the contract of every adapter; each test file implements it with its framework."""
+"""Define the contract tests that each framework's test file implements."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def new_id() -> str:
 
 
 class HistoryContract(ABC):
-    """Contract of a message history: it returns all messages unchanged, even if other programs write."""
+    """A message history must return all messages unchanged, even if other programs write."""
 
     messages: ClassVar[Sequence[Any]]
     """Messages of the framework, including tool calls and their results."""
@@ -48,10 +48,10 @@ class HistoryContract(ABC):
 
     @abstractmethod
     def say(self, text: str) -> Any:
-        """Return a message of the user."""
+        """Return a user message."""
 
     def shown(self, messages: Sequence[Any]) -> Any:
-        """Return the compared fields."""
+        """Return the fields to compare."""
         return list(messages)
 
     async def test_history_returns_every_message_until_cleared(self, client: MemoryClient) -> None:
@@ -111,7 +111,7 @@ class HistoryContract(ABC):
 
 
 class RecallContract(ABC):
-    """Contract of recall: a user's memories reach the model, and no other user's."""
+    """The model must see the user's own memories, and no other user's."""
 
     raises_without_a_server = False
 

@@ -1,4 +1,4 @@
-"""Test that examples written for hosted memory services remember from one process to the next, with their own clients."""
+"""Test that the examples with hosted services' own clients remember across processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test that the programs in `examples/` print what `examples/README.md` shows, in two processes each and without a model."""
+"""Test that the programs in `examples/` print what `examples/README.md` shows."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ WHERE = "http://127.0.0.1:8000"
 
 @pytest.fixture(scope="module")
 def server_url(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
-    """An empty server, because the programs name their users themselves, as those in the docs do."""
+    """Start an empty server, because the programs choose their own user names."""
     with started_server(tmp_path_factory.mktemp("examples")) as url:
         yield url
 
 
 def printed_by(command: str, said: str, server_url: str) -> list[str]:
-    """Return the lines that a program prints, without blank lines and the prompt. Terminals of other widths break them elsewhere."""
+    """Return a program's output lines, except blank lines and the prompt."""
     words = [word.replace(WHERE, server_url) for word in shlex.split(command)]
     where = [] if "--url" in words or "trainer" in words[0] else ["--url", server_url]
     told = {"SUPERMEMORY_BASE_URL": server_url, "SUPERMEMORY_API_KEY": "local", "MEM0_TELEMETRY": "False", "COLUMNS": "200"}

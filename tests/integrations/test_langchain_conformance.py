@@ -1,4 +1,4 @@
-"""Run LangChain's own conformance tests (`langchain-tests`) of retrievers and tools."""
+"""Run LangChain's own conformance tests (`langchain-tests`) for retrievers and tools."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Test that `AgentMemoryStore` behaves like LangGraph's own store, and serves prebuilt agents and LangMem's tools.
 
-LangGraph publishes conformance tests for checkpointers only. So its in-memory store is the reference: both stores get the same calls.
+LangGraph publishes conformance tests for checkpointers only. So its in-memory store is the
+reference, and both stores get the same calls.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ LABELS = ["a", "b", "c d", "*é"]
 
 
 def plain(result: Any) -> Any:
-    """Return a result without times, in a canonical order."""
+    """Remove times from a result, and sort it."""
     if isinstance(result, list):
         return sorted((plain(entry) for entry in result), key=repr)
     return (result.namespace, result.key, result.value) if hasattr(result, "key") else result

@@ -1,4 +1,4 @@
-"""Test that the example of a chat as a graph remembers from one process to the next."""
+"""Test that the example of a chat graph remembers across processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test that `AgentMemorySession` stores the Agents SDK's items exactly, and that tools and hook add memory to a run."""
+"""Test that `AgentMemorySession` keeps the Agents SDK's items, and that tools add memory."""
 
 from __future__ import annotations
 

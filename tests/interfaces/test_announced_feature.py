@@ -1,4 +1,4 @@
-"""Test that one registration (`tests/support/mottos.py`) adds a feature to HTTP, MCP, prompts and the client."""
+"""Test that one registration adds a feature to HTTP, MCP, prompts and the client."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def chosen_tools(choice: str) -> dict[str, Tool]:
 
 @pytest.fixture(scope="module")
 async def url(redis_url: str) -> AsyncGenerator[str]:
-    """Start a server with the extra feature; Ann has a motto and a session with a summary."""
+    """Start a server with the extra feature, and store a motto and a session for Ann."""
     patch = pytest.MonkeyPatch()
     patch.setattr(opening, "FEATURES", WITH_MOTTOS)
     patch.setattr(application, "ROUTERS", assemble_routers(WITH_MOTTOS))

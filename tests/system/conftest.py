@@ -1,4 +1,4 @@
-"""Provide the rig of the tests below the API, and the same rig behind a faulty proxy."""
+"""Provide a rig for tests below the API, optionally behind a faulty proxy."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ MakeProxied = Callable[..., AbstractAsyncContextManager[tuple[Rig, Proxy]]]
 
 
 def through(url: str, port: int) -> str:
-    """Return a Redis URL with another port."""
+    """Replace the port in a Redis URL."""
     return url.replace(f":{urlsplit(url).port}/", f":{port}/")
 
 
 @pytest.fixture
 def make_chat(lookalike: Lookalike) -> MakeChat:
-    """Open the look-alike's language model: one for each runtime, which closes it."""
+    """Open a client for the look-alike's language model. Each runtime closes its own."""
 
     async def make() -> OpenAIChat:
         settings = load_settings(OPENAI_BASE_URL=lookalike.url, OPENAI_API_KEY="sk-test-0000", MODEL_TIMEOUT_SECONDS=5)
@@ -40,7 +40,7 @@ def make_chat(lookalike: Lookalike) -> MakeChat:
 
 @pytest.fixture
 def make_proxied(redis_url: str, local: EmbeddingModel, counter: TokenCounter) -> MakeProxied:
-    """Open a runtime whose Redis is behind a proxy: `async with make_proxied(chat, SETTING=…) as (rig, proxy)`."""
+    """Open a rig whose Redis is behind a proxy, and yield both."""
 
     @asynccontextmanager
     async def make(chat: OpenAIChat | None = None, *, url: str = redis_url, **overrides: Any) -> AsyncGenerator[tuple[Rig, Proxy]]:

@@ -1,4 +1,4 @@
-"""Test that the checker finds each kind of damage done to a healthy store, and nothing else."""
+"""Test that the checker finds each kind of damage, and nothing else."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _KEY = "s\n\n"
 
 
 async def healthy(rig: Rig, path: Path) -> None:
-    """Return a healthy store and its journal: a session with five messages, a memory, and a deleted memory."""
+    """Write a session, a memory and a deleted memory to the store and the journal."""
     journal = Journal(path)
     for text in _TEXTS:
         op = journal.intend("append", _KEY, messages=[[f"s-{text}"[:100], "user", text, True]])

@@ -1,4 +1,4 @@
-"""Test F6: every task is delivered two and three times, concurrently, late, and in reversed order, and has one effect."""
+"""Test that repeated, late and reordered deliveries of a task have one effect (F6)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def written(rig: Rig) -> None:
 
 
 async def delivered(rig: Rig, tasks: Tasks, kind: DueKind, claims: Sequence[Claim]) -> None:
-    """Deliver these claims once, as docket does."""
+    """Deliver these claims once, like docket."""
     if kind is DueKind.MEMORY:
         await tasks.index_memories([c.member for c in claims], [c.lease for c in claims], [c.attempt for c in claims])
         return
@@ -106,7 +106,7 @@ async def test_duplicate_work_without_a_claim_has_one_effect(make_rig: MakeRig, 
 
 
 async def test_a_session_deleted_during_its_work_stays_deleted(make_rig: MakeRig, make_chat: MakeChat) -> None:
-    """The session is deleted between the request to the model and the answer: no memory returns."""
+    """The deletion happens between the request to the model and its answer."""
     async with make_rig(await make_chat(), **_SETTINGS) as rig:
         await written(rig)
         sid = next(iter(await rig.marks(DueKind.EXTRACTION)))

@@ -1,4 +1,4 @@
-"""Test that deletion is final and limited: neither a retry nor a stalled worker deletes newer data."""
+"""Test that neither a retry nor a stalled worker deletes newer data."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def test_repeated_deletion_request_is_one_order(make_rig: MakeRig) -> None
 
 
 async def test_repeated_request_does_not_restart_a_running_erasure(make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Otherwise a client that repeats its request every few seconds would keep a long erasure from ending."""
+    """Otherwise, frequent retries would keep a long erasure from ending."""
     async with make_rig() as rig:
         await fills(rig, "old")
         mark = await rig.rt[ErasureOrders].order_erasure(SCOPE, _ANN)
@@ -71,7 +71,7 @@ async def test_repeated_request_does_not_restart_a_running_erasure(make_rig: Mak
 async def test_stalled_worker_deletes_nothing_written_after_the_erasure(
     make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch, looks: int
 ) -> None:
-    """The worker stops right after it has read sessions (first read) or memories (second read)."""
+    """The worker stalls right after it has read sessions or memories."""
     async with make_rig() as rig, make_rig(KEY_PREFIX=rig.settings.redis.key_prefix) as other:
         await fills(rig, "old")
         mark = await rig.rt[ErasureOrders].order_erasure(SCOPE, _ANN)

@@ -1,4 +1,7 @@
-"""Test F1, F2, F3, F5, F8, F12 and F13 at once, from a fixed seed, for about a minute. Longer: `python -m tests.system.faults`."""
+"""Test F1, F2, F3, F5, F8, F12 and F13 together for about a minute.
+
+For longer runs, use `python -m tests.system.faults`.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.mark.timeout(420)
 def test_mixed_faults_for_a_minute_break_no_guarantee(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """No acknowledged write is lost, duplicated or restored; no response is a 500; no work is given up; the backlog empties."""
+    """Acknowledged writes survive exactly once, no response is a 500, and all work ends."""
     out = tmp_path / "figures.json"
     command = [sys.executable, "-m", "tests.system.faults", "--seconds", "40", "--seed", "20261121", "--pause", "0.8", "--writes", "200"]
     command += ["--json", str(out), "--folder", str(tmp_path / "run")]
@@ -34,7 +37,7 @@ def test_mixed_faults_for_a_minute_break_no_guarantee(tmp_path: Path, capsys: py
 
 
 def _tracebacks(folder: Path) -> str:
-    """Return the unexpected errors that the processes logged. The folder may be deleted before a reader opens it."""
+    """Return logged errors, because the folder may disappear before anyone reads it."""
     logs = [log.read_text("utf-8", "replace") for log in sorted((folder / "run").glob("api*.log"))]
     unexpected = [text[max(at - 500, 0) : at + 3000] for text in logs if (at := text.find("Traceback")) >= 0]
     return "\n".join([*unexpected, *(log.read_text("utf-8", "replace")[-3000:] for log in sorted((folder / "run").glob("worker*.log")))])

@@ -1,4 +1,4 @@
-"""Test F15: a missing or incomplete index is reported, never a shorter result. Running processes rebuild it completely."""
+"""Test that running processes report and rebuild a missing or incomplete index (F15)."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ async def test_dropped_index_gives_503_and_is_rebuilt_without_restart(make_rig: 
 
 
 async def test_index_alias_is_set_only_after_paused_writes_resume(make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An alias set meanwhile would crash the engine: redis-server 8.2 fails an assertion."""
+    """Setting an alias during the pause would crash redis-server 8.2."""
     complete = getattr(indexes, "_complete")  # noqa: B009
 
     async def complete_and_held(client: Redis, name: str) -> None:

@@ -1,4 +1,4 @@
-"""Test that no request body delays other requests, whatever its size. `test_stalls.py` covers texts that are slow to read."""
+"""Test that large request bodies do not delay other requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test F5: Redis executes a command but its reply is lost. A repeated request has its effect once, on every write path."""
+"""Test that a repeated write has one effect if Redis's first reply is lost (F5)."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ _CALM: list[tuple[Any, Any]] = []
 
 @pytest.mark.parametrize("name", BACKGROUND)
 async def test_every_script_tolerates_lost_replies(make_proxied: MakeProxied, make_chat: MakeChat, name: str) -> None:
-    """A lifecycle of a session (written, promoted, extracted, summarized, indexed, deleted), once without and once with lost replies."""
+    """Run a session's lifecycle with and without lost replies, and compare the results."""
 
     def runs_it(chunk: bytes) -> bool:
         return digest in chunk[:200]
@@ -173,7 +173,7 @@ async def test_every_script_tolerates_lost_replies(make_proxied: MakeProxied, ma
 
 
 async def repeated(request: Callable[[], Awaitable[Any]]) -> Any:
-    """Repeat the request until a response arrives, as a client does."""
+    """Repeat the request until a response arrives."""
     for _ in range(20):
         try:
             return await request()

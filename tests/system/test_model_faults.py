@@ -1,4 +1,4 @@
-"""Test F8 and F9: for any fault of the model server, no partial result is stored, the reason is recorded, and nothing is lost."""
+"""Test that model server faults lose no data and store no partial results (F8, F9)."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ async def test_unavailable_model_consumes_no_attempts(make_rig: MakeRig, make_ch
 
 @pytest.mark.parametrize("kind", ["timeout", "drip", "reset"])
 async def test_hanging_dripping_or_disconnecting_model_consumes_no_attempts(make_rig: MakeRig, lookalike: Lookalike, kind: str) -> None:
-    """Each call ends at its own deadline. Requests are answered meanwhile, and the facts follow once the model is healthy again."""
+    """Requests still work meanwhile, and the facts arrive once the model recovers."""
     async with Proxy(lookalike.port).running() as proxy:
         url = f"http://127.0.0.1:{proxy.port}/v1"
         chat = await OpenAIChat.open(load_settings(OPENAI_BASE_URL=url, OPENAI_API_KEY="sk-test-0000", MODEL_TIMEOUT_SECONDS=0.4))
@@ -158,7 +158,7 @@ async def test_hanging_dripping_or_disconnecting_model_consumes_no_attempts(make
 async def test_retry_after_of_the_model_is_respected_up_to_a_maximum(
     make_rig: MakeRig, make_chat: MakeChat, lookalike: Lookalike, said: str, least: float, most: float
 ) -> None:
-    """No task sleeps through `Retry-After: 3600`, and the server does not wait for a whole hour."""
+    """A Retry-After of 3600 neither blocks a task nor delays the retry for an hour."""
     async with make_rig(await make_chat(), **_SETTINGS) as rig:
         lookalike.set_fault("429")
         lookalike.retry_after = said
@@ -174,7 +174,7 @@ async def test_retry_after_of_the_model_is_respected_up_to_a_maximum(
 
 
 async def test_session_and_summary_survive_bad_model_answers(make_rig: MakeRig, make_chat: MakeChat, lookalike: Lookalike) -> None:
-    """While the answers are bad, no message is removed. In the end, an extractive summary replaces exactly those messages."""
+    """Every message stays until an extractive summary replaces it."""
     async with make_rig(await make_chat(), **_SETTINGS) as rig:
         lookalike.set_fault("wrong_types")
         said = [f"In year {number} I bought {number} violins and a very old ladder in Lisbon, near the harbour" for number in range(16)]
@@ -250,6 +250,6 @@ async def _all_indexed(rig: Rig, count: int) -> None:
     ],
 )
 def test_truncated_answer_is_not_parsed_as_empty(answer: str) -> None:
-    """Its inner lists must not be parsed as "no facts": the cursor would skip messages that the model never saw."""
+    """Parsing its inner lists as "no facts" would skip messages that the model never saw."""
     with pytest.raises(UnusableAnswer):
         parse_answer(answer, ExtractionAnswer)

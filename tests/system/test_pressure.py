@@ -1,4 +1,4 @@
-"""Test F11, F12 and F13: few connections for many requests, clocks that disagree, and fifty writers on one session."""
+"""Test few connections, wrong clocks, and fifty writers on one session (F11, F12, F13)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _CLIENTS = 500
 
 
 async def test_500_requests_on_few_connections_with_200_ms_latency_end_in_time(make_proxied: MakeProxied) -> None:
-    """Each is answered, or refused with 503 within its deadline; no pool loses a connection, and none opens too many."""
+    """Each request gets an answer or a 503 in time, and no pool leaks connections."""
     limits = {"REDIS_POOL_SIZE": 16, "REQUEST_TIMEOUT_SECONDS": 5, "MAX_CONCURRENT_REQUESTS": 400}
     async with make_proxied(**limits) as (rig, proxy), serving(create_app(rig.settings, rig.rt)) as base_url:
         answers: Counter[str] = Counter()
@@ -73,7 +73,7 @@ async def test_500_requests_on_few_connections_with_200_ms_latency_end_in_time(m
 
 
 async def test_dropped_packets_end_requests_at_the_deadline_without_connection_leaks(make_proxied: MakeProxied) -> None:
-    """No reply arrives from Redis: every request gets an error, none hangs, and the next ones succeed as soon as packets flow."""
+    """Requests fail while Redis is silent, and succeed once packets flow again."""
     limits = {"REDIS_POOL_SIZE": 8, "REDIS_COMMAND_TIMEOUT_SECONDS": 0.5, "REQUEST_TIMEOUT_SECONDS": 2}
     async with make_proxied(**limits) as (rig, proxy), serving(create_app(rig.settings, rig.rt)) as base_url:
         body = {"messages": [{"role": "user", "content": "hello there", "id": "m", "created_at": "2026-01-02"}]}
@@ -98,7 +98,7 @@ async def test_dropped_packets_end_requests_at_the_deadline_without_connection_l
 
 
 async def plain_post(base_url: str, path: str, body: dict[str, Any]) -> tuple[str, str]:
-    """Return status and headers of a POST on a separate connection. (httpx searches all its connections for each request.)"""
+    """Send a POST on a separate connection, because httpx searches all its connections."""
     content = json.dumps(body).encode()
     address = urlsplit(base_url)
     reader, writer = await asyncio.open_connection(address.hostname, address.port)
@@ -145,7 +145,7 @@ async def test_aborted_requests_return_their_connections(make_proxied: MakeProxi
 
 
 async def test_order_ttl_and_leases_follow_the_redis_clock(make_rig: MakeRig) -> None:
-    """Two processes with clocks an hour apart write to one session; the mixed run does the same with whole processes."""
+    """Two processes with wrong clocks write to one session."""
     async with make_rig() as one, make_rig(KEY_PREFIX=one.settings.redis.key_prefix) as other:
         real = time.time
         for number in range(6):
@@ -183,7 +183,7 @@ async def test_retry_delay_follows_the_redis_clock_and_does_not_delay_new_work(m
 
 
 async def test_docket_retries_by_the_clock_of_the_worker_that_failed(make_rig: MakeRig) -> None:
-    """The reason why the outbox stores the delay of a failed attempt: if this test fails, use docket's retry instead (docs/adr/0003)."""
+    """If this test fails, use docket's retry instead of the outbox's (docs/adr/0003)."""
     async with make_rig() as rig, rig.rt.docket() as docket:
         starts: list[int] = []
         anew: list[Disposition] = []

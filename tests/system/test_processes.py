@@ -1,4 +1,4 @@
-"""Test F4, F7 and F16 with whole processes: a resumed worker, work that kills its workers, and SIGTERM under load."""
+"""Test resumed workers, work that kills workers, and SIGTERM under load (F4, F7, F16)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _SETTINGS = {
 
 @pytest.fixture(scope="module")
 async def on(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Ground]:
-    """Redis, one API, and one worker at first."""
+    """Start Redis, one API and one worker."""
     async with ground(tmp_path_factory.mktemp("processes"), apis=1, workers=1, **_SETTINGS) as made:
         yield made
 
@@ -53,7 +53,7 @@ async def redis(on: Ground) -> AsyncGenerator[aioredis.Redis]:
 
 @pytest.fixture(autouse=True)
 async def healed(on: Ground) -> AsyncGenerator[None]:
-    """Clear the faults of each test."""
+    """Clear all faults after each test."""
     yield
     on.model.heal()
     on.model.cut()
@@ -78,7 +78,7 @@ def sid(session: str) -> str:
 
 
 async def memories(redis: aioredis.Redis, session: str, strategy: str) -> list[str]:
-    """Return the texts of a session's memories of one kind, sorted, by the keys alone."""
+    """Return the sorted texts of a session's memories, read directly from Redis."""
     names = [name async for name in redis.scan_iter(match=_KEYS.memory_prefix + "*", count=1000)]
     found = [decode_memory(raw) for name in names if (raw := await redis.hget(name, "j"))]
     return sorted(one.text for one in found if one.session_id == session and one.extraction_strategy == strategy)
@@ -130,7 +130,7 @@ async def test_worker_resumed_after_its_lease_changes_nothing(on: Ground, redis:
 
 
 async def test_work_that_kills_workers_becomes_dead_letter_and_can_be_replayed(on: Ground, redis: aioredis.Redis, http: Any) -> None:
-    """After three deaths it is a dead letter with a reason; other work continues meanwhile; a replay does it."""
+    """After three killed workers, the work is a dead letter that an operator can replay."""
     member = sid("poison")
     on.model.delay = 60.0
     assert (await http.post("/v1/working-memory/poison/messages", json={"messages": said("poison")})).status_code == 200
@@ -190,7 +190,7 @@ async def test_unreadable_task_message_does_not_stop_workers(on: Ground, redis: 
 
 
 async def test_sigterm_under_load_loses_no_acknowledged_write(on: Ground, redis: aioredis.Redis) -> None:
-    """Admitted requests are answered, no acknowledged write is lost, and all processes exit with code 0."""
+    """The server answers admitted requests, and all processes exit with code 0."""
     figures, stop = Figures(), asyncio.Event()
     client = Client(on.fleet.api_urls, figures, stop)
     on.nursery.codes.clear()

@@ -1,4 +1,4 @@
-"""Test concurrent requests: edits of one memory, an edit and a deletion, and replacements of one session."""
+"""Test concurrent edits and deletions of one memory, and replacements of one session."""
 
 from __future__ import annotations
 

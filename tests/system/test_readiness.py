@@ -1,4 +1,4 @@
-"""Test that /v1/ready names the problem: Redis refuses writes, an index is missing, the store is empty or another one.
+"""Test that /v1/ready names problems with Redis, its indexes or the store.
 
 The problem ends by itself, or the operator accepts it.
 """
@@ -61,7 +61,7 @@ _REQUESTS: list[tuple[str, str, dict[str, Any]]] = [
 
 @pytest.fixture
 async def own_redis(tmp_path: Path) -> AsyncGenerator[EmbeddedRedis]:
-    """A Redis that one test may damage."""
+    """Start a Redis that one test may damage."""
     async with embedded_redis(tmp_path / "data") as redis:
         yield redis
 
@@ -76,7 +76,7 @@ async def served(rig: Rig) -> AsyncGenerator[httpx.AsyncClient]:
 
 
 def unready(http: httpx.AsyncClient, code: str) -> Callable[[], Awaitable[dict[str, Any] | None]]:
-    """Return the response of /v1/ready if it names this problem first."""
+    """Return a function that returns the response of /v1/ready if it has this code."""
 
     async def look() -> dict[str, Any] | None:
         answer = await http.get("/v1/ready")
@@ -187,7 +187,7 @@ async def test_ready_fails_while_redis_refuses_writes(
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Generator[Path]:
-    """A file system with room for a small store."""
+    """Mount a file system with room for a small store."""
     disk = tmp_path / "disk"
     disk.mkdir()
     made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", disk], capture_output=True, check=False)

@@ -1,6 +1,6 @@
-"""Test F10: Redis is full, a replica, without replicas, loading or unable to write.
+"""Test requests while Redis is full, loading, a replica, or unable to write (F10).
 
-Writes get 503 with a reason, reads work, and the server recovers by itself.
+Writes get a 503 with a reason, reads work, and the server recovers by itself.
 """
 
 from __future__ import annotations
@@ -54,21 +54,21 @@ _STATES = {
 
 @pytest.fixture(scope="module")
 async def own_redis(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[str]:
-    """A Redis that these tests may damage."""
+    """Start a Redis that these tests may damage."""
     async with embedded_redis(tmp_path_factory.mktemp("spoilt")) as redis:
         yield redis.url
 
 
 @pytest.fixture
 async def operator(own_redis: str) -> AsyncGenerator[aioredis.Redis]:
-    """A connection of the operator."""
+    """Connect to Redis as the operator."""
     client = aioredis.Redis.from_url(own_redis)
     yield client
     await client.aclose()
 
 
 async def refused(http: httpx.AsyncClient, method: str, path: str, **body: Any) -> str:
-    """Send a write that the server must refuse; return the reason."""
+    """Send a write, assert that the server refuses it, and return the reason."""
     answer = await http.request(method, path, **body)
     assert (answer.status_code, answer.json()["code"]) == (503, "redis_unavailable"), f"{method} {path}: {answer.status_code} {answer.text}"
     assert int(answer.headers["retry-after"]) >= 1
@@ -119,7 +119,7 @@ async def test_writes_get_503_with_reason_while_reads_work(
 async def test_background_work_changes_nothing_while_redis_is_full(
     make_proxied: MakeProxied, make_chat: MakeChat, own_redis: str, operator: aioredis.Redis
 ) -> None:
-    """Redis refuses every script before it begins, whichever of its writes comes first. Commands that free memory are allowed."""
+    """Redis refuses every script before it begins, but allows commands that free memory."""
     settings = {"DEFAULT_CONTEXT_WINDOW": 256, "EXTRACTION_DEBOUNCE_SECONDS": 0}
     async with make_proxied(await make_chat(), url=own_redis, **settings) as (rig, _):
         for number in range(12):

@@ -1,4 +1,4 @@
-"""Test F16: two API processes behind a balancer are replaced one after the other, without failed requests."""
+"""Test that replacing two API processes in turn fails no requests (F16)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _HEALTH_SECONDS = 0.1
 
 
 class Balancer:
-    """Forwards each connection to the next ready backend, or to another one only if that refuses it."""
+    """Forwards each connection to the next ready backend that accepts it."""
 
     def __init__(self, ports: list[int]) -> None:
         self.ready = dict.fromkeys(ports, False)
@@ -95,7 +95,7 @@ async def _write(base_url: str, caller: int, stop: asyncio.Event, written: list[
 
 @asynccontextmanager
 async def _processes(folder: Path) -> AsyncIterator[tuple[dict[int, Running], dict[str, str]]]:
-    """Redis, and two API processes by their ports."""
+    """Start Redis and two API processes."""
     running: dict[int, Running] = {}
     redis = start(folder, "redis", "--data-dir", "data", "--port", "0", warm=True)
     try:

@@ -1,7 +1,7 @@
-"""Test that no request delays others: hostile texts in every field of the API, tools and compatible APIs, beside a worker.
+"""Test that hostile texts in any field of the APIs and tools do not delay other requests.
 
-The application lists its fields, tools and routes, so a new one is tested automatically. A health check only waits for the event loop. So
-the test measures the CPU time of one turn, which a busy machine does not change.
+The application lists its fields, tools and routes, so the test covers new ones automatically. It
+measures the CPU time of one turn of the event loop, which a busy machine does not change.
 """
 
 from __future__ import annotations
@@ -54,18 +54,18 @@ _LATER = ("delete /v1/users", "delete /v1/agents", "post /v1/long-term-memory/pu
 
 @dataclass
 class Fields(Watched):
-    """A watched server, whose fields are tried one by one."""
+    """A watched server whose fields the test tries one by one."""
 
     _kind: Iterable[int] = field(default_factory=count)
     tried: set[tuple[str, ...]] = field(default_factory=set[tuple[str, ...]])
     """The operators of conditions that have received texts."""
 
     async def try_field(self, what: str, text_field: TextField, request: Callable[[Any], httpx.Request]) -> None:
-        """Send hostile texts in one field: `STALL_KINDS` kinds up to 64 KB, other kinds in the next field, up to the field's maximum.
+        """Send hostile texts in one field, up to the field's maximum size.
 
-        Short fields, fields of conditions and fields of callers' own JSON are numerous and similar, so they share a few kinds. The test
-        sends short texts at once, and waits for workers after all fields. It tries an operator in the first request that accepts it, inside
-        and outside `filter`.
+        Short fields, conditions and callers' own JSON are numerous and similar, so they share a few
+        kinds of text. Up to 64 KB, the test sends `STALL_KINDS` kinds, and others to the next field.
+        It tries an operator in the first request that accepts it, inside and outside `filter`.
         """
         if text_field.schema in _CONDITIONS and _KINDS <= _FEW:
             condition = (text_field.schema, text_field.path.rpartition(".")[2], "in a filter" if "filter." in text_field.path else "")
@@ -123,7 +123,7 @@ def watched(filled: Fields) -> Fields:
 
 
 async def _fill(client: httpx.AsyncClient) -> None:
-    """Store 50 memories of 60 KB for a user, with words of the hostile texts and others."""
+    """Store 50 memories of 60 KB for one user."""
     choose = random.Random(5)
     for start in range(0, 50, 10):
         memories = [
@@ -139,7 +139,7 @@ async def _fill(client: httpx.AsyncClient) -> None:
 
 
 def _different_words(choose: random.Random, size: int) -> str:
-    """Return words that share their beginnings, so that each word could be an inflected form of many others."""
+    """Return words with common beginnings, so that each could be an inflection of others."""
     words = (choose.choice(("perso", "compa", "quart")) + "".join(choose.choices("abcdefghij", k=3)) for _ in range(size // 9))
     return "I like gin and " + " ".join(words)
 
@@ -153,13 +153,13 @@ def _url(path: str) -> str:
 
 
 def _operations(document: Any) -> list[tuple[str, str, Any]]:
-    """Return every operation (method, path, description); operations that delete the compared data come last."""
+    """Return all operations as (method, path, description), with deletions last."""
     found = [(method, path, each) for path, methods in document["paths"].items() for method, each in methods.items()]
     return sorted(found, key=lambda one: f"{one[0]} {one[1]}".startswith(_LATER))
 
 
 def _tries(client: httpx.AsyncClient) -> Iterator[tuple[str, TextField, Callable[[Any], httpx.Request]]]:
-    """Yield every text field of the API with a function that builds a request: parameters, and fields of bodies."""
+    """Yield every text parameter and body field with a function that builds its request."""
     document = _app().openapi()
     walk = SchemaWalk(document, _VALUES)
     for method, path, operation in _operations(document):
@@ -217,7 +217,7 @@ async def test_tool_call_texts_do_not_block_the_event_loop(watched: Fields) -> N
 
 
 def _compat_bodies() -> list[Callable[[str], dict[str, Any]]]:
-    """Yield bodies with a text in every text field of the compatible APIs' models."""
+    """Return functions that put a text into each text field of the compatible APIs."""
     names: dict[str, Callable[[str], Any]] = {}
     for product in ("mem0", "supermemory"):
         module = importlib.import_module(f"agent_memory.interfaces.compat.{product}.requests")
@@ -233,7 +233,7 @@ def _compat_bodies() -> list[Callable[[str], dict[str, Any]]]:
 
 
 def _routes(app: Any) -> set[tuple[str, str]]:
-    """Return the methods and paths of an application that accept a body."""
+    """Return the (method, path) pairs of routes that accept a body."""
     routes = [route for route in cast("list[Any]", app.routes) if isinstance(route, Route)]
     return {(method, route.path) for route in routes for method in route.methods or () if method not in ("GET", "HEAD")}
 

@@ -1,4 +1,4 @@
-"""Test F14: while a deploy mixes versions, work that only the newer version knows waits for it: not dropped, not failed, done once."""
+"""Test that work for a newer version waits for it while a deploy mixes versions (F14)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _FUTURE = cast("DueKind", "future")
 
 
 class OlderTasks(Tasks):
-    """The tasks of a version without vectors."""
+    """The tasks of an older version, which has no vectors."""
 
     def register(self, docket: Docket) -> None:
         for name in TaskName:
@@ -38,11 +38,11 @@ class OlderTasks(Tasks):
                 docket.register(getattr(self, name.value), names=[name.value])
 
     async def _embed(self, members: Sequence[str]) -> None:
-        """Do nothing: the marks remain."""
+        """Do nothing, so that the marks remain."""
 
 
 def started(rig: Rig, stop: asyncio.Event, monkeypatch: pytest.MonkeyPatch, *, older: bool) -> asyncio.Task[None]:
-    """Run a worker of this version, or of an older one, which neither claims nor does the newer kind of work."""
+    """Run a worker of this version, or of an older one that ignores the newer work."""
     if older:
         claim_each = rig.rt.outbox.claim_each
 
@@ -55,7 +55,7 @@ def started(rig: Rig, stop: asyncio.Event, monkeypatch: pytest.MonkeyPatch, *, o
 
 
 async def newer_docket(rig: Rig) -> Docket:
-    """Hand over tasks as a newer version's relay does: to the same stream, with its own names."""
+    """Return a docket with a newer version's task names on the same stream."""
     docket = rig.rt.docket()
 
     async def stub() -> None: ...

@@ -1,4 +1,4 @@
-"""Test Anthropic's SDK with memory in its own process, and LiteLLM through the proxy."""
+"""Test Anthropic's SDK with in-process memory, and LiteLLM through the proxy."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ CALLED = [{"id": "t1", "type": "function", "function": {"name": "look", "argumen
 
 
 class Claude:
-    """A server of Anthropic's messages API that records its requests."""
+    """A fake Anthropic messages API that records its requests."""
 
     def __init__(self) -> None:
         self.asked: list[dict[str, Any]] = []
@@ -78,7 +78,7 @@ def claude() -> Generator[Claude]:
 
 @pytest.fixture
 async def user(client: MemoryClient) -> str:
-    """A user with a memory."""
+    """Create a user with one memory."""
     name = f"ada-{uuid4()}"
     await client.memories.create([ClientMemoryRecord(text="Ada is allergic to peanuts.", user_id=name)], wait=20)
     return name

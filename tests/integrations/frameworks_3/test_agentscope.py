@@ -1,4 +1,4 @@
-"""Test AgentScope's short-term and long-term memory, line 1.x, on the memory server."""
+"""Test the short-term and long-term memory of AgentScope 1.x on the memory server."""
 
 from __future__ import annotations
 

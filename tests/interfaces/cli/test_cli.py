@@ -1,4 +1,4 @@
-"""Test `--help`, `doctor`, and the one-line errors for everything that prevents a start."""
+"""Test `--help`, `doctor`, and the errors for everything that prevents a start."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ HEAVY = (
 
 
 def refused(result: subprocess.CompletedProcess[str], *parts: str) -> None:
-    """Assert exit code 1, an empty stdout, and one message on stderr, wrapped at 100 columns, that contains the parts."""
+    """Assert exit code 1, no stdout, and one stderr message that contains all parts."""
     assert result.returncode == 1, result.stderr
     assert result.stdout == ""
     first, *more = result.stderr.splitlines()
@@ -119,7 +119,7 @@ def test_help_does_not_load_the_server() -> None:
 
 
 def app_with(monkeypatch: pytest.MonkeyPatch, command: str) -> Any:
-    """Return the app of a process in which a package with this command is installed."""
+    """Return the CLI app as if an installed package added this command."""
     monkeypatch.syspath_prepend(ROOT / "examples" / "extension")
     points = [EntryPoint(command, "nickname_command:nickname", "agent_memory.commands")]
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: points if group == points[0].group else [])

@@ -27,7 +27,7 @@ class Server:
     memory: MemoryAPIClient
 
     async def run(self, line: str) -> Result:
-        """Run a command line against the server, in a thread, because commands start their own event loops."""
+        """Run a command in a thread, because commands start their own event loops."""
         return await asyncio.to_thread(CliRunner().invoke, app, [*shlex.split(line), "--url", self.url])
 
     async def remember(self, user: str, *texts: str) -> None:

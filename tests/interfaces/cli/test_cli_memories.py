@@ -1,4 +1,4 @@
-"""Test the archived server's commands for memories and sessions, over a server and on the configured Redis."""
+"""Test the archived server's memory and session commands, through a server and on Redis."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Server:
     memory: MemoryAPIClient
 
     async def run(self, line: str) -> Result:
-        """Run a command line against the server, in a thread, because commands start their own event loops."""
+        """Run a command in a thread, because commands start their own event loops."""
         words = [*shlex.split(line), "--url", self.url]
         return await asyncio.to_thread(CliRunner().invoke, app, words)
 

@@ -51,7 +51,7 @@ Run = Callable[..., Awaitable[subprocess.CompletedProcess[str]]]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Return the working directory of the commands; it contains an export file."""
+    """Return a working directory that contains an export file."""
     header = {"kind": "header", "format": "agent-memory-export", "version": 1, "user_id": "ada"}
     (tmp_path / "export.jsonl").write_text(json.dumps(header) + "\n")
     return tmp_path
@@ -59,8 +59,6 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def run(folder: Path) -> Run:
-    """Run a command in that folder, in a thread."""
-
     async def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
         return await asyncio.to_thread(agent_memory, *words, cwd=folder, **LOCAL, **environment)
 
@@ -79,7 +77,7 @@ def contents(folder: Path) -> list[str]:
 
 
 def one_line(result: subprocess.CompletedProcess[str], *parts: str) -> None:
-    """Assert a failure with one message on stderr that contains the parts. Only `call` also prints it to stdout, as JSON."""
+    """Assert exit code 1 and one stderr message with all parts. Only `call` prints JSON, too."""
     assert result.returncode == 1, (result.returncode, result.stderr)
     assert not result.stdout or list(json.loads(result.stdout)) == ["error"]
     assert all(line.startswith("    ") for line in result.stderr.splitlines()[1:]), result.stderr

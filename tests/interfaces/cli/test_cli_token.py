@@ -1,4 +1,4 @@
-"""Test `agent-memory token` against the archived server's command, and its additions."""
+"""Compare `agent-memory token` with the archived server's command, and test its additions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RUNNER = CliRunner()
 
 @pytest.fixture
 def token(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Run `agent-memory token …` against the tests' Redis and return its output."""
+    """Return a function that runs `agent-memory token` and returns its output."""
     monkeypatch.setenv("REDIS_URL", redis_url)
     monkeypatch.setenv("KEY_PREFIX", "cli-token")
 

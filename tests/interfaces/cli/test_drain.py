@@ -1,4 +1,4 @@
-"""Test that a shutdown resets no request: each is answered, or its connection was refused or closed before."""
+"""Test that a shutdown never resets a connection while a request is in progress."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Line:
 
 
 async def _send_once(line: Line, at: float, seen: Counter[str]) -> None:
-    """Send one more request on a connection that was idle for a while."""
+    """Send one request at the given time on a connection that has been idle."""
     await asyncio.sleep(at - asyncio.get_running_loop().time())
     with line.socket:
         if line.is_ended():

@@ -1,4 +1,4 @@
-"""Test the shutdown of a real process with stand-ins for its parts: ordered, bounded, never half-dead."""
+"""Test that a real process with stubbed parts shuts down in order and in time."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ app.main()
 
 
 class Process:
-    """Start `agent-memory serve` with stand-ins."""
+    """Run `agent-memory serve` with stubs."""
 
     def __init__(self, kind: str, cwd: Path, *options: str, **settings: str) -> None:
         arguments = ["serve", "--port", "0", "--redis-url", "redis://127.0.0.1:1", *options]
@@ -216,7 +216,7 @@ class Caller:
         return self.answer()
 
     def ended(self) -> bool:
-        """Wait for the end of the connection; return False if it was reset."""
+        """Wait until the server closes the connection. Return False after a reset."""
         try:
             return self.connection.recv(1) == b""
         except ConnectionResetError:

@@ -1,4 +1,4 @@
-"""Provide a real server and one interface to both clients, so every live test runs with each client."""
+"""Provide a real server, and both clients behind one interface."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MakeClient = Callable[[str], MemoryAPIClient]
 
 
 class Blocking:
-    """Run the synchronous client in a thread behind the asynchronous interface."""
+    """Wrap the synchronous client in an asynchronous interface."""
 
     def __init__(self, client: SyncMemoryAPIClient) -> None:
         self._client = client
@@ -40,13 +40,13 @@ class Blocking:
 
 
 def opened(kind: str, config: MemoryClientConfig) -> MemoryAPIClient:
-    """Open a client of one kind; both kinds are used in the same way."""
+    """Open a synchronous or asynchronous client behind the same interface."""
     return cast("MemoryAPIClient", Blocking(SyncMemoryAPIClient(config))) if kind == "sync" else MemoryAPIClient(config)
 
 
 @pytest.fixture(scope="session")
 async def server(lasting_redis_url: str) -> AsyncGenerator[str, None]:
-    """Return the base URL of a server with Redis, a worker and the local models."""
+    """Start a server with a worker and local models, and yield its URL."""
     settings = load_settings(KEY_PREFIX="client-live", MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local")
     async with stack(settings, lasting_redis_url) as base_url:
         yield base_url
@@ -62,7 +62,7 @@ async def memory(server: str, request: pytest.FixtureRequest) -> AsyncGenerator[
 
 @pytest.fixture(scope="session")
 async def idle(lasting_redis_url: str) -> AsyncGenerator[tuple[str, Runtime], None]:
-    """Start a server without a worker, so work stays pending; yield its base URL and runtime."""
+    """Start a server without a worker, so that work stays pending."""
     settings = load_settings(KEY_PREFIX="client-idle", MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local")
     async with open_runtime(settings, lasting_redis_url) as runtime, serving(create_app(settings, runtime)) as url:
         yield url, runtime
@@ -70,7 +70,7 @@ async def idle(lasting_redis_url: str) -> AsyncGenerator[tuple[str, Runtime], No
 
 @pytest.fixture(params=["async", "sync"])
 async def waiting(idle: tuple[str, Runtime], request: pytest.FixtureRequest) -> AsyncGenerator[tuple[MemoryAPIClient, Runtime], None]:
-    """Return a client of the server without a worker, and that server's runtime."""
+    """Connect a client to the server that has no worker."""
     url, runtime = idle
     client = opened(request.param, MemoryClientConfig(base_url=url, default_namespace=f"app-{ULID()}"))
     yield client, runtime

@@ -1,4 +1,4 @@
-"""Test the method, path, query and body of every call of the resources, with the client's defaults."""
+"""Test the HTTP request that each resource method sends with the default settings."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ WITH_DEFAULTS = MemoryClient(
 
 
 class Recorded(Exception):
-    """A call that the client would send."""
+    """Raised instead of sending a call."""
 
     def __init__(self, call: Call) -> None:
         self.call = call

@@ -1,4 +1,4 @@
-"""Test the LangChain tools: the schemas that models receive, and calls with both clients."""
+"""Test the LangChain tools' schemas, and calls through both clients."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HIT = {"id": "m1", "text": "Ada likes tea.", "dist": 0.25, "memory_type": "seman
 
 
 class Server:
-    """Answer searches with one hit, and record the requests."""
+    """A fake server that answers searches with one hit and records requests."""
 
     def __init__(self) -> None:
         self.requests: list[httpx.Request] = []

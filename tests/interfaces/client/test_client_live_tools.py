@@ -1,4 +1,4 @@
-"""Test the nine tools end to end: tool calls in provider shape, both clients, a real server."""
+"""Test the nine tools end to end, with both clients and a real server."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.waiting import wait_until
 
 
 async def called(memory: MemoryAPIClient, tool: str, user_id: str | None = "ada", **arguments: Any) -> ToolCallResolutionResult:
-    """Return the result of a call in the shape of OpenAI models."""
+    """Resolve a tool call in OpenAI's format, and return the result."""
     call = {"id": "call-1", "type": "function", "function": {"name": tool, "arguments": json.dumps(arguments)}}
     result = await memory.resolve_tool_call(call, "talk", user_id=user_id)
     assert set(result) == {"success", "function_name", "result", "error", "formatted_response"}
@@ -20,7 +20,7 @@ async def called(memory: MemoryAPIClient, tool: str, user_id: str | None = "ada"
 
 
 async def succeeded(memory: MemoryAPIClient, tool: str, user_id: str | None = "ada", **arguments: Any) -> dict[str, Any]:
-    """Return the result of a call, and assert that it succeeded."""
+    """Resolve a tool call, assert that it succeeds, and return the result."""
     result = await called(memory, tool, user_id, **arguments)
     assert result["success"], result["error"]
     assert result["error"] is None

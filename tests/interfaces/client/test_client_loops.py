@@ -1,4 +1,4 @@
-"""Test one client in several event loops and with lost responses: every call works, nothing is stored twice."""
+"""Test one client in several event loops and with lost responses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agent_memory_client.errors import MemoryValidationError
 
 
 class LosesAnswers(httpx.AsyncBaseTransport):
-    """Carry out every request, and drop the response to each first attempt."""
+    """A transport that drops the first response to each write."""
 
     def __init__(self) -> None:
         self._inner = httpx.AsyncHTTPTransport()

@@ -1,4 +1,4 @@
-"""Test the client's methods: signatures as in the contract, and multi-request methods against in-memory sessions."""
+"""Test the client's method signatures, and methods that send several requests."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ METHODS: dict[str, dict[str, Any]] = json.loads((Path(__file__).parents[2] / "co
 
 
 class Sessions:
-    """Serve sessions with versions through GET, PUT and append, as the REST API does."""
+    """A fake session API with versions, GET, PUT and append."""
 
     def __init__(self) -> None:
         self.stored: dict[str, dict[str, Any]] = {}
@@ -95,7 +95,7 @@ async def client(sessions: Sessions) -> AsyncIterator[MemoryAPIClient]:
 
 
 def answering(*answers: Any, **config: Any) -> tuple[MemoryAPIClient, list[httpx.Request]]:
-    """Return a client whose server gives these JSON answers in order, and the recorded requests."""
+    """Return a client whose fake server sends these answers, and the recorded requests."""
     requests: list[httpx.Request] = []
     left = list(answers)
 

@@ -1,4 +1,4 @@
-"""Test the package: its public names, one version, and no undeclared dependency."""
+"""Test the package's public names, version and declared dependencies."""
 
 from __future__ import annotations
 

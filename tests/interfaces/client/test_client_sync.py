@@ -1,4 +1,4 @@
-"""Test the generated synchronous client: same methods and signatures as the asynchronous one, thread-safe."""
+"""Test that the synchronous client matches the asynchronous one and is thread-safe."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_every_client_has_all_methods_and_properties(client: type[Any]) -> None:
 
 
 def hints(function: Any) -> dict[str, str]:
-    """Return the annotations as text, normalized to ignore the differences between the two kinds."""
+    """Return the annotations as text, ignoring differences between the two clients."""
     return {name: str(hint).replace("AsyncIterator", "Iterator") for name, hint in get_type_hints(function).items()}
 
 

@@ -1,4 +1,4 @@
-"""Test tool calls: every provider's shape is parsed, nothing raises, and a model stays in its scope."""
+"""Test that tool calls from every provider work, never raise, and stay in scope."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ async def test_malformed_tool_call_returns_an_error(call: Any) -> None:
 
 
 class Memories:
-    """Serve a few memories by id, and record the requests."""
+    """A fake server that serves a few memories by id and records requests."""
 
     def __init__(self) -> None:
         self.requests: list[httpx.Request] = []

@@ -1,4 +1,4 @@
-"""Test the schemas of the nine tools against the contract, in both shapes, and their customization."""
+"""Test the nine tools' schemas against the contract, and their customization."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BUILDERS = {
 
 
 def bare(value: Any, names: bool = False) -> Any:
-    """Return a schema without descriptions; `names` says that the keys are parameter names."""
+    """Remove all descriptions from a schema. `names` is True if the keys are parameter names."""
     if isinstance(value, dict):
         return {key: bare(item, key == "properties") for key, item in value.items() if names or key != "description"}
     return [bare(item) for item in value] if isinstance(value, list) else value

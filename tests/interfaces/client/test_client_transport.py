@@ -1,4 +1,4 @@
-"""Test the transport: credentials, which requests it retries, and how long it waits between attempts."""
+"""Test the transport's credentials, retries, and delays between attempts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def under_way(seconds: int) -> httpx.Response:
 
 
 class Server:
-    """Answer with the given steps in order, and record the requests."""
+    """A fake server that answers with the given steps and records requests."""
 
     def __init__(self, steps: Sequence[Step]) -> None:
         self.steps = list(steps)
@@ -51,7 +51,7 @@ class Server:
 
 
 class Client:
-    """A transport to a `Server` that records its waits instead of waiting."""
+    """A transport to a `Server` that records delays instead of sleeping."""
 
     def __init__(self, *steps: Step, **config: Any) -> None:
         self.server = Server(steps)

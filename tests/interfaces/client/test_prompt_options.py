@@ -1,4 +1,4 @@
-"""Test the one list of prompt options that requests, `prompts.render` and type checkers share."""
+"""Test that requests, `prompts.render` and type checkers share one list of prompt options."""
 
 from __future__ import annotations
 

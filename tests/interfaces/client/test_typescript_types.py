@@ -1,4 +1,4 @@
-"""Test that the types of the TypeScript client are generated from the server's OpenAPI document."""
+"""Test that the TypeScript client's types cover the server's OpenAPI document."""
 
 from __future__ import annotations
 

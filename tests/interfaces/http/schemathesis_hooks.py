@@ -1,4 +1,4 @@
-"""Adapt schemathesis to this API; its process loads this module through SCHEMATHESIS_HOOKS."""
+"""Adapt schemathesis to this API. Its process loads this module through SCHEMATHESIS_HOOKS."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import schemathesis
 
 @schemathesis.serializer("application/x-ndjson")
 def lines(_: Any, value: Any) -> bytes:
-    """Return any value as one line, a list as one line per item, and bytes unchanged."""
+    """Encode a value as JSON lines, one per list item. Return bytes unchanged."""
     if isinstance(value, bytes):
         return value
     return b"".join(json.dumps(one, default=str).encode() + b"\n" for one in (value if isinstance(value, list) else [value]))

@@ -1,4 +1,4 @@
-"""Test the access log line: method, path without ids, status, ms, request id; never a query, body or key."""
+"""Test that access log lines describe requests without ids, queries, bodies or keys."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Configure = Callable[..., io.StringIO]
 
 @pytest.fixture
 def configured(monkeypatch: pytest.MonkeyPatch) -> Generator[Configure]:
-    """Configure logging as at startup, and return its output stream."""
+    """Return a function that configures logging and returns its output stream."""
     root = logging.getLogger()
     kept, level = root.handlers[:], root.level
     out = io.StringIO()

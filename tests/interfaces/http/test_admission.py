@@ -25,7 +25,7 @@ _BODY = {"messages": [{"role": "user", "content": "hello", "created_at": "2026-0
 
 
 class Gate:
-    """A service call that waits until the gate opens, and counts its callers."""
+    """A fake service call that waits until the gate opens, and counts its callers."""
 
     def __init__(self) -> None:
         self.entered = 0
@@ -108,7 +108,7 @@ async def test_disconnected_and_failed_requests_free_their_slot(gated: Any) -> N
 
 
 def _beats(limit: AdaptiveLimit, late: float, seconds: float, under_way: int, begin: float) -> float:
-    """Report this lateness of the loop at every beat for so long; return the time after it."""
+    """Report a lateness of `late` at every beat for `seconds`. Return the end time."""
     for beat in range(round(seconds * 100)):
         limit.beat(late, begin + beat / 100, under_way)
     return begin + seconds
@@ -145,7 +145,7 @@ def test_small_limit_does_not_shrink() -> None:
 
 
 async def test_requests_queue_while_the_loop_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two requests run, six wait in the queue, the rest is refused. A disconnected client leaves the queue."""
+    """Two requests run, six wait, and the rest fail. A disconnected client leaves the queue."""
     monkeypatch.setattr(AdaptiveLimit, "requests", 2)
     opened, inside, sent = asyncio.Event(), 0, Counter[int]()
 
@@ -232,7 +232,7 @@ async def test_flood_of_one_tenant_does_not_block_another(monkeypatch: pytest.Mo
 
 
 async def test_model_calls_wait_in_a_separate_queue(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A burst of 1,000 streams waits for its turn, without refusals. It delays neither other requests nor large bodies."""
+    """A burst of 1,000 streams delays neither other requests nor large bodies."""
     monkeypatch.setattr(AdaptiveLimit, "requests", 8)
     opened, streaming, sent = asyncio.Event(), 0, Counter[int]()
     admission: AdmissionMiddleware

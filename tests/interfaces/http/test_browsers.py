@@ -1,4 +1,4 @@
-"""Test security headers for browsers: no framing, sniffing or scripts, and CORS only for named origins."""
+"""Test the security headers for browsers, and CORS."""
 
 from __future__ import annotations
 

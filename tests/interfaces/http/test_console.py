@@ -1,4 +1,4 @@
-"""Test the console without a browser: files, translations, actions, and the REST calls of its pages."""
+"""Test the console's files, translations, actions and REST calls without a browser."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ async def test_console_page_makes_few_rest_calls(
 
 @pytest.fixture
 async def client(make_settings: Callable[..., Settings], redis_url: str) -> AsyncGenerator[httpx.AsyncClient]:
-    """A client of a server with a store, without a worker."""
+    """Return a client for a server that has a store but no worker."""
     settings = make_settings()
     async with open_runtime(settings, redis_url) as runtime, served(create_app(settings, runtime)) as client:
         yield client

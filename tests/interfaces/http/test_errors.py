@@ -1,4 +1,4 @@
-"""Test error responses: always JSON with a code, and never the input or internals."""
+"""Test that error responses are JSON with a code, and reveal no input or internals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test the fair queue: it shares slots and turns between tenants, whatever each of them sends."""
+"""Test that the fair queue shares slots and turns between tenants."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _STEPS = st.lists(st.tuples(st.sampled_from(["begin", "end", "give up", "overflo
 
 @given(steps=_STEPS, limit=st.integers(1, 40))
 def test_queue_keeps_order_and_shares_under_any_sequence_of_events(steps: list[tuple[str, str]], limit: int) -> None:
-    """Compare random arrivals, ends, withdrawals and evictions with a plain model."""
+    """Compare the queue with a simple model under random events."""
     queue, now = FairQueue[int](fair=True), 0.0
     working: Counter[str] = Counter()
     lines: defaultdict[str, list[int]] = defaultdict(list)
@@ -74,7 +74,7 @@ def test_idle_tenant_is_next_despite_a_long_queue() -> None:
 
 
 def test_busy_tenant_gets_only_the_contested_slots_while_rivals_exist() -> None:
-    """A late loop contests fewer slots, but at least one. A lone tenant gets all except the reserved slots."""
+    """A busy tenant gets at least one slot. A lone tenant gets all except the reserved slots."""
     queue = FairQueue[str](fair=True)
     for name in ("quiet", "loud"):
         queue.note_arrival(name, 0.0)

@@ -1,4 +1,4 @@
-"""Test unknown fields: near misses of scope fields are refused, other unknown fields are named in a header."""
+"""Test that misspelled scope fields are errors, and that a header lists other unknown fields."""
 
 from __future__ import annotations
 

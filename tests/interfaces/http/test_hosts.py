@@ -1,4 +1,4 @@
-"""Test the defense of a server without credentials against DNS rebinding and CSRF."""
+"""Test that a server without credentials resists DNS rebinding and CSRF."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test control characters and lone surrogates: stored and returned as sent, removed from search and prompts."""
+"""Test that storage keeps control characters and lone surrogates, and prompts do not."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def http(lasting_redis_url: str) -> AsyncGenerator[httpx.AsyncClient]:
 
 
 async def post(http: httpx.AsyncClient, path: str, body: Any) -> Any:
-    """Return the answer to a body whose lone surrogates are sent as JSON escapes."""
+    """Post a body with lone surrogates as JSON escapes, and return the response."""
     answer = await http.post(path, content=json.dumps(body), headers=JSON_TYPE)
     assert answer.status_code == 200, answer.text[:400]
     return answer.json()

@@ -1,4 +1,4 @@
-"""Test which path reaches which operation, and with which ids."""
+"""Test which operation and ids each path maps to."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Send valid and invalid requests generated from the OpenAPI document: no internal error, every answer as documented.
+"""Test that requests generated from the OpenAPI document get only documented responses.
 
-The run is short and deterministic. For a long run: SCHEMATHESIS_EXAMPLES=100 make test ARGS="tests/interfaces/http/test_schemathesis.py -n
-0".
+The run is short and deterministic. For a long run:
+SCHEMATHESIS_EXAMPLES=100 make test ARGS="tests/interfaces/http/test_schemathesis.py -n 0".
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Test slow clients (row S2): one that sends slowly or incompletely gets a 408, and delays no other client."""
+"""Test that a slow or incomplete request gets a 408 and delays no other client (row S2)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Line:
         return int(head[0].split()[1]), headers, await self._reader.readexactly(int(headers.get("content-length", 0)))
 
     async def rest(self) -> bytes:
-        """Return everything until the server closes the connection."""
+        """Read until the server closes the connection."""
         return await self._reader.read()
 
     async def until(self, text: bytes) -> None:
@@ -76,7 +76,7 @@ async def served(recorded: Recorded, *, keep_alive: int = 75, **given: Any) -> A
 
 @pytest.fixture(scope="module")
 async def impatient() -> AsyncGenerator[tuple[str, Recorded]]:
-    """Start a server that waits a fifth of a second, and only slightly longer if more bytes arrive."""
+    """Start a server with timeouts of 0.2 s, which grow only slightly as bytes arrive."""
     recorded = Recorded()
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(body_deadline, "BYTES_PER_SECOND", 100 * LONG)
@@ -185,7 +185,7 @@ async def test_received_bytes_extend_the_body_deadline(recorded: Recorded, monke
 def test_blocked_server_does_not_time_out_a_body_received_in_time(
     recorded: Recorded, monkeypatch: pytest.MonkeyPatch, loop: Callable[[], asyncio.AbstractEventLoop], second_look: float
 ) -> None:
-    """The kernel holds the whole body, but the loop is blocked for longer than the deadline."""
+    """The kernel has received the whole body, but the loop blocks past the deadline."""
     monkeypatch.setattr(body_deadline, "_SECOND_LOOK_SECONDS", second_look)
     waiting: list[TimedBody] = []
     receive = TimedBody.receive

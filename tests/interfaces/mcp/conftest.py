@@ -1,4 +1,4 @@
-"""Provide one real server: REST and MCP in one application, a worker, and a separate SSE application."""
+"""Provide a real server with REST, MCP and a worker, and a separate SSE application."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PREFIX = "mcp-tests"
 
 @dataclass(frozen=True)
 class Server:
-    """The server's addresses: `url` for REST and streamable HTTP, `sse_url` for SSE; and a REST client."""
+    """The server's addresses and REST client. `url` serves REST and streamable HTTP."""
 
     url: str
     sse_url: str

@@ -133,7 +133,7 @@ async def test_stdio_uses_the_scope_of_its_token(guarded: Guarded) -> None:
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_resources_and_prompt_show_only_data_in_the_keys_scope(guarded: Guarded, mode: Any) -> None:
-    """Ana's key reads her own resources, but not Bo's, nor those of a namespace or tenant outside its scope."""
+    """Ana's key reads her own resources, but none outside its scope."""
     ana, bo = f"ana-{ULID()}", f"bo-{ULID()}"
     async with httpx.AsyncClient(base_url=guarded.url, headers=bearer(OPERATOR)) as rest:
         for user in (ana, bo):

@@ -1,4 +1,4 @@
-"""Test that tools accept and return sessions with messages in the shapes of chat APIs."""
+"""Test that tools accept and return sessions with messages in chat API formats."""
 
 from __future__ import annotations
 

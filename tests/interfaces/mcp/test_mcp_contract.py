@@ -1,4 +1,4 @@
-"""Compare the listed tools with the contract: names, parameters, defaults and required fields. Every exception has a reason."""
+"""Compare the tools' names, parameters, defaults and required fields with the contract."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_parameter_matches_the_contract(tool: str, name: str) -> None:
 
 
 def _type(wanted: str) -> str:
-    """Return the JSON type of a contract type."""
+    """Map a contract type to its JSON type."""
     if wanted.startswith("array<"):
         return "array"
     if wanted in ("SearchModeEnum", "MemoryTypeEnum"):

@@ -1,4 +1,4 @@
-"""Test unknown arguments: near misses of scope arguments are refused, other unknown arguments are reported."""
+"""Test that tools reject misspelled scope arguments and report other unknown ones."""
 
 from __future__ import annotations
 

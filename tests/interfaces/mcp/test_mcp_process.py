@@ -1,4 +1,4 @@
-"""Run `agent-memory mcp`: it stops on a signal whatever its client does, and stdout carries only the protocol."""
+"""Test that `agent-memory mcp` stops on a signal and prints only protocol messages."""
 
 from __future__ import annotations
 

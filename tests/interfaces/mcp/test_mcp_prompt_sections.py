@@ -1,4 +1,4 @@
-"""Test that prompt sections of features work over MCP as over REST."""
+"""Test that prompt sections from features work the same over MCP and REST."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SHOWN = {
 
 
 async def known(session: Session, server: Server) -> dict[str, Any]:
-    """Store data for every section for a new user, and return the scope of that user's prompt."""
+    """Store data for every prompt section, and return the new user's scope."""
     scope = {"user_id": "ada", "namespace": f"sections-{ULID()}"}
     event = {"text": EVENT, "memory_type": "episodic", "event_date": "2024-03-05T00:00:00Z"}
     memories = [{**memory, **scope} for memory in (event, {"text": RULE, "pinned": True})]
@@ -53,7 +53,7 @@ async def known(session: Session, server: Server) -> dict[str, Any]:
 
 
 async def parts(session: Session, **arguments: Any) -> list[str]:
-    """Return the texts of a prompt before its question."""
+    """Return a prompt's texts, except the question."""
     *messages, _ = (await session.call("memory_prompt", query=QUERY, **arguments))["messages"]
     return [message["content"]["text"] for message in messages]
 

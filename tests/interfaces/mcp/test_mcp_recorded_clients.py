@@ -1,4 +1,4 @@
-"""Replay the recorded requests of Claude Code, VS Code and Cursor from public sources."""
+"""Replay public recordings of requests from Claude Code, VS Code and Cursor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test resources and the prompt, and answer the question of `forget_memory`, with clients of both generations of the protocol."""
+"""Test resources, the prompt and elicitation with clients of both protocol generations."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ META = {
 
 
 async def call(server: Server, method: str, params: dict[str, Any], *, name: str | None = None) -> dict[str, Any]:
-    """Send a request of protocol 2026-07-28 as it goes over the wire."""
+    """Send a raw request with protocol version 2026-07-28."""
     headers = {"accept": "application/json, text/event-stream", "mcp-protocol-version": "2026-07-28", "mcp-method": method}
     headers |= {"mcp-name": name} if name else {}
     body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": META}}

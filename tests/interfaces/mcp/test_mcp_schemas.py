@@ -1,4 +1,4 @@
-"""Test portable tool schemas, tool sets, and tolerance for arguments that models send against the schema."""
+"""Test portable tool schemas, tool sets, and tolerance for arguments that violate the schema."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_argument_schemas_use_only_portable_keywords(choice: ToolChoice, tool: L
 
 
 def filled(schema: Schema, *, nulls: bool) -> Any:
-    """Return a value with only the required fields; with `nulls`, every optional field is null."""
+    """Return a value with only the required fields. With `nulls`, set optional fields to null."""
     match schema.get("type"):
         case "object":
             required = schema.get("required", ())
@@ -69,7 +69,7 @@ def filled(schema: Schema, *, nulls: bool) -> Any:
 
 
 def given(value: Any) -> Any:
-    """Return the fields of a model that were set, at every level."""
+    """Return the explicitly set fields of a model, at every level."""
     if isinstance(value, list):
         return [given(item) for item in value]
     names: set[str] | None = getattr(value, "model_fields_set", None)

@@ -1,4 +1,4 @@
-"""Call every tool with a real client over every transport, and compare with REST on the same data."""
+"""Call every tool over every transport, and compare the results with REST."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ async def core_memory(session: Session, server: Server, namespace: str) -> None:
 
 
 async def letta_names(session: Session, scope: dict[str, str]) -> None:
-    """The tools accept Letta's names and arguments; `section` is an older name of `label`."""
+    """Check that the tools accept Letta's names, and `section` for `label`."""
 
     async def value(tool: str, **arguments: Any) -> str:
         return (await session.call(tool, **arguments, **scope))["block"]["value"]
@@ -130,7 +130,7 @@ async def letta_names(session: Session, scope: dict[str, str]) -> None:
 
 
 async def archive(session: Session, server: Server, namespace: str) -> None:
-    """The archive belongs to the user, or to an agent without a user; it contains no messages."""
+    """Check that the archive belongs to a user or agent, and contains no messages."""
     scope, agent = {"user_id": "archived", "namespace": namespace}, {"agent_id": "librarian", "namespace": namespace}
     stored = await session.call("archival_memory_insert", content="Ada grew up in Setúbal", tags=["childhood"], **scope)
     assert (await rest(server, "GET", f"/v1/long-term-memory/{stored['id']}"))["user_id"] == "archived"
@@ -327,7 +327,7 @@ async def compaction(session: Session, server: Server, namespace: str) -> None:
 
 
 async def refusals(session: Session) -> None:
-    """A failure returns an error with a hint, never an empty answer."""
+    """Check that a failure returns an error with a hint, and never an empty answer."""
     missing = await session.error("get_long_term_memory", memory_id="nobody")
     assert missing.startswith("404: Memory with ID nobody not found: check memory_id, ")
     assert (await session.error("edit_long_term_memory", memory_id="nobody", text="x")).startswith("404: ")
@@ -342,7 +342,7 @@ _MOVING = {"last_accessed", "access_count", "score"}
 
 
 def steady(found: Any) -> Any:
-    """Return an answer without fields that reads change, and without scores, which other tests' writes affect."""
+    """Remove scores, which other tests affect, and fields that change on every read."""
     if isinstance(found, list):
         return [steady(one) for one in found]
     if isinstance(found, dict):

@@ -1,4 +1,4 @@
-"""Provide a server that lets apps log in by OAuth, a browser, and an app that performs OAuth step by step."""
+"""Provide an OAuth server, a browser, and an app that performs OAuth step by step."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CALLBACK = "https://app.example/callback"
 
 @dataclass(frozen=True)
 class Site:
-    """A server with OAUTH_SERVER, and requests to it."""
+    """A server with OAUTH_SERVER, and helpers that call it."""
 
     url: str
     settings: Settings
@@ -44,7 +44,6 @@ class Site:
         return answer.json()
 
     async def keys(self) -> list[dict[str, Any]]:
-        """Return all API keys."""
         return (await self.operator.get("/v1/auth/tokens")).json()["tokens"]
 
     def app(self, **more: Any) -> App:
@@ -79,7 +78,7 @@ class App:
         return answer
 
     def link(self, **more: str | None) -> str:
-        """Return the link to the authorization endpoint."""
+        """Return the authorization URL."""
         challenge = urlsafe_b64encode(sha256(self.verifier.encode()).digest()).decode().rstrip("=")
         query = {
             "response_type": "code",
@@ -141,7 +140,7 @@ class Browser:
 
 
 def sent_back(page: httpx.Response) -> dict[str, str]:
-    """Return the parameters with which a page sends the browser back to the app."""
+    """Return the query parameters of a page's redirect to the app."""
     return dict(parse_qsl(urlsplit(back_to(page)).query))
 
 
@@ -151,9 +150,9 @@ def back_to(page: httpx.Response) -> str:
 
 
 async def play_login(site: Site, *command: str | Path) -> Any:
-    """Run a program that logs in, as a user who limits it to the user "bo". Return the JSON that it prints at the end.
+    """Run a program that logs in with access limited to user "bo", and return its JSON output.
 
-    The program prints the link for the browser, and reads the address of the browser's redirect.
+    The program prints a link for the browser, and reads the redirect URL from stdin.
     """
     browser = site.browser()
     await browser.log_in((await site.key())["token"])
@@ -205,7 +204,7 @@ async def site(redis_url: str, request: pytest.FixtureRequest) -> AsyncGenerator
 
 @pytest.fixture(autouse=True)
 async def fresh_limits(site: Site) -> None:
-    """Each test may register as many apps as the server allows in a minute."""
+    """Reset the rate limits before each test."""
     redis = site.runtime.client
     async for key in redis.scan_iter(f"{site.runtime.keys.root}rate:*"):
         await redis.delete(key)

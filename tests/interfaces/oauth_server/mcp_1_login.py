@@ -1,6 +1,6 @@
-"""Log in by OAuth with the first generation of the MCP SDK, and use the server: `mcp_1_login.py URL`.
+"""Log in by OAuth with the first MCP SDK generation: `mcp_1_login.py URL`.
 
-Prints the link for the browser, reads the address of the browser's redirect, then prints the server's answers.
+Prints a link for the browser, reads the redirect URL, and then prints the server's answers.
 """
 
 from __future__ import annotations

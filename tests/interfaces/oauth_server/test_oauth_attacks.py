@@ -1,4 +1,4 @@
-"""Attack the authorization server. Each test expects that the server reveals nothing."""
+"""Attack the authorization server, and check that it reveals nothing."""
 
 from __future__ import annotations
 

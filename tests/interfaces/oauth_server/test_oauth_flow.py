@@ -1,4 +1,4 @@
-"""Log in by OAuth with the MCP SDK's client, from the first 401 to a tool's answer, and end the connection."""
+"""Test OAuth with the MCP SDK's client, from the first 401 to a tool call."""
 
 from __future__ import annotations
 

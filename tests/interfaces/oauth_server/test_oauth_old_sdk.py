@@ -1,4 +1,4 @@
-"""Log in by OAuth with the first generation of the MCP SDK for Python, installed by `scripts/tests.sh compat`."""
+"""Test OAuth with the first MCP SDK generation, which `scripts/tests.sh compat` installs."""
 
 from __future__ import annotations
 

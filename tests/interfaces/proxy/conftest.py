@@ -1,4 +1,4 @@
-"""Provide a server with a worker and the proxy, beside a scripted model server."""
+"""Provide a server with a worker and the proxy, and a scripted model server."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KEY = "sk-upstream-0000"
 
 @dataclass
 class Proxied:
-    """The HTTP client of a caller, the model server behind the proxy, and the test's own user."""
+    """A caller's HTTP client, the model server behind the proxy, and the test's user."""
 
     http: httpx.AsyncClient
     upstream: Upstream
@@ -32,7 +32,7 @@ class Proxied:
         return await self.http.post("/proxy/v1/chat/completions", json={"model": "m", "messages": messages, **body}, headers=sent)
 
     async def remember(self, text: str, user: str | None = None, name: str = "m") -> str:
-        """Store a memory; return its id when a search finds it."""
+        """Store a memory, wait until it is searchable, and return its id."""
         memory = {"id": f"{name}-{self.user}", "text": text, "user_id": user or self.user}
         made = await self.http.post("/v1/long-term-memory/", json={"memories": [memory]}, params={"wait": 20})
         assert made.status_code == 200, made.text

@@ -1,4 +1,4 @@
-"""Test the real OpenAI SDK, through the proxy and with memory in its own process."""
+"""Test the OpenAI SDK with memory through the proxy and in-process."""
 
 from __future__ import annotations
 

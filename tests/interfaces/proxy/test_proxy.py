@@ -95,7 +95,7 @@ async def test_tool_calls_of_a_stream_are_stored(proxied: Proxied) -> None:
 
 
 async def test_tool_calls_with_the_same_index_and_a_split_emoji_are_stored(proxied: Proxied) -> None:
-    """Older versions of Ollama give each tool call the index 0. JavaScript gateways cut text between UTF-16 units."""
+    """Old versions of Ollama number every tool call 0. JavaScript gateways split surrogate pairs."""
     calls = [{"id": name, "type": "function", "function": {"name": name, "arguments": "{}"}} for name in ("a", "b")]
     deltas = [{"content": "So \ud83d"}, {"content": "\ude00"}, *({"tool_calls": [{"index": 0, **call}]} for call in calls)]
     proxied.upstream.answers.append(chat_events(*deltas))
@@ -124,7 +124,7 @@ async def test_empty_result_of_a_tool_is_stored(proxied: Proxied) -> None:
 
 
 def test_answer_contains_only_the_callers_tool_calls() -> None:
-    """Anthropic's servers run tools of their own, and a call without arguments has no parts."""
+    """Anthropic runs its own server-side tools. A call without arguments has no parts."""
     blocks = [{"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}, {"type": "tool_use", "id": "t", "name": "now"}]
     events = [{"type": "content_block_start", "index": index, "content_block": block} for index, block in enumerate(blocks)]
     events.insert(
@@ -171,7 +171,7 @@ def test_new_messages_and_the_answer_fit_into_one_request() -> None:
 
 
 async def test_history_and_retries_are_stored_once(proxied: Proxied) -> None:
-    """Programs send the whole conversation each time, SDKs retry unanswered requests, and users repeat themselves."""
+    """Programs resend the whole conversation, SDKs retry, and users repeat themselves."""
     talk: list[dict[str, Any]] = [{"role": "system", "content": "It is 9 o'clock."}]
     for question, answer in (("yes", "A"), ("yes", "B"), ("no", "C"), ("yes", "A")):
         talk.append({"role": "user", "content": question})

@@ -1,4 +1,4 @@
-"""Test that callers of the proxy access only listed upstreams and their own memories, and that no secret leaks."""
+"""Test that proxy callers reach only listed upstreams and their own memories."""
 
 from __future__ import annotations
 

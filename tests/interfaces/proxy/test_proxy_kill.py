@@ -1,4 +1,4 @@
-"""Test that a killed server loses no message after its caller has received the answer or a part of it."""
+"""Test that a killed server loses no message once its caller has received part of the answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test that many concurrent streams are complete and stored once, even if Redis refuses writes at their end."""
+"""Test that concurrent streams arrive in full, even if Redis refuses writes at their end."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NUTS = {"role": "user", "content": "Which nuts is Ada allergic to?"}
 
 
 class Stream:
-    """A caller's stream in a session, which is read in the background."""
+    """A caller's stream, which a background task reads."""
 
     def __init__(self, proxied: Proxied, http: httpx.AsyncClient, user: str, session: str, question: str = NUTS["content"]) -> None:
         self.question = question
@@ -52,7 +52,7 @@ class Stream:
 
 @asynccontextmanager
 async def refusing_writes(redis_url: str) -> AsyncGenerator[None]:
-    """Let Redis refuse all writes, but answer reads."""
+    """Make Redis refuse writes but answer reads."""
     async with Redis.from_url(redis_url) as operator:
         await operator.config_set("min-replicas-to-write", "1")
         try:
@@ -142,7 +142,7 @@ async def test_caller_is_notified_if_an_answer_is_not_stored(
 async def test_concurrent_session_writes_of_calls_are_limited(
     proxied: Proxied, callers: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """More writes at a time would only wait for connections to Redis."""
+    """More concurrent writes would only wait for Redis connections."""
     append, writing, most = SessionService.append_messages, 0, 0
     go = asyncio.Event()
 

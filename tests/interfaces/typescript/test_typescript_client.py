@@ -1,4 +1,4 @@
-"""Test the TypeScript client: its own tests, its types, its package, and the programs in the docs."""
+"""Test the TypeScript client's own tests, types, package and documented programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Run the fault harness once: `python -m tests.system.faults --seconds 60 --seed 7`; exit code 1 for a broken guarantee."""
+"""Run the fault harness once: `python -m tests.system.faults --seconds 60 --seed 7`.
+
+The exit code is 1 if the run breaks a guarantee.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,6 @@ _OF_EACH_KIND = 8
 
 
 def main() -> int:
-    """Run, print the figures, and keep the folder (journal, logs, Redis' data) after a failure."""
     parser = argparse.ArgumentParser(prog="python -m tests.system.faults", description=__doc__)
     parser.add_argument(
         "--seconds", type=float, default=0, help="how long faults are injected under load (60, with kills as long as it takes)"

@@ -11,7 +11,7 @@ from tests.system.faults.workload import Actor, Client, Figures, Reply, SessionA
 
 
 class KeyedActor(Actor):
-    """Owns one session and writes messages without ids, each request under an Idempotency-Key that it repeats at random."""
+    """Writes messages without ids to one session, and repeats requests at random."""
 
     def __init__(self, name: str, seed: str, client: Client, journal: Journal, figures: Figures) -> None:
         super().__init__(name, seed, client, journal, figures)
@@ -53,9 +53,10 @@ class KeyedActor(Actor):
 
 
 class ErasedActor(Actor):
-    """Owns a user: fills sessions and memories, forgets some and undoes that, and erases the user or one session with its memories.
+    """Fills a user with sessions and memories, and erases the user or one session.
 
-    It starts again before the erasure is done. During an erasure, it repeats the undo of what it forgot.
+    It forgets memories and undoes that, even during an erasure. It may write again before the
+    erasure is done.
     """
 
     def __init__(self, name: str, seed: str, client: Client, journal: Journal, figures: Figures) -> None:
@@ -126,7 +127,7 @@ class ErasedActor(Actor):
         await self._erase(session.path, {**session.scope, "memories": "true"}, [session], [], waits=self.rng.random() < 0.5)
 
     async def _erase(self, path: str, params: dict[str, str], sessions: list[SessionActor], memories: list[str], *, waits: bool) -> None:
-        """Wait until the erasure is done, or only until the server has accepted the order."""
+        """Request an erasure. Wait until it is done, or only until the server accepts it."""
         op = self.journal.intend("erase", path, sessions=[one.key for one in sessions], memories=memories)
         tries = 0
         while True:

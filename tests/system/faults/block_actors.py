@@ -1,4 +1,4 @@
-"""Load on memory blocks: each has one writer, who edits the version that it knows, so that no edit is applied twice."""
+"""Edit memory blocks under load, with one writer per block."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MOST_LINES = 20
 
 
 class BlockActor(Actor):
-    """Owns a user's block of lines: appends, replaces, undoes, and deletes it."""
+    """Appends to, replaces, undoes and deletes a user's block of lines."""
 
     def __init__(self, name: str, seed: str, client: Client, journal: Journal, figures: Figures) -> None:
         super().__init__(name, seed, client, journal, figures)

@@ -1,4 +1,4 @@
-"""Inject faults: the seed determines kind, time and target; heal them later."""
+"""Inject faults at times that depend on a seed, and heal them later."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ REDIS_KILLS = ("kill -9 redis-server", "kill -9 redis and its keeper")
 
 @dataclass
 class Chaos:
-    """Inject one fault after the other, about every `pause` seconds, until canceled; then `heal`.
+    """Injects a fault about every `pause` seconds.
 
-    With `kills` (of processes, of Redis) it only kills, and ends after this many of both.
+    `kills` is the number of process kills and of Redis kills. If set, it only kills, and then ends.
     """
 
     seed: str
@@ -100,7 +100,7 @@ class Chaos:
         await self._http.aclose()
 
     def _for(self, seconds: float, end: Callable[[], object]) -> None:
-        """End a fault after a while."""
+        """End a fault after `seconds`."""
 
         async def later() -> None:
             await asyncio.sleep(seconds)

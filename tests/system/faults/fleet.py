@@ -1,4 +1,4 @@
-"""Run the processes under test: the embedded Redis, API and worker processes, and the look-alike; control them by process id."""
+"""Start, stop and signal the processes under test: Redis, APIs and workers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SUPERVISOR_SECONDS = 0.3
 
 
 def free_port() -> int:
-    """Return a free port of 127.0.0.1."""
+    """Return a free port on 127.0.0.1."""
     for _ in range(200):
         port = random.choice(_PORTS)
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
@@ -44,7 +44,7 @@ def free_port() -> int:
 
 
 def environment(**extra: str) -> dict[str, str]:
-    """Return the environment of our processes: no developer's settings, but the import path of this process."""
+    """Return an environment with this process's import path and no developer settings."""
     path = os.pathsep.join(dict.fromkeys([str(ROOT), *(str(Path(part).absolute()) for part in sys.path if part)]))
     ours = {"NEIGHBOURS_AFTER_SECONDS": "0.2", "BODY_TIMEOUT_SECONDS": "10", "SHUTDOWN_DRAIN_SECONDS": "0.3"}
     return clean_environment(PYTHONPATH=path, OPENBLAS_NUM_THREADS="1", **ours, **extra)
@@ -52,7 +52,7 @@ def environment(**extra: str) -> dict[str, str]:
 
 @dataclass
 class Process:
-    """One of our commands. `code` is set when it has ended."""
+    """A running command. `code` is its exit code once it has ended."""
 
     name: str
     pid: int
@@ -74,7 +74,7 @@ class Process:
         return True
 
     async def end(self, number: int = signal.SIGKILL, seconds: float = 30) -> int | None:
-        """Send a signal and wait for the end; send SIGKILL after `seconds`."""
+        """Send a signal and wait for the process to end. Send SIGKILL after `seconds`."""
         self.send(signal.SIGCONT)
         self.send(number)
         try:
@@ -102,7 +102,7 @@ class Nursery:
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[Nursery]:
-        """Start the nursery; end every remaining process at the end."""
+        """Start the nursery, and end all remaining processes on exit."""
         built = library(self._folder)
         self.can_skew = built is not None
         preload = {"LD_PRELOAD": str(built)} if built else {}
@@ -162,7 +162,7 @@ class Nursery:
 
 @dataclass
 class Member:
-    """A process that must always run: `Fleet.keep` restarts it with the same command after each end."""
+    """A process that the fleet restarts with the same command whenever it ends."""
 
     name: str
     arguments: tuple[str, ...]
@@ -176,7 +176,7 @@ class Member:
 
 
 class Fleet:
-    """All places, and the task that keeps them filled."""
+    """All members, and the tasks that restart them."""
 
     def __init__(self, nursery: Nursery, places: list[Member]) -> None:
         self._nursery = nursery
@@ -184,11 +184,11 @@ class Fleet:
         self._keeping: list[asyncio.Task[None]] = []
 
     def of(self, kind: str) -> list[Member]:
-        """Return the places of a command."""
+        """Return the members that run a command."""
         return [place for place in self.places.values() if place.arguments[0] == kind]
 
     async def add(self, place: Member) -> None:
-        """Start a process in one more place."""
+        """Start one more member."""
         self.places[place.name] = place
         await self._fill(place)
         self._keeping.append(asyncio.create_task(self._keep(place)))
@@ -199,7 +199,7 @@ class Fleet:
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[Fleet]:
-        """Start all places in order and restart ended processes; at the end, stop them, Redis last."""
+        """Start all members in order, restart ended ones, and stop all on exit."""
         try:
             for place in self.places.values():
                 await self._fill(place)
@@ -243,7 +243,7 @@ class Fleet:
                 await wait_until(answers, f"readiness of {url}", seconds)
 
     def kill(self, place: Member, number: int = signal.SIGKILL) -> bool:
-        """Send a signal to the process in the place."""
+        """Send a signal to a member's process."""
         if place.process is None or not place.process.alive:
             return False
         if place.stopped and number in (signal.SIGTERM, signal.SIGKILL):
@@ -262,7 +262,7 @@ class Fleet:
         place.stopped = False
 
     def kill_redis_server(self, place: Member) -> bool:
-        """Kill the redis-server below `agent-memory redis`, which restarts it."""
+        """Kill the redis-server child of `agent-memory redis`, which restarts it."""
         if place.process is None or not place.process.alive:
             return False
         for pid in children(place.process.pid):
@@ -300,7 +300,7 @@ async def until_listening(port: int, seconds: float = _START_SECONDS) -> None:
 
 
 def redis_url(data_dir: Path, port: int) -> str:
-    """Return the URL of the Redis configured in `data_dir`, optionally through another port (a proxy's)."""
+    """Return a Redis URL with the password from `data_dir`. The port may be a proxy's."""
     for line in (data_dir / "redis.conf").read_text().splitlines():
         name, _, value = line.partition(" ")
         if name == "requirepass":

@@ -1,4 +1,4 @@
-"""Check a store: read Redis alone, through the storage layer's key layout, and compare it with the journal."""
+"""Compare the data in Redis with the journal."""
 
 from __future__ import annotations
 
@@ -236,7 +236,7 @@ class Checker:
             self._found.lost.append(what)
 
     async def _check_keyed(self, key: str, said: list[tuple[str, str]]) -> None:
-        """Check a session whose message ids the server assigned: each message once per send, in order.
+        """Check that a session contains each sent message once, in order.
 
         A text sent twice on one day is one memory, which cites each message.
         """

@@ -1,4 +1,4 @@
-"""Write the journal: every intent before the attempt, and whether it was acknowledged. Derive the expected state of Redis."""
+"""Record each write and its outcome, and derive the expected state of Redis."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from tests.registrations import Registration, registrations
 
 
 class Journal:
-    """A file of JSON lines, flushed line by line: `{"op": n, "kind", "key", …}` is an intent, `{"op": n, "ok", …}` its outcome."""
+    """A JSON Lines file of intents and outcomes, flushed after each line.
+
+    `{"op": n, "kind", "key", …}` is an intent, and `{"op": n, "ok", …}` is its outcome.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -27,7 +30,7 @@ class Journal:
         return self._next
 
     def outcome(self, op: int, *, ok: bool, tries: int, **more: Any) -> None:
-        """Write the outcome: acknowledged or not, after how many requests."""
+        """Record whether the server acknowledged a write, and after how many requests."""
         self.acknowledged += ok
         self._write({"op": op, "ok": ok, "tries": tries, **more})
 
@@ -40,7 +43,7 @@ class Journal:
 
 
 def read(path: Path) -> Iterator[tuple[dict[str, Any], dict[str, Any] | None]]:
-    """Return intents in order, each with its outcome (None: the run ended before it)."""
+    """Yield intents in order with their outcomes, or None if the run ended first."""
     intents: dict[int, dict[str, Any]] = {}
     outcomes: dict[int, dict[str, Any]] = {}
     with path.open(encoding="utf-8") as lines:
@@ -53,7 +56,7 @@ def read(path: Path) -> Iterator[tuple[dict[str, Any], dict[str, Any] | None]]:
 
 @dataclass
 class Said:
-    """A message of the workload. Its memory (word for word) and its fact each "must" exist, "may" exist, or are "gone" for good."""
+    """A message whose memory and fact "must" exist, "may" exist, or are "gone" for good."""
 
     id: str
     role: str
@@ -70,7 +73,7 @@ class Said:
 
 @dataclass
 class SessionModel:
-    """The expected state of a session. `lists` are the possible lists of ids (more than one after an append without an answer)."""
+    """The expected state of a session. `lists` are the possible lists of message ids."""
 
     key: str
     shared: bool = False
@@ -84,7 +87,7 @@ class SessionModel:
 
 @dataclass
 class Expected:
-    """The expected sessions and memories. A memory has one of the possible contents; None means that it does not exist."""
+    """The expected sessions and memories. A possible content of None means a missing memory."""
 
     sessions: dict[str, SessionModel] = field(default_factory=dict[str, SessionModel])
     memories: dict[str, set[str | None]] = field(default_factory=dict[str, set[str | None]])
@@ -103,7 +106,7 @@ class Expected:
 
 
 def expected(entries: Iterable[tuple[dict[str, Any], dict[str, Any] | None]]) -> Expected:
-    """Replay a journal. Each session and each memory has one writer at a time, except shared sessions, which only grow."""
+    """Replay a journal. Only shared sessions have several writers at a time."""
     result = Expected()
     for intent, outcome in entries:
         ok = outcome is not None and outcome["ok"]
@@ -213,9 +216,9 @@ def _block(result: Expected, intent: dict[str, Any], ok: bool, _: dict[str, Any]
 
 
 def _erase(result: Expected, intent: dict[str, Any], ok: bool, outcome: dict[str, Any]) -> None:
-    """Expect the deletion of sessions with their memories, or of a user with everything, as of the acknowledgment of the order.
+    """Expect that an erasure deletes its sessions, memories or user for good.
 
-    None of it may exist or return. A later write belongs to new data.
+    A later write belongs to new data.
     """
     if not ok:
         raise AssertionError("an erasure is tried until it is acknowledged")

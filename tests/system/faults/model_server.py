@@ -1,4 +1,4 @@
-"""Run the look-alike as a process for long runs: it discards the requests that it answered. Inject faults by POST /_faults."""
+"""Run the look-alike as a process that forgets requests. POST /_faults injects faults."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from tests.support.lookalike import Lookalike
 
 class _Forgetful(list[object]):
     def append(self, _: object) -> None:
-        """Discards all items."""
+        """Discard the item."""
 
 
 def main() -> None:
-    """Run `python -m tests.system.faults.model_server PORT DIMENSIONS`; end with stdin."""
+    """Serve until stdin ends: `python -m tests.system.faults.model_server PORT DIMENSIONS`."""
     server = Lookalike(dimensions=int(sys.argv[2]), port=int(sys.argv[1]), retry_after="1", requests=_Forgetful())  # type: ignore[arg-type]
     server.start()
     print(server.url, flush=True)

@@ -1,7 +1,7 @@
-"""Start our commands quickly: one process imports the server once and forks a real process for each start.
+"""Start commands quickly by forking a process that has already imported the server.
 
-Otherwise a start costs 2.5 s of CPU, most of what two cores can do while processes are killed every second. Requests and answers are JSON
-lines on stdin and stdout; forked processes end with the nursery.
+Otherwise, each start would take 2.5 s of CPU. Requests and answers are JSON lines on stdin and
+stdout. Forked processes end with the nursery.
 """
 
 from __future__ import annotations

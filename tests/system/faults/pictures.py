@@ -1,4 +1,4 @@
-"""Return the content of Redis without values that differ between runs (times, fences), to compare two runs."""
+"""Compare the Redis content of two runs, ignoring times and fences."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FIELDS = {
 
 
 async def picture(rig: Rig) -> dict[str, Any]:
-    """Return sessions, journals, memories, vectors, order, tombstones, and due, failed and dead work."""
+    """Return the content of Redis without values that differ between runs."""
     client, root = rig.rt.client, rig.keys.root
     seen: dict[str, Any] = {}
     for name in sorted(await rig.raw_keys()):
@@ -39,7 +39,7 @@ async def picture(rig: Rig) -> dict[str, Any]:
 
 
 async def _value(rig: Rig, kind: str, rest: str, key: str) -> Any:
-    """Return the part of a key's content that is equal in each run, or else its type."""
+    """Return the part of a key's content that every run shares, or its type."""
     part = f"{kind}:{rest[-2:]}" if kind in ("w", "j") and rest[-2:] in (":m", ":i", ":l", ":o") else kind
     match part:
         case "w::m" | "j::l":
@@ -55,12 +55,12 @@ async def _value(rig: Rig, kind: str, rest: str, key: str) -> Any:
 
 
 async def texts(rig: Rig) -> list[tuple[str, str]]:
-    """Return type and text of every memory, sorted."""
+    """Return the sorted types and texts of all memories."""
     return sorted((str(record.memory_type), record.text) for record in await rig.stored())
 
 
 async def finished(rig: Rig, rounds: int = 60) -> None:
-    """Work until no work is left, with every mark due at once whatever its lease or delay."""
+    """Work until nothing is left, ignoring leases and delays."""
     for _ in range(rounds):
         for kind in ENDING:
             await rig.make_due(kind)
@@ -71,7 +71,7 @@ async def finished(rig: Rig, rounds: int = 60) -> None:
 
 
 async def waiting(rig: Rig) -> dict[str, dict[str, float]]:
-    """Return the pending work of workers, without recurring work."""
+    """Return the pending work of workers, except recurring work."""
     return {kind.value: marks for kind in ENDING if (marks := await rig.marks(kind))}
 
 

@@ -1,4 +1,4 @@
-"""A TCP proxy with faults on demand: refuses, swallows, delays, cuts, half-closes, and drops replies to executed commands."""
+"""A TCP proxy that can refuse, swallow, delay, cut or half-close connections, or drop replies."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ Match = Callable[[bytes], bool]
 
 
 def anything(_: bytes) -> bool:
-    """Match every request."""
     return True
 
 
 @dataclass
 class _Loss:
-    """Requests whose reply gets lost: the next `times` that match."""
+    """Loses the replies to the next `times` matching requests."""
 
     match: Match
     times: int
@@ -29,7 +28,7 @@ class _Loss:
 
 @dataclass(eq=False)
 class _Link:
-    """One connection through the proxy. `losing` means that the reply to the last forwarded request must not arrive."""
+    """A proxied connection. If `losing`, drop the reply to the last request."""
 
     down: asyncio.StreamWriter
     up: asyncio.StreamWriter
@@ -49,7 +48,7 @@ class _Link:
 
 @dataclass
 class Proxy:
-    """Listens on `port` of 127.0.0.1 and forwards to `target`, another port there. Set its fields to inject faults."""
+    """Forwards the local `port` to the local port `target`. Set its fields to inject faults."""
 
     target: int
     port: int = 0
@@ -69,7 +68,7 @@ class Proxy:
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[Proxy]:
-        """Listen while the block runs; cut all connections at its end."""
+        """Listen during the `with` block, and cut all connections on exit."""
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
         self.port = self._server.sockets[0].getsockname()[1]
         try:
@@ -81,19 +80,19 @@ class Proxy:
             await asyncio.gather(*self._serving, return_exceptions=True)
 
     def heal(self) -> None:
-        """Clear all faults; connections stay open."""
+        """Clear all faults, but keep connections open."""
         self.delay, self.refuse, self.swallow, self.answer = 0.0, False, False, None
         self._losses.clear()
 
     def cut(self) -> int:
-        """Reset all connections; return their number."""
+        """Reset all connections, and return their number."""
         links = list(self._links)
         for link in links:
             link.abort()
         return len(links)
 
     def half_close(self, rng: random.Random) -> None:
-        """On each connection one side stops sending while the other continues."""
+        """Make a random side of each connection stop sending."""
         for link in list(self._links):
             writer = link.down if rng.random() < 0.5 else link.up
             with contextlib.suppress(OSError, RuntimeError):

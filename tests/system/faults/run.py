@@ -1,4 +1,4 @@
-"""Run processes, load and faults for some seconds, then heal, then run the checker; collect the figures."""
+"""Run processes under load and faults, heal them, and check the data."""
 
 from __future__ import annotations
 
@@ -59,7 +59,10 @@ SETTINGS = {
 
 @dataclass(frozen=True)
 class Plan:
-    """The plan of a run. `pause` is the mean time between two faults, `rate` the actors' total target of requests per second."""
+    """The options of a run.
+
+    `pause` is the mean time between faults. `rate` is all actors' target in requests per second.
+    """
 
     seed: str
     seconds: float
@@ -140,7 +143,7 @@ class Outcome:
 
 @asynccontextmanager
 async def model_server(port: int) -> AsyncGenerator[str]:
-    """Run the look-alike as a separate process; yield its address without /v1 while it starts."""
+    """Run the look-alike as a separate process, and yield its URL without /v1."""
     command = [sys.executable, "-m", "tests.system.faults.model_server", str(port), str(DIMENSIONS)]
     process = await asyncio.create_subprocess_exec(*command, stdin=asyncio.subprocess.PIPE, stdout=-3, env=environment(), cwd=ROOT)
     try:
@@ -157,7 +160,7 @@ async def model_server(port: int) -> AsyncGenerator[str]:
 
 @dataclass
 class Ground:
-    """The environment of a run: the processes, the proxies, and the harness's own connection to Redis."""
+    """A run's processes and proxies, and a direct connection to Redis."""
 
     fleet: Fleet
     nursery: Nursery
@@ -168,13 +171,13 @@ class Ground:
     redis_port: int
 
     def direct(self) -> aioredis.Redis:
-        """Redis, not through the proxy."""
+        """Connect to Redis without the proxy."""
         return aioredis.Redis.from_url(redis_url(self.data_dir, self.redis_port), protocol=3)
 
 
 @asynccontextmanager
 async def ground(folder: Path, *, apis: int, workers: int, skewed: bool = False, **settings: str) -> AsyncGenerator[Ground]:
-    """Start everything in `folder`; end it afterwards."""
+    """Start everything in `folder`, and stop it on exit."""
     folder.mkdir(parents=True, exist_ok=True)  # noqa: ASYNC240 - before anything runs
     data_dir = folder / "redis"
     redis_port, model_port = free_port(), free_port()
@@ -207,7 +210,7 @@ async def ground(folder: Path, *, apis: int, workers: int, skewed: bool = False,
 
 
 async def run(plan: Plan) -> Outcome:
-    """Run a plan to its end. The journal, the logs and Redis' data stay in its folder."""
+    """Run a plan, and leave the journal, logs and Redis data in its folder."""
     figures = Figures()
     journal = Journal(plan.folder / "journal.jsonl")
     async with ground(plan.folder, apis=plan.apis, workers=plan.workers, skewed=True, DURABILITY=plan.durability) as on:
@@ -281,7 +284,7 @@ def _owners(actors: Sequence[Actor]) -> list[dict[str, str]]:
 
 
 async def _drained(client: aioredis.Redis, figures: Figures, seconds: float) -> None:
-    """Wait until no work is due and docket has delivered everything; what remains after `seconds` is a violation."""
+    """Wait until no work is left. Work that is left after `seconds` is a violation."""
     keys = Keys()
 
     async def nothing_left() -> bool:
@@ -297,7 +300,7 @@ async def _drained(client: aioredis.Redis, figures: Figures, seconds: float) -> 
 
 
 async def _waiting_work(client: aioredis.Redis, keys: Keys) -> list[str]:
-    """Return for each remaining mark: the seconds until it is due, its attempts, and docket's state of its task."""
+    """Describe the due time, attempts and docket state of each remaining mark."""
     seconds, _ = await client.time()
     said: list[str] = []
     for kind in ENDING:
@@ -314,5 +317,4 @@ async def _waiting_work(client: aioredis.Redis, keys: Keys) -> list[str]:
 
 
 def show(outcome: Outcome) -> str:
-    """Return the figures as text."""
     return json.dumps(outcome.summary(), indent=2, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""Simulate wrong clocks: a few lines of C between a process and its clock, compiled if there is a C compiler."""
+"""Simulate wrong clocks with a preloaded C library, if there is a C compiler."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ time_t time(time_t *now) {
 
 
 def library(folder: Path) -> Path | None:
-    """Return a shared library to preload, whose `skew_seconds` shifts a process's clock; None without a C compiler."""
+    """Compile a library that shifts a process's clock. Return None if that fails."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         return None

@@ -1,7 +1,8 @@
-"""Measure the durations of F3, F10 and F11 against their limits: `python -m tests.system.faults.times`.
+"""Compare the times of F3, F10 and F11 with their limits: `python -m tests.system.faults.times`.
 
-The exit code is 1 if one exceeds its limit. It uses a real API process, a real Redis behind a proxy, and requests over HTTP. The times are
-meaningful only on an idle machine, so they are not part of the tests.
+The exit code is 1 if a time exceeds its limit. It uses a real API process, a real Redis behind a
+proxy, and requests over HTTP. The times are meaningful only on an idle machine, so they are not
+part of the tests.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _SAID = {
 
 @dataclass(frozen=True)
 class Taken:
-    """A time (s), and whether it is within its limit."""
+    """A measured time and its limit, in seconds."""
 
     what: str
     seconds: float
@@ -66,7 +67,7 @@ class _Site:
     url: str
 
     async def writes(self) -> int:
-        """Return the status of a write, or 0 without an answer."""
+        """Send a write and return its status, or 0 if there is no response."""
         body = {"messages": [{"role": "user", "content": "I moved to Lisbon in May"}]}
         try:
             return (await self.http.post(f"{self.url}/v1/working-memory/times/messages", json=body)).status_code
@@ -74,7 +75,7 @@ class _Site:
             return 0
 
     async def until(self, status: int) -> float:
-        """Return the seconds until a write gets this answer."""
+        """Return the seconds until a write gets this status."""
         begun = time.monotonic()
 
         async def so() -> bool:
@@ -194,13 +195,11 @@ async def crowded(site: _Site, clients: int) -> list[Taken]:
 
 
 async def measure(folder: Path, kills: int, memories: int, clients: int) -> list[Taken]:
-    """Measure everything, one after the other."""
     async with _site(folder / "times") as site:
         return [*await killed(site, kills, memories), *await spoilt(site), *await crowded(site, clients)]
 
 
 def main() -> int:
-    """Print a line for each time."""
     parser = argparse.ArgumentParser(prog="python -m tests.system.faults.times", description=__doc__)
     parser.add_argument("--kills", type=int, default=6, help="of Redis, by turns with and without what keeps it running (6)")
     parser.add_argument("--memories", type=int, default=5000, help="in the store, for there to be something to load (5000)")

@@ -1,7 +1,7 @@
-"""Run the mixed faults with some processes of another checkout (F14).
+"""Run the fault harness with some processes from another checkout (F14).
 
 `python -m tests.system.faults.two_versions CHECKOUT api1,worker1 --seconds 45`.
-The other checkout needs its own `.venv`; the arguments after the names are those of `tests.system.faults`.
+The other checkout needs its own `.venv`. Further arguments go to `tests.system.faults`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from tests.system.faults.fleet import Nursery, Process, environment
 
 
 def main() -> int:
-    """Run the harness; exit code 1 for a broken guarantee."""
     checkout, names = Path(sys.argv[1]).absolute(), set(sys.argv[2].split(","))
 
     class TwoNurseries(Nursery):

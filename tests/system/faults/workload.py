@@ -1,4 +1,4 @@
-"""The load: actors that each own their sessions or memories, write the journal before each attempt, and retry unanswered requests."""
+"""Actors that own sessions or memories, journal each write, and retry unanswered requests."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CLIENT_SECONDS = 15.0
 
 @dataclass
 class Figures:
-    """Observations of the clients."""
+    """Statistics about the clients' requests."""
 
     requests: int = 0
     answers: Counter[int] = field(default_factory=Counter)
@@ -40,7 +40,7 @@ class Figures:
 
 @dataclass(frozen=True)
 class Reply:
-    """The outcome of a request: `ok` if it was acknowledged."""
+    """The outcome of a request. `ok` means that the server acknowledged it."""
 
     ok: bool
     tries: int
@@ -50,7 +50,7 @@ class Reply:
 
 
 class Client:
-    """Requests to any of the APIs, repeated until one answers."""
+    """Sends requests to any API, and repeats them until one responds."""
 
     def __init__(self, urls: list[str], figures: Figures, stop: asyncio.Event) -> None:
         limits = httpx.Limits(max_connections=200, max_keepalive_connections=50)
@@ -65,9 +65,9 @@ class Client:
     async def ask(
         self, rng: random.Random, method: str, path: str, *, tries: int = 100_000, fine: tuple[int, ...] = (), **request: Any
     ) -> Reply:
-        """Repeat a request up to `tries` times; `fine` are statuses besides 200 that are answers, not defects.
+        """Repeat a request up to `tries` times. `fine` lists expected statuses besides 200.
 
-        A request that conflicts with an erasure is repeated, too: it changed nothing.
+        A request that conflicts with an erasure changes nothing, so repeat it.
         """
         figures = self._figures
         start = rng.randrange(len(self._urls))
@@ -105,7 +105,7 @@ class Client:
             return
 
     async def pause(self, rng: random.Random) -> None:
-        """Wait as a client does before its next request."""
+        """Wait for a random time before the next request."""
         await asyncio.sleep(rng.uniform(0.2, 0.6))
 
     def _refused(self, method: str, path: str, response: httpx.Response) -> None:
@@ -152,7 +152,7 @@ class Actor(ABC):
         return self.rng.choices(list(options), list(options.values()))[0]
 
     def text(self, token: str) -> str:
-        """Return a sentence that only one message has."""
+        """Return a sentence that contains a unique token."""
         rng = self.rng
         long = _FILLER if rng.random() < 0.3 else ""
         thing, city = rng.choice(_THINGS), rng.choice(_CITIES)
@@ -171,7 +171,7 @@ class Actor(ABC):
 
 
 class SessionActor(Actor):
-    """Owns one session: appends, replaces, patches, reads and deletes it, and starts again under the same id."""
+    """Writes, reads and deletes one session, and then starts again with the same id."""
 
     def __init__(self, name: str, seed: str, client: Client, journal: Journal, figures: Figures, *, user: str) -> None:
         super().__init__(name, seed, client, journal, figures)
@@ -314,7 +314,7 @@ class SessionActor(Actor):
 
 
 class SharedWriter(SessionActor):
-    """One of several actors that append to the same session; sometimes it disconnects and sends the same again."""
+    """Appends to a shared session, and sometimes disconnects and repeats a request."""
 
     def __init__(self, name: str, seed: str, client: Client, journal: Journal, figures: Figures, *, session: str) -> None:
         super().__init__(name, seed, client, journal, figures, user="crowd")
@@ -334,7 +334,7 @@ class SharedWriter(SessionActor):
 
 
 class MemoryActor(Actor):
-    """Owns long-term memories: creates, overwrites, edits, deletes, creates again, and searches for them."""
+    """Creates, overwrites, edits, deletes, recreates and searches its own memories."""
 
     def __init__(self, name: str, seed: str, client: Client, journal: Journal, figures: Figures, *, user: str) -> None:
         super().__init__(name, seed, client, journal, figures)

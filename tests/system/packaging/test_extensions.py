@@ -88,7 +88,6 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 async def server(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Running]:
-    """A server with the extensions."""
     folder = tmp_path_factory.mktemp("served")
     async with running(folder, "serve", "--port", "0", PYTHONPATH=str(installed)) as server:
         yield server

@@ -19,13 +19,13 @@ COMMANDS = set(typer.main.get_command(app).commands)  # pyright: ignore[reportAt
 
 
 def instructions() -> list[tuple[str, str]]:
-    """Return (instruction, rest) of every line of the Dockerfile."""
+    """Return every Dockerfile line as an (instruction, rest) pair."""
     lines = re.sub(r"\\\n", " ", (ROOT / "Dockerfile").read_text()).splitlines()
     return [(line.split(maxsplit=1)[0], line.split(maxsplit=1)[1]) for line in lines if line.strip() and not line.startswith("#")]
 
 
 def words(rest: str) -> list[str]:
-    """Return the exec form of an instruction."""
+    """Parse the exec form of an instruction."""
     return [str(word) for word in yaml.safe_load(rest)]
 
 

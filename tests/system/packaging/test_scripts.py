@@ -1,4 +1,4 @@
-"""Test the scripts of the workflow: the set-up's stamp and messages, the size check."""
+"""Test the setup script's stamp and messages, and the size check."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def venv(checkout: Path, kind: str, **environment: str) -> subprocess.CompletedP
 
 
 def asked(checkout: Path) -> list[str]:
-    """Return the arguments of pip's installs since the last call."""
+    """Return the arguments of each pip install since the last call."""
     file = checkout / "asked"
     lines = [line for line in file.read_text().splitlines() if " install " in line] if file.exists() else []
     file.unlink(missing_ok=True)
@@ -98,7 +98,7 @@ def test_setup_gives_the_archived_client_its_own_environment(checkout: Path) -> 
 
 
 def pip_that_says(checkout: Path, said: str, code: int = 0) -> None:
-    """Let pip print a text and end with an exit code."""
+    """Make pip print a text and exit with a code."""
     python = checkout / ".venv" / "bin" / "python"
     python.write_text(f'#!/bin/sh\ncase "$*" in *" install "*locks*) printf "{said}"; exit {code};; esac\n')
 

@@ -1,4 +1,4 @@
-"""Test that both wheels are built offline and contain every module and every data file, and nothing else."""
+"""Test that both wheels build offline and contain exactly the modules and data files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ IGNORED = shutil.ignore_patterns(".git", ".venv*", "__pycache__", "tests", "agen
 
 
 def source_of(project: Path, out: Path) -> Path:
-    """Return a copy of a project with the files of git only, without generated ones."""
+    """Copy a project without generated files."""
     return Path(shutil.copytree(project, out / "source", ignore=IGNORED))
 
 
@@ -37,7 +37,7 @@ def run(folder: Path, *command: str) -> None:
 
 
 def build(source: Path, out: Path) -> zipfile.ZipFile:
-    """Return the wheel of a project, built without a network."""
+    """Build a project's wheel without network access."""
     run(source, "-m", "hatchling", "build", "-t", "wheel", "-d", str(out / "dist"))
     (wheel,) = (out / "dist").glob("*.whl")
     return zipfile.ZipFile(wheel)

@@ -1,4 +1,4 @@
-"""Provide one server in its own processes, without any key, for tests that only send requests."""
+"""Provide one server in its own processes for tests that only send requests."""
 
 from __future__ import annotations
 
@@ -21,12 +21,11 @@ async def served_process(tmp_path_factory: pytest.TempPathFactory) -> AsyncGener
 
 @pytest.fixture(scope="session")
 async def served(served_process: Running) -> str:
-    """Return its base URL."""
     return await served_process.base_url()
 
 
 @pytest.fixture
 async def memory(served: str) -> AsyncGenerator[MemoryAPIClient, None]:
-    """Return a client of that server with its own namespace."""
+    """Return a client with its own namespace."""
     async with MemoryAPIClient(MemoryClientConfig(base_url=served, default_namespace=f"test-{ULID()}")) as client:
         yield client

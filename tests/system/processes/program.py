@@ -1,6 +1,7 @@
-"""A program as users write it, against the memory server and any OpenAI-compatible server. A test runs it.
+"""A typical user's program with the memory server and any OpenAI-compatible server.
 
-Reads MEMORY_URL, OPENAI_BASE_URL, OPENAI_API_KEY and CHAT_MODEL; its arguments are session id and message. Prints the answer.
+Reads MEMORY_URL, OPENAI_BASE_URL, OPENAI_API_KEY and CHAT_MODEL. Takes a session id and a message,
+and prints the answer.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Send bad input over HTTP: a 4xx that names the field, never a 500, and no damage."""
+"""Test that bad input gets a 4xx that names the field, and does no damage."""
 
 from __future__ import annotations
 

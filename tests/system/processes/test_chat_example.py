@@ -1,4 +1,4 @@
-"""Run examples/chat.py without a model, with an unavailable model, and with one that answers oddly."""
+"""Run examples/chat.py with no model, an unavailable model, and a misbehaving one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 
 async def chat(url: str, folder: Path, lines: Sequence[str], *, user: str, **environment: str) -> tuple[int, str]:
-    """Run a conversation; return the exit code and the output."""
+    """Run a conversation, and return the exit code and output."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, str(ROOT / "examples" / "chat.py"), "--base-url", url, "--user", user),
         env=clean_environment(COLUMNS="400", **environment),
@@ -36,7 +36,7 @@ def user() -> str:
 
 @pytest.fixture
 async def odd_model() -> AsyncGenerator[str]:
-    """A server that answers every request with a completion without choices."""
+    """Start a model server whose completions have no choices."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")

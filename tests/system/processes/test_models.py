@@ -1,4 +1,4 @@
-"""Test a server with a model server: it writes summaries and facts, and its outage only delays them."""
+"""Test summaries and facts from a model server, whose outage only delays them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def model_server() -> Generator[Lookalike, None, None]:
 
 @pytest.fixture(scope="module")
 async def modelled(model_server: Lookalike, tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[str, None]:
-    """Base URL of a server whose models, with unknown names, are the look-alike's."""
+    """Start a server that uses the look-alike's models under unknown names."""
     environment = {
         "OPENAI_BASE_URL": model_server.url,
         "OPENAI_API_KEY": "sk-test-0000",
@@ -55,7 +55,7 @@ async def memory(modelled: str, model_server: Lookalike) -> AsyncGenerator[Memor
 
 
 async def talk(memory: MemoryAPIClient, user: str, numbers: range) -> None:
-    """Return turns of about 30 tokens each, each with a fact."""
+    """Append messages of about 30 tokens, each with a fact."""
     for number in numbers:
         thing = THINGS[number % len(THINGS)]
         text = f"Entry {number}: I have bought {thing} from my cousin and will pay {number + 20} euros for it before the end of the month."
@@ -65,7 +65,7 @@ async def talk(memory: MemoryAPIClient, user: str, numbers: range) -> None:
 
 
 async def facts(memory: MemoryAPIClient, user: str) -> dict[str, list[str]]:
-    """Return the facts of a user, with the messages that they come from."""
+    """Return a user's facts with the ids of their source messages."""
     found = memory.search_all_long_term_memories("", user_id={"eq": user}, memory_type={"ne": "message"}, batch_size=100)
     return {record.text: record.extracted_from or [] async for record in found}
 

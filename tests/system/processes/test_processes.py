@@ -1,4 +1,4 @@
-"""Test Redis, the API and workers as separate processes: the same service, while workers start and stop."""
+"""Test Redis, the API and workers as separate processes while workers start and stop."""
 
 from __future__ import annotations
 

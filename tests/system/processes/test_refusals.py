@@ -1,4 +1,4 @@
-"""Test that an unsuitable Redis causes one clear line and an exit code. (tests/interfaces/cli covers other start errors.)"""
+"""Test that an unsuitable Redis causes one clear error line and an exit code."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def spawned(*command: str, cwd: Path) -> Generator[None, None, None]:
 
 @pytest.fixture
 async def plain_redis(tmp_path: Path) -> AsyncGenerator[str, None]:
-    """Return the URL of a redis-server without the query engine."""
+    """Start a redis-server without the query engine, and yield its URL."""
     socket = tmp_path / "r.sock"
     engine = await find_engine(tmp_path)
     with spawned(engine.server, "--port", "0", "--unixsocket", str(socket), "--save", "", cwd=tmp_path):

@@ -1,4 +1,4 @@
-"""Test `agent-memory serve`: one command, durable data, an orderly end, and no loss after a kill."""
+"""Test that `agent-memory serve` stops cleanly and loses no data after a kill."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ async def test_startup_output_explains_stopping_and_data_privacy(served_process:
 
 
 class Journal:
-    """The acknowledged writes."""
+    """Writes data and records what the server acknowledged."""
 
     def __init__(self, enough: int) -> None:
         self.enough = enough
@@ -81,7 +81,7 @@ class Journal:
         return len(self.memories) + sum(map(len, self.messages.values()))
 
     async def write(self, memory: MemoryAPIClient, writer: int) -> None:
-        """Write until the server ends: a message, a memory, a message, …"""
+        """Write messages and memories in turn until the server ends."""
         session = f"session-{writer}"
         number = 0
         while True:
@@ -110,7 +110,7 @@ class Journal:
 
 
 async def killed_while_writing(server: Running, journal: Journal) -> None:
-    """Write with several writers at once, and kill all processes meanwhile."""
+    """Kill all processes while several writers are active."""
     async with client(await server.base_url()) as memory, asyncio.timeout(60):
         writers = [asyncio.create_task(journal.write(memory, writer)) for writer in range(WRITERS)]
         await journal.reached.wait()

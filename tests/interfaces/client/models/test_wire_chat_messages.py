@@ -1,4 +1,4 @@
-"""Test messages in the shapes of chat APIs: they round-trip unchanged, and `content` is always a string."""
+"""Test that messages in chat API formats round-trip, and that `content` is always a string."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compare every schema, field, type, default and bound of the wire models with the published `contract.json`."""
+"""Compare the wire models with the published `contract.json`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def is_nullable(schema: dict[str, Any]) -> bool:
 
 
 def flat(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema merged with the keywords of its only non-null branch."""
+    """Merge a schema with its only non-null branch."""
     branches = [part for part in schema.get("anyOf", ()) if part.get("type") != "null"]
     return {**schema, **branches[0]} if len(branches) == 1 else schema
 

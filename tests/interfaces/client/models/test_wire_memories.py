@@ -1,4 +1,4 @@
-"""Test the limits, defaults and refusals of memories, sessions and free JSON."""
+"""Test the limits, defaults and validation of memories, sessions and free-form JSON."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from agent_memory_client.models import (
 
 
 def problems(model: type[BaseModel], **fields: Any) -> dict[str, str]:
-    """Return a mapping of field to refusal message."""
+    """Return the validation messages by field."""
     with pytest.raises(ValidationError) as caught:
         model.model_validate(fields)
     return {".".join(map(str, problem["loc"])): problem["msg"] for problem in caught.value.errors()}

@@ -1,4 +1,4 @@
-"""Test messages and their field types: accepted values, normalization, and refusal messages."""
+"""Test the validation and normalization of message fields."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SURROGATE = "\ud800"
 
 
 def problems(model: type[BaseModel], **fields: Any) -> dict[str, str]:
-    """Return a mapping of field to refusal message."""
+    """Return the validation messages by field."""
     with pytest.raises(ValidationError) as caught:
         model.model_validate(fields)
     return {".".join(map(str, problem["loc"])): problem["msg"] for problem in caught.value.errors()}

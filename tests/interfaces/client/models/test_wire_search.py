@@ -1,4 +1,4 @@
-"""Test filters, searches and prompts: operators, refusals, and the conditions that filters resolve to."""
+"""Test the validation of filters, searches and prompts, and the conditions of filters."""
 
 from __future__ import annotations
 
