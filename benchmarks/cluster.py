@@ -85,7 +85,7 @@ class ReadTally:
 
 
 async def experiment(folder: Path, plan: Plan, say: Say) -> dict[str, Any]:
-    """Start a cluster, read before and after moving a bucket, and return the results."""
+    """Write to a new cluster, read before and after moving a bucket, and return the results."""
     async with (
         redis_cluster(folder, nodes=plan.nodes, replicas=plan.replicas > 0) as cluster,
         _servers(folder, cluster, plan) as base,
@@ -188,7 +188,10 @@ async def _each(clients: Sequence[httpx.AsyncClient], work: Callable[[int, httpx
 
 
 async def _ask(client: httpx.AsyncClient, tally: ReadTally, method: str, path: str, body: Any = None) -> Any:
-    """Send a request and return the response. Retry on 503, and raise any other error status."""
+    """Send a request and return the response.
+
+    After a 503, wait as long as the server asks, and retry. Raise any other error status.
+    """
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while True:
         answer = await client.request(method, path, json=body)
@@ -297,7 +300,10 @@ async def _nodes(cluster: Cluster, plan: Plan) -> list[dict[str, Any]]:
 
 
 async def _move(cluster: Cluster, plan: Plan, clients: Sequence[httpx.AsyncClient], say: Say) -> dict[str, Any]:
-    """Move a node's largest bucket while one of its tenants reads data."""
+    """Move a bucket while one of its tenants reads its data.
+
+    Choose the largest bucket of the first node that has tenants.
+    """
     tenants = Counter(bucket_of(f"tenant-{number}", plan.buckets) for number in range(plan.tenants))
     source = next(node for node in range(plan.nodes) if any(tenants[bucket] for bucket in _buckets_of(node, plan)))
     bucket = max(_buckets_of(source, plan), key=lambda one: tenants[one])

@@ -97,7 +97,7 @@ class Tenant:
         await self.driver.ask("search", self._request("POST", "/v1/long-term-memory/search", body), due)
 
     async def everything(self, due: float) -> None:
-        """Search with the maximum limit and, every other time, one far above it."""
+        """Search with the maximum limit, or every other time with a limit far above it."""
         limit = 1_000_000 if self._next() % 2 else 100
         await self.driver.ask("everything", self._request("POST", "/v1/long-term-memory/search", {"text": "what", "limit": limit}), due)
 
@@ -201,7 +201,10 @@ async def _sender(base: str, key: str) -> AsyncGenerator[asyncio.subprocess.Proc
 
 @asynccontextmanager
 async def _flooding(sender: asyncio.subprocess.Process, seconds: float, number: int, into: dict[str, Tally] | None) -> AsyncGenerator[None]:
-    """Run the flood during the `with` block and add its figures to `into`, unless that is None."""
+    """Run the flood during the `with` block, and add its figures to `into`.
+
+    If `into` is None, run no flood.
+    """
     if into is None:
         yield
         return

@@ -1,7 +1,8 @@
-"""Load a server for minutes, or overload it: `python -m benchmarks.load sustained|overload`.
+"""Load a server for minutes, or with twice its capacity.
 
-The command prints the figures, and whether each criterion in rows L1 and L2 of docs/guarantees.md holds. The exit code
-is 1 if a criterion does not hold.
+Run `python -m benchmarks.load sustained|overload`. The command prints the figures, and whether each
+criterion in rows L1 and L2 of docs/guarantees.md holds. The exit code is 1 if a criterion does not
+hold.
 
 The load is open: requests are sent on time, even if earlier requests are still waiting for a response. A request's
 latency counts from the time at which it was due. Each query is sent once beforehand, so that its embedding is cached
@@ -344,7 +345,10 @@ async def overload(options: Options, folder: Path) -> dict[str, Any]:
 
 
 async def _capacity(talk: Talk, seconds: float) -> float:
-    """Return the requests per second of 64 clients. Four in five requests are appends."""
+    """Return the requests per second of 64 clients that wait for each response.
+
+    Four in five requests are appends.
+    """
     until = time.perf_counter() + seconds
     request_count = 0
 

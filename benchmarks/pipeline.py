@@ -1,6 +1,7 @@
 """Measure how fast messages become memories.
 
-Measures the time until a vector is in the index, and the throughput of workers.
+The figures are the time from an append until semantic search finds the message, the embedding
+calls for 100 memories, and the throughput of workers.
 """
 
 from __future__ import annotations

@@ -199,7 +199,7 @@ class _Talk(asyncio.Protocol):
 
 
 async def measure_streams(stack: Stack, streams: int, words: int, pause: float, *, per_second: float, history: int, kill: bool) -> None:
-    """Print the event delays of concurrent streams, and whether all is stored exactly once.
+    """Print the delays of events in streams, and whether everything is stored exactly once.
 
     With `kill`, kill the API that serves the streams when half of them have ended. Then check the sessions on another
     API.

@@ -128,7 +128,10 @@ async def _series(
     tries: Attempts,
     say: Say,
 ) -> None:
-    """Measure operations in short rounds at each concurrency, right next to their limits."""
+    """Measure all operations in short rounds at each concurrency.
+
+    Measure each operation just before or after its limits.
+    """
     numbers = dict.fromkeys(operations, 0)
     for concurrency in plan.concurrency:
         rounds, rows = count(plan.requests, concurrency), list[dict[str, Any]]()
@@ -183,7 +186,7 @@ async def _answers(stack: Stack, operations: Sequence[Operation]) -> dict[str, A
 
 
 async def _chat(apis: Sequence[str], scenarios: Scenarios, meter: Meter, *, turns: int, concurrency: int) -> dict[str, Any]:
-    """Measure chat turns (a prompt and an append) in many sessions at once."""
+    """Measure chat turns in many sessions at once. Each time covers a prompt and an append."""
     each = 10
     conversations = iter(scenarios.chat(range(concurrency * 1000, concurrency * 1000 + max(turns // each, concurrency)), each))
     seconds: list[float] = []

@@ -41,7 +41,7 @@ def _speaker(number: int) -> str:
 
 
 class Scenarios:
-    """The operations on a store with `memories` memories. Session names contain `run`."""
+    """The operations on a store with `memories` memories. Each `run` has its own sessions."""
 
     def __init__(self, run: str, memories: int) -> None:
         self._run = run

@@ -90,7 +90,10 @@ def _user(kind: str, number: int) -> str:
 
 
 def _asker(plan: Plan, kind: str) -> Callable[[int], bytes]:
-    """Return a function that builds prompt requests, with the profile if `kind` is `KNOWN`."""
+    """Return a function that builds prompt requests, each with a new question.
+
+    Requests ask for the profile if `kind` is `KNOWN`.
+    """
 
     def nth(n: int) -> bytes:
         user = _user(kind, n % plan.users)

@@ -45,7 +45,10 @@ def _best(command: list[str], folder: Path) -> float:
 
 
 def _serve(folder: Path) -> float:
-    """Return the seconds until `agent-memory serve` responds, as the best of three starts."""
+    """Return the seconds until `agent-memory serve` responds.
+
+    The value is the best of three starts, after a first start that does not count.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     return round(min([_serve_once(folder) for _ in range(4)][1:]), 2)
 

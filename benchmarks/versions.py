@@ -52,9 +52,10 @@ class _Version:
 
 
 async def compare(before: Path, after: Path, plan: Plan, say: Say) -> list[dict[str, Any]]:
-    """Return a row of figures and median ratios for each operation and concurrency.
+    """Return a row for each operation and concurrency.
 
-    Each checkout must have its own environment (`make dev`). Raises RuntimeError if a server does not start.
+    A row contains both figures and the median ratio with its upper bound. Each checkout
+    must have its own environment (`make dev`). Raises RuntimeError if a server does not start.
     """
     folder = Path(tempfile.mkdtemp(prefix="agent-memory-versions-"))
     try:

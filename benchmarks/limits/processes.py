@@ -41,7 +41,7 @@ class Bare:
     meter: Meter
 
     async def measure(self, operation: Operation, **series: Any) -> dict[str, Any]:
-        """Measure a series of requests for an operation. Takes `series.measure`'s arguments."""
+        """Measure a series of requests for an operation. Pass the arguments of `series.measure`."""
         return {"limit": "bare", "operation": operation.name, **await measure(self.base, operation, self.meter, **series)}
 
 
@@ -54,7 +54,7 @@ class Raw:
     async def measure(self, operation: Operation, **series: Any) -> dict[str, Any]:
         """Measure a series of commands for an operation.
 
-        Takes the arguments of `series.measure`. Raises RuntimeError if the process has ended.
+        Pass the arguments of `series.measure`. Raises RuntimeError if the process has ended.
         """
         used = await self.ask({"commands": LIMITS[operation.name], **series})
         row = figures(used["seconds"], used["wall"], {"redis-py": used["cpu"]}, 0.0)

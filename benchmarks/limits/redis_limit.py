@@ -1,7 +1,7 @@
 """Run limit (b): the fewest possible Redis commands per operation, on the server's filled store.
 
 `python -m benchmarks.limits.redis_limit` reads jobs from standard input, one per line, and prints
-the results of each. The data has realistic sizes.
+the results of each. Commands go through redis-py, and the data has realistic sizes.
 """
 
 from __future__ import annotations

@@ -88,7 +88,10 @@ def _pipeline(result: dict[str, Any]) -> Iterator[Verdict]:
 
 
 def small_and_large(result: dict[str, Any]) -> list[dict[str, Any]] | None:
-    """Return the rows for single searches in 10,000 and 1,000,000 memories, or None."""
+    """Return the rows for single searches in 10,000 and 1,000,000 memories.
+
+    Return None if a row is missing.
+    """
     if "growth" in result:
         return result["growth"]
     sizes = {row["memories"]: row for row in result["operations"] if (row["operation"], row["concurrency"]) == ("search", 1)}

@@ -59,7 +59,10 @@ class Filled:
 
 
 async def preload(redis_url: str, environment: dict[str, str], first: int, last: int) -> Filled:
-    """Write and embed memories `first` to `last` (exclusive), and return the cost."""
+    """Write and embed memories `first` to `last` (exclusive), and return the cost.
+
+    If `first` is 0, the cost includes an empty store.
+    """
     given = {name: value for name, value in environment.items() if name.startswith(("EMBEDDING_", "MODEL_"))}
     settings = load_settings(**{**given, "WORKER_INDEX_BATCH": str(_BATCH)})
     async with open_runtime(settings, redis_url) as opened:

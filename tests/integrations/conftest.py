@@ -99,7 +99,10 @@ class ModelServer:
     asked: list[dict[str, Any]] = field(default_factory=list)
 
     def answer(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Return the next answer from the script, or "ok" when the script is empty."""
+        """Return the next answer from the script, or "ok" when the script is empty.
+
+        A script contains texts and tool calls: {"name": …, "arguments": {…}}.
+        """
         self.asked.append(body)
         step = self.script.pop(0) if self.script else "ok"
         message: dict[str, Any] = {"role": "assistant", "content": step if isinstance(step, str) else None}

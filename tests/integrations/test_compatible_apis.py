@@ -1,4 +1,4 @@
-"""Test that the examples with hosted services' own clients remember across processes."""
+"""Test that examples with the clients of hosted memory services remember across processes."""
 
 from __future__ import annotations
 

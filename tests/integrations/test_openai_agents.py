@@ -1,4 +1,4 @@
-"""Test that `AgentMemorySession` keeps the Agents SDK's items, and that tools add memory."""
+"""Test that `AgentMemorySession` stores items exactly, and that tools and hook add memory."""
 
 from __future__ import annotations
 

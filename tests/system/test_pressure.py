@@ -98,7 +98,10 @@ async def test_dropped_packets_end_requests_at_the_deadline_without_connection_l
 
 
 async def plain_post(base_url: str, path: str, body: dict[str, Any]) -> tuple[str, str]:
-    """Send a POST on a separate connection, because httpx searches all its connections."""
+    """Send a POST on a separate connection, and return the status and headers.
+
+    For each request, httpx would search all its connections.
+    """
     content = json.dumps(body).encode()
     address = urlsplit(base_url)
     reader, writer = await asyncio.open_connection(address.hostname, address.port)
@@ -183,7 +186,10 @@ async def test_retry_delay_follows_the_redis_clock_and_does_not_delay_new_work(m
 
 
 async def test_docket_retries_by_the_clock_of_the_worker_that_failed(make_rig: MakeRig) -> None:
-    """If this test fails, use docket's retry instead of the outbox's (docs/adr/0003)."""
+    """This is why the outbox stores the delay of a failed attempt (docs/adr/0003).
+
+    If this test fails, use docket's retry instead.
+    """
     async with make_rig() as rig, rig.rt.docket() as docket:
         starts: list[int] = []
         anew: list[Disposition] = []

@@ -78,7 +78,7 @@ def sid(session: str) -> str:
 
 
 async def memories(redis: aioredis.Redis, session: str, strategy: str) -> list[str]:
-    """Return the sorted texts of a session's memories, read directly from Redis."""
+    """Return the sorted texts of a session's `strategy` memories, read directly from Redis."""
     names = [name async for name in redis.scan_iter(match=_KEYS.memory_prefix + "*", count=1000)]
     found = [decode_memory(raw) for name in names if (raw := await redis.hget(name, "j"))]
     return sorted(one.text for one in found if one.session_id == session and one.extraction_strategy == strategy)

@@ -275,7 +275,7 @@ async def found(http: httpx.AsyncClient, user: str, text: str) -> bool:
 
 
 async def acted(store: Store, http: httpx.AsyncClient, action: str) -> bool:
-    """Try to end the change. First, a confirmation expires sleeping processes' announcements."""
+    """Try to end the change. To confirm, first delete the announcements of sleeping processes."""
     if action == "confirm":
         await store.redis.delete(f"{store.prefix}:{{0}}:re:processes")
     return await accepted(http, action)

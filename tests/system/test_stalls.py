@@ -64,8 +64,9 @@ class Fields(Watched):
         """Send hostile texts in one field, up to the field's maximum size.
 
         Short fields, conditions and callers' own JSON are numerous and similar, so they share a few
-        kinds of text. Up to 64 KB, the test sends `STALL_KINDS` kinds, and others to the next field.
-        It tries an operator in the first request that accepts it, inside and outside `filter`.
+        kinds of text. Up to 64 KB, each field gets `STALL_KINDS` kinds, and the next field gets
+        others. The test tries an operator in the first request that accepts it, inside and outside
+        `filter`.
         """
         if text_field.schema in _CONDITIONS and _KINDS <= _FEW:
             condition = (text_field.schema, text_field.path.rpartition(".")[2], "in a filter" if "filter." in text_field.path else "")

@@ -170,5 +170,5 @@ async def _on_disconnect(request: Request, error: Exception) -> Response:
 
 
 def template_of(scope: Mapping[str, Any]) -> str:
-    """Return the path template of the matched route, which contains no ids."""
+    """Return the path template of the matched route, or `UNMATCHED`. It contains no ids."""
     return getattr(scope.get("route"), "path_format", UNMATCHED)

@@ -113,7 +113,7 @@ class IdempotencyService:
 
 
 def request_digest(method: str, path: str, query: bytes, body: bytes) -> str:
-    """Return a digest that identifies equal requests."""
+    """Return a digest that is the same for equal requests."""
     h = blake2b(digest_size=16)
     for part in (method.encode(), path.encode("utf-8", "surrogateescape"), query, body):
         h.update(b"%d:" % len(part))

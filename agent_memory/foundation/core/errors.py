@@ -80,7 +80,7 @@ class IdTaken(Conflict):
         self.ids = ids
 
     def of(self, ids: Sequence[str]) -> IdTaken:
-        """Return this error with the request path of the first id already in use."""
+        """Return this error with the field path of the first taken id in the request."""
         position = next(position for position, name in enumerate(ids) if name in self.ids)
         return IdTaken(self.ids, field=f"memories.{position}.id")
 

@@ -86,9 +86,9 @@ class ModelContext:
 
     @property
     def window(self) -> int:
-        """The limit in this server's own token count.
+        """The limit in tokens as this server counts them.
 
-        It is lower than the limit if the model server counts more tokens.
+        It is lower than `limit.tokens` if the model server counts more tokens.
         """
         return int(self.limit.tokens / self._rate)
 
@@ -104,12 +104,15 @@ class ModelContext:
         self._ask_at = self._clock() + (LEARNED_SECONDS if self._reported is not None else RETRY_SECONDS)
 
     def postpone_asking(self) -> None:
-        """Wait `LEARNED_SECONDS` before asking again. Used for servers that never report a size."""
+        """Do not ask again for `LEARNED_SECONDS`. Used for servers that never report a size."""
         self._ask_at = self._clock() + LEARNED_SECONDS
 
     @property
     def request_limit(self) -> int | None:
-        """The maximum number of new-message tokens in a request after a timeout, or None."""
+        """The maximum tokens of new messages in a request after a timeout.
+
+        None means no limit.
+        """
         return self._request_limit if self._clock() < self._request_limit_until else None
 
     def learn_timeout(self, message_tokens: int) -> None:

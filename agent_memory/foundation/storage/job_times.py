@@ -22,7 +22,10 @@ class JobTimes:
         await write(self._client, lambda pipe: pipe.hdel(self._job_times, f"begun:{name}"))
 
     async def looked_until(self, name: str) -> int:
-        """Return when a job's processed changes end (µs since 1970), or 0 before its first run."""
+        """Return the time up to which a job has processed changes (µs since 1970).
+
+        Return 0 before the first run.
+        """
         return int((await read(self._client, lambda pipe: pipe.hget(self._job_times, name)))[0] or 0)
 
     async def note_looked(self, name: str, until: int) -> None:

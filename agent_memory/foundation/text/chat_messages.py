@@ -101,7 +101,7 @@ def whole_window(messages: Sequence[Message], fit: int, total: int) -> tuple[lis
 
 
 def _parted(messages: Sequence[OrderedMessage]) -> list[bool]:
-    """Flag each message where a cut would separate a tool call from its answer."""
+    """Flag each message if a cut before it would separate a tool call from its answer."""
     called: dict[str, int] = {}
     steps = [0] * (len(messages) + 1)
     for place, message in enumerate(messages):

@@ -67,7 +67,7 @@ def _plain(text: str) -> str:
 
 
 def rules_for(texts: Iterable[str], *, of_user: bool) -> list[Rule]:
-    """Return the rules that any of the texts may match.
+    """Return the rules that may match any of the texts.
 
     `of_user` is True if users wrote all of the texts.
     """

@@ -57,7 +57,7 @@ def escape_headings(text: str) -> str:
 
 
 def own_words(text: str, role: str = "user") -> str:
-    """Return a message's text with memory lines and sections copied from a prompt removed."""
+    """Remove memory lines and sections that a message has copied from a prompt."""
     if role in TOOL_ROLES and '"memory_type"' in text and '"text"' in text:
         return ""  # The text is an answer from one of our search tools.
     if "##" not in text and "]" not in text and "(ID: " not in text and NO_MEMORIES not in text:

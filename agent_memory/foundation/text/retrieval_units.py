@@ -31,7 +31,7 @@ NEIGHBOUR_WEIGHTS = (0.3, 0.1)
 
 
 def day(moment: date) -> str:
-    """Format a day the way a question would, such as "7 May 2023"."""
+    """Format a day as a question would name it, such as "7 May 2023"."""
     return _day_in_words(moment.year, moment.month, moment.day)
 
 

@@ -1,4 +1,4 @@
-"""Write a summary's last line, which lists frequent words that the rest does not contain.
+"""Write a summary's last line: the most frequent words that the rest does not contain.
 
 These words tell a model what else to search for.
 """

@@ -34,7 +34,10 @@ _TARGET = parameters(url=Url, api_key=_ApiKey, data_dir=DataDir)
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A command's output. `data` is for JSON and `text` for people, who see `data` by default."""
+    """A command's output: `data` for JSON, and `text` for people.
+
+    If `text` is None, people see `data`.
+    """
 
     data: Any
     text: Sequence[str] | str | None = None

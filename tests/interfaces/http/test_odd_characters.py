@@ -1,4 +1,4 @@
-"""Test that storage keeps control characters and lone surrogates, and prompts do not."""
+"""Test that storage keeps control characters and lone surrogates, unlike search and prompts."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ async def test_tool_calls_of_a_stream_are_stored(proxied: Proxied) -> None:
 
 
 async def test_tool_calls_with_the_same_index_and_a_split_emoji_are_stored(proxied: Proxied) -> None:
-    """Old versions of Ollama number every tool call 0. JavaScript gateways split surrogate pairs."""
+    """Old versions of Ollama give each tool call the index 0. JavaScript gateways split emojis."""
     calls = [{"id": name, "type": "function", "function": {"name": name, "arguments": "{}"}} for name in ("a", "b")]
     deltas = [{"content": "So \ud83d"}, {"content": "\ude00"}, *({"tool_calls": [{"index": 0, **call}]} for call in calls)]
     proxied.upstream.answers.append(chat_events(*deltas))

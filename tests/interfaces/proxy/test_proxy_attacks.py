@@ -1,4 +1,4 @@
-"""Test that proxy callers reach only listed upstreams and their own memories."""
+"""Test that proxy callers reach only listed upstreams and their own memories, and no secrets."""
 
 from __future__ import annotations
 

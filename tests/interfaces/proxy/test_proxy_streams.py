@@ -1,4 +1,4 @@
-"""Test that concurrent streams arrive in full, even if Redis refuses writes at their end."""
+"""Test that streams arrive in full and are stored once, even if Redis refuses writes."""
 
 from __future__ import annotations
 

@@ -11,7 +11,10 @@ from tests.system.faults.workload import Actor, Client, Figures, Reply, SessionA
 
 
 class KeyedActor(Actor):
-    """Writes messages without ids to one session, and repeats requests at random."""
+    """Writes messages without ids to one session.
+
+    Each request has an Idempotency-Key. The actor repeats requests at random.
+    """
 
     def __init__(self, name: str, seed: str, client: Client, journal: Journal, figures: Figures) -> None:
         super().__init__(name, seed, client, journal, figures)

@@ -1,4 +1,4 @@
-"""Inject faults at times that depend on a seed, and heal them later."""
+"""Inject faults and heal them later. A seed determines each fault's kind, time and target."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ REDIS_KILLS = ("kill -9 redis-server", "kill -9 redis and its keeper")
 class Chaos:
     """Injects a fault about every `pause` seconds.
 
-    `kills` is the number of process kills and of Redis kills. If set, it only kills, and then ends.
+    `kills` is the number of process kills and of Redis kills. If set, inject only kills, and end
+    after them.
     """
 
     seed: str

@@ -73,7 +73,10 @@ class Said:
 
 @dataclass
 class SessionModel:
-    """The expected state of a session. `lists` are the possible lists of message ids."""
+    """The expected state of a session.
+
+    `lists` are the possible lists of message ids: several after an append without a response.
+    """
 
     key: str
     shared: bool = False
@@ -87,7 +90,7 @@ class SessionModel:
 
 @dataclass
 class Expected:
-    """The expected sessions and memories. A possible content of None means a missing memory."""
+    """The expected sessions and memories. None as a memory's content means that it is missing."""
 
     sessions: dict[str, SessionModel] = field(default_factory=dict[str, SessionModel])
     memories: dict[str, set[str | None]] = field(default_factory=dict[str, set[str | None]])
@@ -216,7 +219,7 @@ def _block(result: Expected, intent: dict[str, Any], ok: bool, _: dict[str, Any]
 
 
 def _erase(result: Expected, intent: dict[str, Any], ok: bool, outcome: dict[str, Any]) -> None:
-    """Expect that an erasure deletes its sessions, memories or user for good.
+    """Expect an acknowledged erasure to delete its sessions and memories for good.
 
     A later write belongs to new data.
     """

@@ -143,7 +143,7 @@ class Outcome:
 
 @asynccontextmanager
 async def model_server(port: int) -> AsyncGenerator[str]:
-    """Run the look-alike as a separate process, and yield its URL without /v1."""
+    """Run the look-alike as a separate process. Yield its URL without /v1 while it starts."""
     command = [sys.executable, "-m", "tests.system.faults.model_server", str(port), str(DIMENSIONS)]
     process = await asyncio.create_subprocess_exec(*command, stdin=asyncio.subprocess.PIPE, stdout=-3, env=environment(), cwd=ROOT)
     try:

@@ -73,7 +73,7 @@ class CachingEmbedder(EmbedderWrapper):
         return [text for text in dict.fromkeys(texts) if (key := _key(text)) not in self._cache and key not in self._in_flight]
 
     async def close(self) -> None:
-        """Cancel pending calls with ModelUnavailable, and close the inner embedder."""
+        """Cancel pending calls, which raise ModelUnavailable, and close the inner embedder."""
         self._closed = True
         for task in self._tasks:
             task.cancel()

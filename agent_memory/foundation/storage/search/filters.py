@@ -214,7 +214,7 @@ def _fields(request: Any, zone: tzinfo) -> list[list[Filter]]:
 
 
 def names_days(request: Any) -> bool:
-    """True if a time filter contains a date with no time. Includes nested filters."""
+    """True if a time filter, even a nested one, contains a date with no time."""
     for name in _TIMES:
         bounds = getattr(request, name, None)
         values = [getattr(bounds, operator) for operator in ("eq", "ne", "gt", "gte", "lt", "lte")] if bounds is not None else []

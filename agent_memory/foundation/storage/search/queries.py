@@ -188,7 +188,7 @@ class MemoryQueries:
         _queue_made(pipe, index, _count_command(), clause)
 
     def queue_times(self, pipe: Pipeline, mids: Sequence[str]) -> None:
-        """Queue reads of memories' creation and last-stated times (seconds since 1970)."""
+        """Queue reads of when each memory was created and last stated (seconds since 1970)."""
         for mid in mids:
             pipe.hmget(self._keys.memory(mid), "c", "ls")
 

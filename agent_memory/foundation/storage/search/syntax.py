@@ -1,7 +1,7 @@
 """Write query text that redisvl cannot express.
 
-This includes flat intersections, negated ranges and unions, zero-weight clauses, optional scoring
-terms, and quoted phrases. By contrast, redisvl nests parentheses.
+Examples are flat intersections (redisvl nests parentheses), negated ranges and unions,
+zero-weight clauses, optional scoring terms, and quoted phrases.
 """
 
 from __future__ import annotations

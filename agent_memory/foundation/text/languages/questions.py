@@ -129,7 +129,7 @@ def _is_stated(text_tokens: Sequence[Token]) -> bool:
 
 
 def without_interrogatives(text: str) -> str:
-    """Remove interrogatives, so that "wo meine Bank ist" becomes "meine Bank ist".
+    """Remove a question's interrogatives: "wo meine Bank ist" becomes "meine Bank ist".
 
     English interrogatives stay, because they are stop words.
     """

@@ -340,7 +340,7 @@ class Mem0Service(CompatService):
         return [{"id": record.id, "memory": record.text, "event": "ADD"} for record in body.memories]
 
     def _message_texts(self, messages: Sequence[Message]) -> list[str]:
-        """Return the non-empty texts with context blocks removed."""
+        """Return the texts with context blocks removed. Omit texts that contain nothing else."""
         blocks = context_blocks(self._runtime.settings.longterm.context_tags)
         pairs = [(message.content, blocks.outside(message.content)) for message in messages]
         return [outside for content, outside in pairs if outside or outside == content]

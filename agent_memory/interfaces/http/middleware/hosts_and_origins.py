@@ -1,4 +1,4 @@
-"""Check host names and origins to protect open servers from malicious web pages.
+"""Check host names and origins to protect servers without credentials from web pages.
 
 DNS rebinding shows in the `Host` header. Requests from other origins show in `Origin` or
 `Sec-Fetch-Site`.
