@@ -11,10 +11,7 @@ from agent_memory.extensions.files.text import UnreadableFile, read_pages
 from agent_memory.features.access.limits import MemoryLimit
 from agent_memory.features.jobs.order_store import JobOrder, OrderStore
 from agent_memory.features.memories.commit import Add, ChangeOrigin, Decision, Forget, MemoryCommits
-from agent_memory.features.memories.records import StoredMemory
-from agent_memory.features.memories.store import MemoryStore
-from agent_memory.features.memories.upkeep.followers import MemoryFollowers
-from agent_memory.features.privacy.derived_memories import delete_memories_of, load_memories_of
+from agent_memory.features.privacy.derived_memories import delete_lineages, delete_memories_of, load_lineages_of
 from agent_memory.features.privacy.surviving_evidence import hand_on
 from agent_memory.features.sessions.service import SessionService
 from agent_memory.features.sessions.store import SessionStore
@@ -108,20 +105,15 @@ async def _keep_text(runtime: Runtime, scope: Scope, file: StoredFile, messages:
 async def _replace(runtime: Runtime, scope: Scope, ref: SessionRef, records: Sequence[MemoryRecord], message_ids: Sequence[str]) -> None:
     services, commits = runtime.services, runtime[MemoryCommits]
     adds: list[Decision] = [Add(record, dedupe=False) for record in records]
-    former: dict[str, StoredMemory] = {}
     for _ in range(_TRIES):
-        former = await load_memories_of(services, scope, ref, current=message_ids)
-        await hand_on(services, scope, ref.session_id, list(former.values()))
-        former = await load_memories_of(services, scope, ref, current=message_ids)
-        current = [memory for memory in former.values() if memory.record.retired_at is None]
+        former = await load_lineages_of(services, scope, ref, current=message_ids)
+        await hand_on(services, scope, ref.session_id, [memory.now for memory in former if memory.now is not None])
+        former = await load_lineages_of(services, scope, ref, current=message_ids)
+        current = [memory.now for memory in former if memory.now is not None and memory.now.record.retired_at is None]
         batches = [[*map(Forget, current), *adds]] if current else [adds[start : start + _BATCH] for start in range(0, len(adds), _BATCH)]
         outcomes = [await commits.commit(scope, batch, _ORIGIN) for batch in batches]
         if all(outcome.done for outcome in outcomes):
             break
     else:
         raise Conflict("the file's memories are constantly being changed by other requests")
-    old = list(former.items())
-    for start in range(0, len(old), _BATCH):
-        batch = old[start : start + _BATCH]
-        await runtime[MemoryStore].delete_records(scope, [memory.record for _, memory in batch])
-        await services[MemoryFollowers].follow([mid for mid, _ in batch])
+    await delete_lineages(services, scope, ref, former)

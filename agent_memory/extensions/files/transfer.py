@@ -84,7 +84,7 @@ class FileTransfer:
             if row.file is None or row.file.state != "ready":
                 continue
             memories = await load_memories_of(self._services, scope, ref)
-            left = sum(is_turn(memory.record) for memory in memories.values())
+            left = sum(is_turn(memory.record) for memory in memories)
             same = left == row.file.passages
             done = same or await self._store.swap(scope, ref, row, row.file.model_copy(update={"passages": left}), imported=row.imported)
             empty += [ref] if done and not left else []

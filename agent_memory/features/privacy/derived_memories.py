@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from agent_memory.features.memories.records import StoredMemory
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.memories.upkeep.followers import MemoryFollowers
 from agent_memory.features.memories.upkeep.scan import Selection
 from agent_memory.features.privacy.forget.plan import evidence_messages
-from agent_memory.features.privacy.lineage import LineageStore
+from agent_memory.features.privacy.forget.store import ForgetStore
+from agent_memory.features.privacy.lineage import LineageMemory, LineageStore
 from agent_memory.features.privacy.surviving_evidence import hand_on
 from agent_memory.foundation.core.feature import Services
 from agent_memory.foundation.core.scope import Scope, SessionRef
@@ -20,33 +21,43 @@ _BATCH = 100
 
 
 async def delete_memories_of(services: Services, scope: Scope, ref: SessionRef, *, current: Collection[str] = ()) -> None:
-    """Delete a document's memories. Idempotent.
+    """Delete a document's memories, including retired ones, and the undo copies of its data. Idempotent.
 
     With `current`, keep memories that come from one of these messages or from no message. A memory that another
     document also states becomes that document's memory.
     """
-    to_delete = await load_memories_of(services, scope, ref, current=current)
-    mids, memories = list(to_delete), list(to_delete.values())
+    memories = await load_lineages_of(services, scope, ref, current=current)
+    await hand_on(services, scope, ref.session_id, [memory.now for memory in memories if memory.now is not None])
+    await delete_lineages(services, scope, ref, memories)
+
+
+async def delete_lineages(services: Services, scope: Scope, ref: SessionRef, memories: Sequence[LineageMemory]) -> None:
+    """Delete these memories of a document, and the undo copies of the document's data. Idempotent."""
     for start in range(0, len(memories), _BATCH):
         batch = memories[start : start + _BATCH]
-        await hand_on(services, scope, ref.session_id, batch)
-        await services[MemoryStore].delete_records(scope, [memory.record for memory in batch])
-        await services[MemoryFollowers].follow(mids[start : start + _BATCH])
+        await services[MemoryStore].delete_records(scope, [memory.versions[-1].record for memory in batch])
+        await services[MemoryFollowers].follow([memory.mid for memory in batch])
+    await services[ForgetStore].erase_session(scope, ref)
 
 
-async def load_memories_of(services: Services, scope: Scope, ref: SessionRef, *, current: Collection[str] = ()) -> dict[str, StoredMemory]:
-    """Return a document's memories by mid. `current` works as in `delete_memories_of`."""
+async def load_memories_of(services: Services, scope: Scope, ref: SessionRef) -> list[StoredMemory]:
+    """Return a document's memories, without retired ones."""
+    return [memory.now for memory in await load_lineages_of(services, scope, ref) if memory.now is not None]
+
+
+async def load_lineages_of(services: Services, scope: Scope, ref: SessionRef, *, current: Collection[str] = ()) -> list[LineageMemory]:
+    """Return a document's memories, including retired ones. `current` works as in `delete_memories_of`."""
     current_messages = {(ref, message) for message in current}
-    to_delete: dict[str, StoredMemory] = {}
+    lineages: dict[str, LineageMemory] = {}
     selection = Selection.of(ref.namespace, ref.user_id, ref.session_id)
     if ref.user_id is None:
         selection = selection.model_copy(update={"user_id": UserId(exists=False)})
     async for page in services[LineageStore].pages(scope, selection):
         for memory in page:
-            now = memory.now
-            if now is None or SessionRef(now.record.session_id or "", now.record.namespace, now.record.user_id) != ref:
+            last = memory.versions[-1].record
+            if SessionRef(last.session_id or "", last.namespace, last.user_id) != ref:
                 continue
             messages = evidence_messages(memory) if current_messages else []
             if not current_messages or (messages and current_messages.isdisjoint(messages)):
-                to_delete[memory.mid] = now
-    return to_delete
+                lineages[memory.mid] = memory
+    return list(lineages.values())

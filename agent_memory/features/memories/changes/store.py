@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -180,6 +180,12 @@ class ChangeStore:
     async def end_forgetting(self, scope: Scope, name: str) -> None:
         """Mark a recorded forget request as undone. `name` is its receipt's id."""
         await self._scripts.run_group(scope.tenant, claim_change(scope, name, "applied", "undone"))
+
+    async def forgettings(self, scope: Scope) -> AsyncIterator[list[str]]:
+        """Yield pages of the receipt ids of the tenant's forget requests, oldest first."""
+        clause = all_of(filters.where(Scope(scope.tenant)), filters.is_value("kd", ChangeKind.FORGET.value))
+        async for names in walk(self._client, change_index_name(self._keys), clause, "at"):
+            yield names
 
     async def erase_forgettings(self, scope: Scope, namespace: str | None, user_id: str) -> None:
         """Delete the records of a user's forget requests."""

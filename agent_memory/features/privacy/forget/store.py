@@ -285,6 +285,22 @@ class ForgetStore:
         }
         return await self._drop(scope, session.user_id, names, holder)
 
+    async def erase_matching(self, scope: Scope, user_id: str | None, matches: Callable[[MemoryRecord], bool]) -> Counter[str]:
+        """Delete the undo copies that contain a matching memory or message.
+
+        If `user_id` is None, check the copies of all users. Raises ErasureUnderWay.
+        """
+        if user_id is None:
+            names = [name async for page in self._changes.forgettings(scope) for name in page]
+        else:
+            names = await self._names(scope, user_id)
+        counts: Counter[str] = Counter()
+        for name in names:
+            data = await self.show(Scope(scope.tenant), name)
+            if data is not None and any(map(matches, _records_of(data))):
+                counts += await self._drop(scope, data.header.user_id, [name])
+        return counts
+
     async def erase_agent(self, scope: Scope, owner: AgentOwner) -> Counter[str]:
         """Delete all undo copies that contain the agent's data. This scans all receipts."""
         space = {} if owner.namespace is None else {"ns": tag(owner.namespace)}
@@ -305,9 +321,7 @@ class ForgetStore:
             data = await self.show(scope, name) if user_id in (None, user) else None
             if data is None or data.undone:
                 continue
-            # The text does not matter here, and some messages have none.
-            records = [*data.memories, *(message_memory(ref, message, "-") for ref, message in data.messages)]
-            if any(namespace in (None, each.namespace) and is_from_source(each, data.imports.get(each.id)) for each in records):
+            if any(namespace in (None, each.namespace) and is_from_source(each, data.imports.get(each.id)) for each in _records_of(data)):
                 counts += await self._drop(scope, user, [name])
         return counts
 
@@ -330,6 +344,11 @@ class ForgetStore:
         about: dict[str, Any] = {"receipts": receipts, "root": self._keys.root, "tenant": tag(scope.tenant), "holder": holder}
         removed = [await self._drop_receipt(receipt=self._keys.forgetting(name), name=name, **about) for name in names]
         return +Counter(forgettings=sum(removed))
+
+
+def _records_of(data: ForgottenData) -> list[MemoryRecord]:
+    # The text does not matter here, and some messages have none.
+    return [*data.memories, *(message_memory(ref, message, "-") for ref, message in data.messages)]
 
 
 def _decode_receipt(header: ReceiptHeader, rows: Sequence[Sequence[str | None]]) -> ForgottenData:

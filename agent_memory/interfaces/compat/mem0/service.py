@@ -17,11 +17,13 @@ from agent_memory.features.jobs.operations import OperationService
 from agent_memory.features.memories.annotations import REMEMBER_AS
 from agent_memory.features.memories.changes.service import HistoryService
 from agent_memory.features.memories.service import MemoryService
+from agent_memory.features.privacy.forget.store import ForgetStore
 from agent_memory.features.sessions.service import SessionService
 from agent_memory.features.sessions.store import SessionStore
 from agent_memory.foundation.api.principals import writing
 from agent_memory.foundation.core.clock import note_unreadable_dates
 from agent_memory.foundation.core.errors import BadInput, NotFound, NotSupported
+from agent_memory.foundation.core.permissions import within
 from agent_memory.foundation.core.scope import Scope, SessionRef
 from agent_memory.foundation.storage.search.filters import only_value
 from agent_memory.foundation.text.cleaning.context_blocks import context_blocks
@@ -37,6 +39,7 @@ from agent_memory_client.models import (
     EditMemoryRecordRequest,
     ExtractionCategory,
     ExtractionRules,
+    MemoryRecord,
     MemoryRecordResult,
     MemoryStrategyConfig,
     SearchRequest,
@@ -249,7 +252,9 @@ class Mem0Service(CompatService):
             raise BadInput("give at least one of user_id, agent_id, run_id and app_id", field="user_id", where="query")
         # Keep the sessions: several apps may share one.
         deleted = 0 if "app_id" in entities else await self._delete_sessions(scope, entities)
-        return deleted + await self._delete_matching(filter=condition_of(entities))
+        deleted += await self._delete_matching(filter=condition_of(entities))
+        await self._delete_undo_copies(scope, entities)
+        return deleted
 
     async def entities(self) -> list[dict[str, Any]]:
         """Return users, agents, runs and apps with their counts among the newest 5,000 memories."""
@@ -355,6 +360,13 @@ class Mem0Service(CompatService):
             selection["user_id"] = {"eq": request.user_id}
         listed = await self._search(**selection, limit=MAX_PAGE)
         return [hit for hit in listed.memories if messages.intersection(hit.extracted_from or ())]
+
+    async def _delete_undo_copies(self, scope: Scope, entities: Mapping[str, str]) -> None:
+        def is_deleted(record: MemoryRecord) -> bool:
+            return within(scope, record) and matches(entities, memory_answer(record), UTC)
+
+        user = entities.get("user_id")
+        await self._services[ForgetStore].erase_matching(scope, None if user == "*" else user, is_deleted)
 
     async def _delete_sessions(self, scope: Scope, entities: Mapping[str, str]) -> int:
         service = self._services[SessionService]

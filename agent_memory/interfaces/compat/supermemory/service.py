@@ -13,10 +13,12 @@ from agent_memory.features.jobs.operations import OperationService
 from agent_memory.features.memories.records import message_memory_id
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.privacy.derived_memories import delete_memories_of
+from agent_memory.features.privacy.forget.store import ForgetStore
 from agent_memory.features.sessions.service import SessionService
 from agent_memory.features.sessions.store import SessionStore
 from agent_memory.foundation.api.principals import session_of, writing
 from agent_memory.foundation.core.errors import AgentMemoryError, Conflict, NotFound, Unavailable, VersionMismatch
+from agent_memory.foundation.core.feature import Owner
 from agent_memory.foundation.core.scope import Scope, SessionRef
 from agent_memory.interfaces.compat.service import MAX_PAGE, bad_input
 from agent_memory.interfaces.compat.supermemory.answers import TAGS, chunk_answer, document_answer, metadata_of
@@ -358,6 +360,7 @@ class SupermemoryService(MemoryOperations):
             if len(names) < MAX_PAGE:
                 break
         await self._delete_matching(user_id={"eq": tag})
+        await self._services[ForgetStore].erase_owner(scope, Owner(self._namespace, tag))
         return deleted
 
 
