@@ -1,6 +1,6 @@
-"""Log each call to the logger `audit`.
+"""Log each call to the `audit` logger.
 
-Events contain ids and counts, but never text.
+Events contain ids and counts, never text.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def record(
 
 
 def counts_of(answer: Any) -> dict[str, int]:
-    """Return a response's counts and the lengths of its lists, by field name."""
+    """Return the counts and list lengths in a response, keyed by field name."""
     if isinstance(answer, MemoryRecord):
         return {"memories": 1}
     counts: dict[str, int] = {}
@@ -60,9 +60,9 @@ def counts_of(answer: Any) -> dict[str, int]:
 
 
 def ids_of(*sources: Any, answer: Any) -> dict[str, Any]:
-    """Return ids from arguments and request bodies, at most MAX_IDS of each kind.
+    """Return the ids in arguments and request bodies, up to MAX_IDS per kind.
 
-    Earlier sources take precedence. From `answer`, include only `receipt_id`.
+    Earlier sources take precedence. From `answer`, use only `receipt_id`.
     """
     receipt_id = _of(answer, "receipt_id")
     ids: dict[str, Any] = {} if receipt_id is None else {"receipt_id": receipt_id}

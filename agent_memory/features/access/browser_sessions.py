@@ -1,6 +1,6 @@
 """Manage browser sessions.
 
-A session ends no later than the API key or login token that opened it.
+A session never outlives the API key or login token that opened it.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class BrowserSessions:
     async def finish_login(self, cookie: str, answer: Mapping[str, str]) -> tuple[str, str]:
         """Open a session after a provider login. Return its secret name and the next page.
 
-        Raises NotFound, RedisUnavailable and the errors of `LoginProvider.finish`. Raises Forbidden if the login was
-        already used.
+        Raises NotFound, RedisUnavailable, any error from `LoginProvider.finish`, and Forbidden if
+        the login was already used.
         """
         state, claims, page = await self.provider.finish(cookie, answer)
         with redis_errors():

@@ -1,4 +1,4 @@
-"""Share context sizes learned from model servers between workers."""
+"""Share learned model context sizes between workers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BLIND_SECONDS = 24 * 3600
 
 
 class ContextLimits:
-    """Stores learned context sizes. Use it only in background work, not in requests."""
+    """Stores learned context sizes. Use it only in background jobs, not in requests."""
 
     def __init__(self, client: Redis, keys: Keys, clock: Callable[[], float] = monotonic) -> None:
         self._client = client
@@ -30,7 +30,10 @@ class ContextLimits:
         self._look_at: dict[tuple[str, str], float] = {}
 
     async def load_learned(self, chat: ChatModel) -> None:
-        """Update a model's context from the store and the model server. Raises RedisUnavailable."""
+        """Update a model's context size from the store and the model server.
+
+        Raises RedisUnavailable.
+        """
         model_key = (chat.context.where, chat.context.model)
         if self._clock() >= self._look_at.get(model_key, 0.0):
             if len(self._look_at) >= _MOST_MODELS:
@@ -40,7 +43,7 @@ class ContextLimits:
         await chat.ask_context()
 
     async def take_over_stored(self, context: ModelContext) -> None:
-        """Update a context with the stored limits of its model. Raises RedisUnavailable."""
+        """Apply a model's stored limits to its context. Raises RedisUnavailable."""
         for is_request_limit, take_over in ((False, context.take_over), (True, context.take_over_request_limit)):
             key = self._keys.context_limit(context.where, context.model, is_request_limit=is_request_limit)
             tokens, left = await read(self._client, lambda pipe, key=key: (pipe.get(key), pipe.pttl(key)))
@@ -56,19 +59,19 @@ class ContextLimits:
                 await write(self._client, lambda pipe, key=key, tokens=tokens: pipe.set(key, str(tokens), ex=int(LEARNED_SECONDS)))
 
     async def save_blind(self, chat: ChatModel) -> None:
-        """Remember that a model refuses pictures. Raises RedisUnavailable."""
+        """Record that a model rejects images. Raises RedisUnavailable."""
         key = self._keys.blind(chat.context.where, chat.context.model)
         await write(self._client, lambda pipe: pipe.set(key, "1", ex=_BLIND_SECONDS))
 
     async def is_blind(self, chat: ChatModel) -> bool:
-        """True if a model refused pictures recently. Raises RedisUnavailable."""
+        """True if a model recently rejected images. Raises RedisUnavailable."""
         key = self._keys.blind(chat.context.where, chat.context.model)
         (refused,) = await read(self._client, lambda pipe: pipe.exists(key))
         return bool(refused)
 
 
 async def take_over_from(url: str, buckets: Sequence[Keys], context: ModelContext, *, command_timeout: float) -> None:
-    """Update a context with the smallest limits found in any bucket.
+    """Apply the smallest limits found in any bucket to a context.
 
     Raises StartupError and RedisUnavailable.
     """

@@ -26,7 +26,7 @@ class CredentialGate(Protocol):
     def recall_principal(self, credential: str) -> tuple[Principal, bool] | None:
         """Return the principal from the last check, and whether that check is still valid.
 
-        If it is not, use the principal only to choose the queue for a new check.
+        If not, use the principal only to choose the queue for a new check.
         """
         ...
 
@@ -37,7 +37,7 @@ class Authenticator:
 
 
 class EitherGate:
-    """Checks credentials that look like JWTs only as JWTs, and all others as API keys."""
+    """Validates credentials that look like JWTs as JWTs, and all others as API keys."""
 
     def __init__(self, keys: CredentialGate, jwts: CredentialGate) -> None:
         self._keys = keys
@@ -55,7 +55,10 @@ class EitherGate:
 
 
 def open_oauth(settings: Settings, keys: CredentialGate) -> tuple[CredentialGate, LoginProvider | None]:
-    """Return the gate for AUTH_MODE=oauth2 or both, and any login provider. Raises StartupError."""
+    """Return the gate for AUTH_MODE=oauth2 or both, and the login provider, if there is one.
+
+    Raises StartupError.
+    """
     # Import PyJWT only if the server uses OAuth.
     from agent_memory.features.access.login_provider import LoginProvider  # noqa: PLC0415
     from agent_memory.features.access.oauth import JwtGate, ProviderDocument, fetch_keys, parse_keys  # noqa: PLC0415
@@ -66,9 +69,9 @@ def open_oauth(settings: Settings, keys: CredentialGate) -> tuple[CredentialGate
 
 
 def credential_of(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
-    """Return the key or token in a request's headers, or None. Expects lowercase header names.
+    """Return the key or token from a request's headers, or None.
 
-    Raises Unauthenticated for unusable or contradictory credentials.
+    Expects lowercase header names. Raises Unauthenticated for invalid or conflicting credentials.
     """
     credentials: set[bytes] = set()
     for name, value in headers:

@@ -68,7 +68,7 @@ class RequestLimit:
         self._leases: dict[str, _Lease] = {}
 
     def waiting(self, tenant: str) -> int:
-        """Return the total cost of the tenant's requests that are waiting for Redis."""
+        """Return the total cost of the tenant's requests waiting for Redis."""
         lease = self._leases.get(tenant)
         return 0 if lease is None else lease.waiting
 
@@ -198,7 +198,7 @@ class LimitStore:
 
 
 class TokenBudget:
-    """A tenant's limit of `most` model tokens per day. A call that exceeds it still finishes."""
+    """A tenant's daily limit of `most` model tokens. A call that exceeds it still finishes."""
 
     def __init__(self, store: LimitStore, tenant: str, most: int) -> None:
         self._store = store
@@ -208,7 +208,7 @@ class TokenBudget:
     async def check(self) -> None:
         """Raise BudgetSpent if the tenant has used up today's tokens.
 
-        Can raise RedisUnavailable.
+        May also raise RedisUnavailable.
         """
         spent = await self._store.spend(self._tenant, 0)
         if spent.tokens >= self._most:

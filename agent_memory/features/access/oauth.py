@@ -233,7 +233,7 @@ async def fetch_keys(settings: AuthSettings) -> bytes:
 
 
 def parse_urls(settings: AuthSettings, raw: bytes) -> dict[str, str]:
-    """Return the provider's URLs by their OpenID Connect Discovery names. Raises ValueError."""
+    """Return the provider's URLs, keyed by OpenID Connect Discovery name. Raises ValueError."""
     document, issuer = json.loads(raw), settings.oauth2_issuer_url or ""
     if not isinstance(document, dict) or cast("dict[str, Any]", document).get("issuer") != issuer:
         raise ValueError("not the configuration of OAUTH2_ISSUER_URL")
@@ -246,7 +246,7 @@ def parse_urls(settings: AuthSettings, raw: bytes) -> dict[str, str]:
 
 
 def parse_keys(raw: bytes) -> dict[str, jwt.PyJWK]:
-    """Return the usable signing keys by `kid`. Raises ValueError if there are none."""
+    """Return the usable signing keys, keyed by `kid`. Raises ValueError if there are none."""
     listed = json.loads(raw)
     if not isinstance(listed, dict) or not isinstance(cast("dict[str, Any]", listed).get("keys"), list):
         raise ValueError("not a JSON Web Key Set")

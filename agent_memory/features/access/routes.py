@@ -46,7 +46,7 @@ async def get_token(caller: CallerDep, tokens: TokensDep, token_id: TokenPath) -
 
 @router.delete("/v1/auth/tokens/{token_id}", operation_id="delete_token", response_model=AckResponse, responses=errors(404, 409))
 async def delete_token(caller: CallerDep, tokens: TokensDep, token_id: TokenPath) -> Response:
-    """Revokes an API key. Once the response arrives, no process accepts the key any longer."""
+    """Revokes an API key. Once the response arrives, no process accepts the key anymore."""
     await tokens.remove(caller, token_id)
     return ModelResponse(AckResponse(status="ok"))
 

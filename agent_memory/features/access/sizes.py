@@ -1,4 +1,4 @@
-"""Check the size of messages, which the request models do not limit."""
+"""Check message sizes, which the request models do not limit."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ _BYTES_PER_TOKEN = 4
 
 
 class TenantModels:
-    """Returns models that charge a tenant's budget. Embeddings are free unless `paid` is true."""
+    """Provides models that charge a tenant's budget. Embeddings are free unless `paid` is true."""
 
     def __init__(self, settings: LimitSettings, store: LimitStore, chat: ChatModel | None, embedder: Embedder, *, paid: bool) -> None:
         self._settings = settings
@@ -59,7 +59,7 @@ class _MeteredChat(ChatWrapper):
 
     @asynccontextmanager
     async def _charged(self) -> AsyncGenerator[None]:
-        """Count the tokens that the `async with` block uses. Raises BudgetSpent."""
+        """Charge the budget for tokens used in the `async with` block. Raises BudgetSpent."""
         await self._budget.check()
         with metering() as used:
             try:
@@ -77,7 +77,6 @@ class _MeteredEmbedder(EmbedderWrapper):
         self._budget = budget
 
     async def embed(self, texts: Sequence[str], *, role: TextRole = "document", timeout: float | None = None) -> Vectors:
-        """Embed texts like `Embedder.embed`. Raises BudgetSpent."""
         missing = self._embedder.missing(texts, role=role)
         if not missing:
             return await self._embedder.embed(texts, role=role, timeout=timeout)

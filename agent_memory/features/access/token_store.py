@@ -25,8 +25,8 @@ LISTED_MS = 30 * 24 * 3600 * 1000
 class Token:
     """A stored API key. Times are in ms.
 
-    `former` contains the digests of replaced secrets that may still be valid. The key is valid only while the key with
-    the digest `parent` is valid.
+    `former` contains the digests of replaced secrets that may still be valid. If `parent` is set,
+    the key is valid only as long as that key is.
     """
 
     id: str
@@ -49,9 +49,9 @@ class TokenStore:
     """Reads and writes all tenants' API keys. Permissions are checked in `access/tokens.py`."""
 
     def __init__(self, client: Redis, keys: Keys, erasures_of: Callable[[str], ErasureGuard] | None = None) -> None:
-        """Use the first bucket.
+        """Create a store in the first bucket.
 
-        `erasures_of` returns a tenant's guard (default: the first bucket's).
+        `erasures_of` returns a tenant's erasure guard. The default is the first bucket's guard.
         """
         self._client = client
         self._keys = keys
@@ -64,7 +64,7 @@ class TokenStore:
         self._erasures_of = erasures_of
 
     async def secret(self) -> bytes:
-        """Return this installation's secret, the default key for the digests. Create it if missing."""
+        """Return the installation's secret, the default digest key. Create it if missing."""
         key = self._keys.token_secret
         with redis_errors():
             await self._client.set(key, token_bytes(32).hex(), nx=True)
@@ -72,14 +72,14 @@ class TokenStore:
             return bytes(secret)
 
     async def look_up(self, digest: str) -> tuple[Token, int] | None:
-        """Look up a token and record its use. Return it and the current time (ms), or None."""
+        """Look up a token and record its use. Return it with the current time (ms), or None."""
         reply = await self._look_up(token=self._keys.token(digest), step_ms=_USED_STEP_MS)
         if not reply:
             return None
         return _decode(digest, dict(zip(reply[1::2], reply[2::2], strict=True))), int(reply[0])
 
     async def add_token(self, token: Token, lifetime_ms: int, listed_ms: int = LISTED_MS) -> int | None:
-        """Store a token, and return its creation time (ms) or None if the digest exists.
+        """Store a token and return its creation time (ms), or None if the digest already exists.
 
         If `lifetime_ms` is 0, the token never expires. Raises ErasureUnderWay.
         """

@@ -38,7 +38,7 @@ class TokenGate:
         self._trusted: dict[str, tuple[Principal, float]] = {}
 
     def renew(self) -> None:
-        """Drop the cached secret and keys, which belong to the previous store."""
+        """Clear the secret and keys cached from the previous store."""
         self._secret = self._configured_secret
         self._trusted.clear()
 
@@ -138,16 +138,16 @@ class TokenService:
         return [token_info(token) for token in await self._visible_tokens(principal)]
 
     async def show(self, principal: Principal, name: str) -> TokenInfo:
-        """Return a key by its id, its hash, or a hash prefix of four characters or more.
+        """Return a key by its id, hash, or hash prefix (at least four characters).
 
         Raises Forbidden, NotFound, and Conflict if the prefix is ambiguous.
         """
         return token_info(await self._token(principal, name))
 
     async def remove(self, principal: Principal, name: str) -> None:
-        """Revoke a key. When this method returns, no process accepts the key.
+        """Revoke a key. Once this method returns, no process accepts the key.
 
-        Raises Conflict if the key has changed, and the errors of `show`.
+        Raises Conflict if the key has changed, and the same errors as `show`.
         """
         if not await self._store.remove_token(await self._token(principal, name)):
             raise Conflict("this key was rotated or revoked in the meantime: read it again")
@@ -156,7 +156,7 @@ class TokenService:
     async def rotate(self, principal: Principal, name: str, grace_seconds: float) -> CreatedToken:
         """Replace a key's secret. The old secret remains valid for `grace_seconds`.
 
-        Raises Conflict if the key has changed, and the errors of `show`.
+        Raises Conflict if the key has changed, and the same errors as `show`.
         """
         token = await self._token(principal, name)
         secret = PREFIX + token_urlsafe(32)
@@ -192,7 +192,7 @@ class TokenService:
         return len(touched)
 
     async def _settled(self) -> None:
-        """Wait until no process trusts an earlier lookup."""
+        """Wait until earlier lookups have expired in every process."""
         self._gate.forget()
         await asyncio.sleep(LEASE_SECONDS)
 
@@ -238,7 +238,7 @@ def token_info(token: Token) -> TokenInfo:
 
 
 class OperatorTokens:
-    """Provides the client's `Tokens` methods to commands without using HTTP."""
+    """Gives CLI commands the same methods as the client's `Tokens`, without HTTP."""
 
     def __init__(self, service: TokenService) -> None:
         self.create, self.rotate = partial(service.create, OPERATOR), partial(service.rotate, OPERATOR)

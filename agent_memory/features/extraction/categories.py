@@ -15,9 +15,9 @@ NEAREST_SIMILARITY = 0.12
 async def nearest_categories(
     foundation: Foundation, statements: Sequence[str], categories: Sequence[ExtractionCategory]
 ) -> list[str | None]:
-    """Return the name of the most similar category for each statement, or None.
+    """Return each statement's most similar category, or None.
 
-    Return None for every statement if a model extracts facts, or if embeddings come from a remote service.
+    All results are None if a model extracts facts or if embeddings come from a remote service.
     """
     if foundation.extracts or foundation.settings.models.use_openai_embeddings or not statements or not categories:
         return [None] * len(statements)

@@ -13,7 +13,10 @@ _SLIP = timedelta(days=2)
 
 
 def instant(value: str | None, zone: tzinfo) -> datetime | None:
-    """Convert an ISO date or time to UTC. A date means its start in `zone`. Return None outside the years 1 to 9999."""
+    """Convert an ISO date or time to UTC, or return None outside the years 1 to 9999.
+
+    A date becomes the start of that day in `zone`.
+    """
     if value is None:
         return None
     moment = datetime.fromisoformat(value)
@@ -24,10 +27,10 @@ def instant(value: str | None, zone: tzinfo) -> datetime | None:
 
 
 def event_day(answered: datetime | None, texts: Sequence[str], stated_at: datetime, zone: tzinfo, *, now: datetime) -> datetime | None:
-    """Return the model's answer, or the only date that the cited messages mention.
+    """Return the model's event date, corrected if the cited messages mention a single date.
 
-    Prefer the mentioned date if the answer is missing, within two days of it, or relative to `now`
-    instead of `stated_at`.
+    Use the mentioned date if the model gave none, was off by at most two days, or counted from
+    `now` instead of `stated_at`.
     """
     today = stated_at.astimezone(zone).date()
     named = {(each.first, each.last): each for text in texts if (each := only_time(without_quotations(text), today)) is not None}

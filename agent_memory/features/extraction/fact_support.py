@@ -1,8 +1,11 @@
 """Find the messages that support a fact.
 
-A message *holds* a fact if it contains the fact's numbers, names and half of its content words. Names can also occur in
-earlier messages. For the fact "she is a jazz musician", it must also contain "jazz" or "musician". A short answer
-counts together with the two messages before it. If only the assistant says the words, the person must answer or agree.
+A message supports a fact if it contains the fact's numbers, names and half of its content words:
+
+- Names may come from earlier messages.
+- For "she is a jazz musician", the message must contain "jazz" or "musician".
+- A short answer is combined with the two messages before it.
+- If only the assistant uses the words, the person must answer or agree.
 """
 
 from __future__ import annotations
@@ -48,9 +51,9 @@ _ASSISTANT = re.compile(r"assist|asist|助手|アシスタント|помощни�
 
 @dataclass(frozen=True, slots=True)
 class ExtractionMessage:
-    """A message from which to extract facts.
+    """A message to extract facts from.
 
-    `text` contains no secrets. `pictures` contains a model's descriptions.
+    `text` has its secrets removed. `pictures` contains image descriptions from a model.
     """
 
     stored: StoredMessage
@@ -72,7 +75,7 @@ class ExtractionMessage:
 
     @property
     def states(self) -> bool:
-        """True if the message comes from a document, or not from a program or tool."""
+        """True unless the message comes from a program or tool. Always True for documents."""
         return self.is_document or (self.role not in PROGRAM_ROLES and self.role not in TOOL_ROLES)
 
     @property
@@ -83,8 +86,7 @@ class ExtractionMessage:
 class Grounds:
     """Finds messages that support facts.
 
-    If `translated` is True, the facts and the messages are in different languages. In that case,
-    check only numbers or, if there are none, a single word or name.
+    If `translated` is True, facts and messages are in different languages, so checks are looser.
     """
 
     def __init__(
@@ -102,8 +104,8 @@ class Grounds:
     def find(self, text: str, entities: Sequence[str], cited: Sequence[int]) -> list[int]:
         """Return the batch positions (from 0) of messages that support a fact, or [] to reject it.
 
-        Prefer the cited messages if they hold the fact, unless the model cited all messages or none. Otherwise, choose
-        one message from a person, or up to three that hold the fact together.
+        Prefer the cited messages unless the model cited all or none. Otherwise, look for one
+        message from a person, or up to three messages that support the fact together.
         """
         claim = Claim.of(text, entities)
         if claim.is_empty or not self._usable:
@@ -122,7 +124,7 @@ class Grounds:
         return sorted(index - self._first for index in chosen)
 
     def needs_pictures(self, text: str, entities: Sequence[str]) -> bool:
-        """True if a word of the fact occurs only in a picture's description."""
+        """True if one of the fact's words appears only in an image description."""
         claim = Claim.of(text, entities)
         text_wording, picture_wording = (
             Wording("\n".join(texts), self._messages[-1].stated_at)
@@ -141,9 +143,9 @@ class Grounds:
         return text if len(supported_sentences) == len(sentences) else " ".join(supported_sentences)
 
     def _tells(self, index: int) -> bool:
-        """True if a message can hold a fact.
+        """True if a message can support a fact. Bare questions cannot.
 
-        Thanks or greetings can hold a fact only if they answer the assistant. Bare questions cannot.
+        Thanks and greetings can, but only in reply to the assistant.
         """
         text = self._messages[index].text
         if is_bare_question(text):
@@ -151,7 +153,10 @@ class Grounds:
         return worth_asking(text) or any(not self._is_witness(before) for before in self._before(index)[-1:])
 
     def _has_some(self, claim: Claim, wording: Wording) -> bool:
-        """True if the messages contain the claim's numbers and names, or one of its words if it has neither."""
+        """True if the messages contain all of the claim's numbers and names.
+
+        If it has neither, a single word is enough.
+        """
         if claim.is_empty:
             return True
         if not all(map(wording.holds_number, claim.numbers)) or not all(map(wording.holds_word, claim.names)):
@@ -209,7 +214,10 @@ class Grounds:
         return any(self._answers(index, claim) for index in chosen)
 
     def _answers(self, index: int, claim: Claim) -> bool:
-        """True if the message answers or confirms the assistant. "No" confirms only a denial."""
+        """True if the message answers the assistant's question or confirms its statement.
+
+        "No" only confirms a denial.
+        """
         before = self._before(index)[-1:]
         if not self._is_witness(index) or not before or self._is_witness(before[0]):
             return False
@@ -224,10 +232,7 @@ class Grounds:
         return sum(map(wording.holds_word, claim.words | claim.names)) + sum(map(wording.holds_number, claim.numbers))
 
     def _witnesses(self, claim: Claim, chosen: Sequence[int]) -> list[int]:
-        """Return the chosen messages.
-
-        Leave out people's messages if none of them support the claim.
-        """
+        """Return the chosen messages. Drop people's messages if none supports the claim."""
         people = [index for index in chosen if self._is_witness(index)]
         if len(people) in (0, len(chosen)):
             return list(chosen)

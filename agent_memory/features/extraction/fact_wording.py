@@ -104,7 +104,7 @@ class Wording:
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """The folded words of the text and the role, including stop words."""
+        """The folded words in the text and role, including stop words."""
         return frozenset(words(f"{self.text} {self.role}"))
 
     @cached_property
@@ -144,7 +144,7 @@ class Wording:
         return beginnings
 
     def holds_word(self, word: str) -> bool:
-        """True if the messages contain `word` (a stem or a name), or a word with a long common prefix."""
+        """True if the messages contain `word`, or another word with a long common prefix."""
         if word in self.stems or word in self.words:
             return True
         if _ARABIC.match(word) and _ARABIC_AHEAD.sub("", word) in self._arabic:
@@ -178,18 +178,18 @@ class Wording:
 
 
 def joined(wordings: Sequence[Wording]) -> Wording:
-    """Combine wordings into one that has the latest message's time."""
+    """Combine wordings into one that has the latest time."""
     return Wording(
         "\n".join(w.text for w in wordings), max(w.stated_at for w in wordings), " ".join(dict.fromkeys(w.role for w in wordings))
     )
 
 
 def says_same(text: str, other: str) -> bool:
-    """True if two facts for the same slot have the same value. Compares only the first 16,384 characters of each.
+    """True if two facts for the same slot have the same value.
 
-    Names, numbers and content words must match. Facts with a name or number need to share only half
-    of the longer fact's words after the common prefix. The values differ if the days or months
-    differ. They also differ if only one fact denies something or says that something has ended.
+    Names, numbers and content words must match, and dates must not conflict. If there is a name or
+    number, half of the content words is enough. The values differ if only one fact denies something
+    or says that it has ended. Only the first 16,384 characters matter.
     """
     text, other = text[:_MOST_CHARS], other[:_MOST_CHARS]
     first, second = Claim.of(text), Claim.of(other)

@@ -49,7 +49,7 @@ def candidates(
     model: str,
     clean: Callable[[str], str],
 ) -> list[Candidate]:
-    """Return the distinct storable facts, oldest first. `clean` removes secrets.
+    """Return the distinct facts that can be stored, oldest first. `clean` removes secrets.
 
     The messages in `before` only provide context.
     """
@@ -74,7 +74,7 @@ def candidates(
 
 
 def _picture_candidate(candidate: Candidate) -> Candidate:
-    """Trust a fact from a picture no more than a model's inference."""
+    """Limit the trust in a fact from an image to that of an inference."""
     record, least = candidate.record, TRUST["inference"]
     record.trust = least if record.trust is None else min(record.trust, least)
     return candidate
@@ -157,7 +157,7 @@ def _candidate(
 
 
 def _speaker(named: str | None, role: str) -> str:
-    """Return the cleaned name of the speaker, or `role` if there is no proper name."""
+    """Return the speaker's cleaned name, or `role` if it is not a proper name."""
     name = clean_text(named or "")
     return role if name.casefold() in _ROLES else name
 
@@ -169,7 +169,7 @@ def _slot(slot: str | None) -> str | None:
 def clean_text(text: str) -> str:
     """Normalize a model's text to NFC and remove control characters.
 
-    Replace white space with single spaces, and lone surrogates with "?".
+    Collapse white space, and replace lone surrogates with "?".
     """
     valid = unicodedata.normalize("NFC", text.encode("utf-8", "replace").decode())
     return " ".join("".join(" " if unicodedata.category(c) == "Cc" else c for c in valid).split())
@@ -180,7 +180,7 @@ _LEAST_WORDS = 5
 
 
 def repeats_instructions(text: str) -> bool:
-    """True if a text is a passage from this server's prompts."""
+    """True if a text is an excerpt from this server's prompts."""
     text_words = words(text)
     return len(text_words) >= _LEAST_WORDS and f" {' '.join(text_words)} " in _instructions()
 

@@ -1,4 +1,4 @@
-"""Declare the extraction feature and its periodic job that finds contradictions."""
+"""Declare the extraction feature and the periodic job that finds contradictions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The prompt that extracts facts from messages."""
+"""The prompt for extracting facts from messages."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ INSTRUCTIONS = (_TASK, *_TO_KEEP.values())
 class ExtractionTask:
     """A strategy ("discrete", "preferences" or "custom") and its rules.
 
-    `custom` is a template. A "{name}" is a placeholder only if `names` lists it.
+    `custom` is a template that may contain a "{name}" placeholder for each name in `names`.
     """
 
     strategy: str = "discrete"
@@ -136,7 +136,7 @@ class ExtractedFact(BaseModel):
     def _short_tags(cls, value: object) -> list[str]:
         """Return up to ten distinct tags.
 
-        Never raise an error, so that a bad tag does not discard the fact.
+        Never raises, so that a bad tag does not discard the fact.
         """
         if isinstance(value, str):
             value = [part.strip(" \t[]\"'*•-") for part in _BETWEEN_TAGS.split(value)]
@@ -170,7 +170,7 @@ class ExtractionAnswer(BaseModel):
     @model_validator(mode="wrap")
     @classmethod
     def _each_by_itself(cls, value: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        """Validate each fact separately. Reject the answer only if no fact is valid."""
+        """Validate each fact separately. Reject the response only if no fact is valid."""
         items = value.get("memories") if isinstance(value, dict) else None
         if not isinstance(items, list):
             return handler(value)
@@ -202,7 +202,7 @@ def _fitting_facts(items: Sequence[object]) -> tuple[list[ExtractedFact], list[s
 
 
 def facts_before_the_end(text: str) -> ExtractionAnswer | None:
-    """Return the complete facts in a truncated answer, or None."""
+    """Return the complete facts in a truncated response, or None if there are none."""
     start = _FACTS.search(text)
     if start is None:
         return None
@@ -223,7 +223,7 @@ def facts_before_the_end(text: str) -> ExtractionAnswer | None:
 def extract_messages(
     new: Sequence[PromptMessage], *, context: Sequence[PromptMessage] = (), task: ExtractionTask | None = None, max_facts: int = 50
 ) -> list[ChatMessage]:
-    """Return the messages for one model call. `context` contains the messages before `new`."""
+    """Build the prompt for extracting facts from `new`. `context` contains earlier messages."""
     task = task or ExtractionTask()
     parts: list[str] = []
     if note := described_pictures([*context, *new]):
@@ -259,7 +259,7 @@ def _system(task: ExtractionTask, max_facts: int) -> str:
 
 
 def fill_template(template: str, names: Mapping[str, str]) -> str:
-    """Replace each "{name}" in `names`. Keep braces in the inserted values."""
+    """Replace each "{name}" with its value in `names`. Braces in the values remain unchanged."""
     if not names:
         return template
     pattern = re.compile(r"\{(" + "|".join(re.escape(name) for name in names) + r")\}")

@@ -1,4 +1,4 @@
-"""The prompt that asks how new notes change existing ones."""
+"""The prompt for deciding how new notes change existing ones."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ INSTRUCTIONS = (_TASK,)
 
 @dataclass(frozen=True, slots=True)
 class ExistingNote:
-    """An existing note. `when` is the time of its event, or the time when it became true."""
+    """An existing note. `when` is when the event happened or the note became true."""
 
     text: str
     type: str
@@ -68,7 +68,7 @@ class ReconcileAnswer(BaseModel):
     @field_validator("decisions", mode="before")
     @classmethod
     def _each_by_itself(cls, value: object) -> object:
-        """Drop invalid decisions. Reject the answer only if no decision is valid."""
+        """Drop invalid decisions. Reject the response only if no decision is valid."""
         decisions = cast("list[object]", value) if isinstance(value, list) else []
         return [decision for decision in decisions if _is_decision(decision)] or value
 
@@ -82,7 +82,7 @@ def _is_decision(value: object) -> bool:
 
 
 def reconcile_notes(existing: Sequence[ExistingNote], incoming: Sequence[NewNote]) -> list[ChatMessage]:
-    """Return the messages for one model call. Existing and new notes are each numbered from 1."""
+    """Build the prompt. Existing and new notes are numbered separately, starting at 1."""
 
     def line(values: dict[str, Any]) -> str:
         return json.dumps({name: value for name, value in values.items() if value is not None}, ensure_ascii=False)

@@ -24,7 +24,7 @@ router = operations("extraction rules")
 async def get_extraction_rules(
     services: ServicesDep, scope: ScopeDep, namespace: NamespaceQuery = None, user_id: UserQuery = None
 ) -> Response:
-    """Returns the rules for exactly the given namespace and user or, without either, the rules for everyone.
+    """Returns the rules for exactly this namespace and user or, if neither is given, for everyone.
 
     The response is empty if there are no rules.
     """

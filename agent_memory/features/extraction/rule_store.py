@@ -42,7 +42,7 @@ class RuleStore:
         self._delete = Script(client, "extraction/rules_delete")
 
     async def load(self, scope: Scope, owners: Sequence[RuleOwner]) -> list[ExtractionRules | None]:
-        """Return the rules of each owner, or None if there are none."""
+        """Return each owner's rules, or None if the owner has none."""
         fields = [_field(*owner) for owner in owners]
         stored = (await read(self._client, lambda pipe: pipe.hmget(self._keys.rules(scope.tenant), fields)))[0]
         return [None if raw is None else ExtractionRules.model_validate_json(raw) for raw in stored]
@@ -54,7 +54,7 @@ class RuleStore:
         return 1
 
     async def load_zone(self, scope: Scope, namespace: str | None, user_id: str | None) -> tzinfo:
-        """Return the time zone from the narrowest rules that set one, or UTC."""
+        """Return the time zone from the most specific rules that set one, or UTC."""
         return parse_zone((await read(self._client, lambda pipe: self.queue_zone(pipe, scope, namespace, user_id)))[0])
 
     async def save(
@@ -72,7 +72,7 @@ class RuleStore:
                 await self._client.hset(key, name, raw if imported is None else compact(json.loads(raw) | {_IMPORT_FIELD: imported}))
 
     async def export_lines(self, scope: Scope, owner: Owner) -> AsyncIterator[ExportLine]:
-        """Yield one line for each namespace in which the user has rules.
+        """Yield one line for each namespace where the user has rules.
 
         Callers restricted to agents get nothing, because all agents share the rules.
         """
@@ -86,7 +86,7 @@ class RuleStore:
                 yield {"kind": "rules", "namespace": namespace, "rules": rules}
 
     async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
-        """Store the rules and return "new". If the owner has rules, return "same" or "other".
+        """Store the rules and return "new". If there are already rules, return "same" or "other".
 
         Raises BadInput or Forbidden.
         """
@@ -111,7 +111,7 @@ class RuleStore:
         return counts
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
-        """Delete the user's rules. Receipts do not count rules, so return no counts."""
+        """Delete the user's rules. Returns no counts, because receipts do not include rules."""
         key = self._keys.rules(scope.tenant)
         with redis_errors():
             stored: Sequence[bytes | str] = await self._client.hkeys(key)

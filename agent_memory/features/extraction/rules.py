@@ -17,7 +17,7 @@ from agent_memory_client.models import AckResponse, ExtractionCategory, Extracti
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The combined rules for a session. Each list starts with the widest owner's rules."""
+    """The combined rules for a session. In each list, the most general rules come first."""
 
     strategy: str = "discrete"
     instructions: tuple[str, ...] = ()
@@ -33,9 +33,10 @@ class Rules:
 
 
 def together(strategy: MemoryStrategyConfig, wider: Sequence[ExtractionRules] = ()) -> Rules:
-    """Combine a session's strategy options with the `wider` rules, widest first. Raises BadInput.
+    """Combine a session's strategy options with the `wider` rules, sorted from widest to narrowest.
 
-    The narrowest rules win for the time zone, the language, and categories with the same name.
+    For the time zone, the language and categories with the same name, the narrowest rules win.
+    Raises BadInput.
     """
     check_strategy(strategy)
     options = options_of(strategy.config)
@@ -77,7 +78,6 @@ class ExtractionRulesService:
         return AckResponse(status="ok")
 
     async def of_session(self, scope: Scope, ref: SessionRef, strategy: MemoryStrategyConfig) -> Rules:
-        """Return the combined rules for a session."""
         owners = dict.fromkeys([(None, None), (ref.namespace, None), (None, ref.user_id), (ref.namespace, ref.user_id)])
         wider = await self._store.load(scope, list(owners))
         return together(strategy, [rules for rules in wider if rules is not None])

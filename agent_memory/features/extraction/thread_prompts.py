@@ -1,4 +1,4 @@
-"""The prompt for the strategy "summary", which keeps one memory per session."""
+"""The prompt for the "summary" strategy, which maintains one memory per session."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def summarize_thread(
     zone: tzinfo = UTC,
     language: str | None = None,
 ) -> list[ChatMessage]:
-    """Return the messages for one model call. `new` must be sorted oldest first."""
+    """Build the prompt. `new` must be sorted oldest first."""
     parts = [f"New messages, one JSON object per line:{described_pictures(new)}\n{fence(message_lines(new, zone), 'messages')}"]
     if previous and previous.strip():
         parts.insert(0, f"Summary so far:\n{fence(previous.strip(), 'summary')}")

@@ -21,7 +21,7 @@ from agent_memory.foundation.storage.scripts import Script
 
 @dataclass(frozen=True, slots=True)
 class Erasure:
-    """The data to erase: a session's memories, or all data of a user or agent."""
+    """The data to erase: a session's memories, or all of a user's or agent's data."""
 
     tenant: str
     namespace: str | None
@@ -31,7 +31,7 @@ class Erasure:
 
     @property
     def place(self) -> str:
-        """The name under which Redis rejects writes until the erasure ends."""
+        """The name that Redis uses to reject writes until the erasure is done."""
         return erasure_place(self.tenant, self.namespace, self.user_id, self.session_id, self.agent_id)
 
 
@@ -44,14 +44,14 @@ def permit_erasure(scope: Scope, erasure: Erasure) -> None:
 
 class ErasureOrders:
     def __init__(self, client: Redis, keys: Keys, *, fsync: bool = False) -> None:
-        """Create the store. With `fsync`, an order is on disk before it is acknowledged."""
+        """Create the store. With `fsync`, write each order to disk before acknowledging it."""
         self._keys = keys
         self._order = Script(client, "jobs/erasure_order", fsync=fsync)
 
     async def order_erasure(self, scope: Scope, erasure: Erasure) -> Mark:
-        """Store an erasure order and mark it as due, in one step. Raises Forbidden.
+        """Store an erasure order and mark it as due, atomically. Raises Forbidden.
 
-        Until the erasure is done, identical requests share the order.
+        Identical requests share the order until the erasure is done.
         """
         permit_erasure(scope, erasure)
         names = (scope.tenant, erasure.namespace, erasure.user_id, erasure.session_id)

@@ -15,7 +15,7 @@ _MOST_REASON = 200
 
 
 def batch_report(messages: int, seconds: float, refused: Sequence[str]) -> dict[str, Any]:
-    """Return the journal fields to set and to increment."""
+    """Return the journal fields to set and increment."""
     fields = {LAST_BATCH: f"{messages} {max(round(seconds * 1000), 1)}"}
     if refused:
         fields[LAST_REFUSED] = refused[-1][:_MOST_REASON]

@@ -1,4 +1,4 @@
-"""Declare the jobs feature: background work that callers can follow, retry or drop."""
+"""Declare the jobs feature: background work that callers can track, retry or drop."""
 
 from __future__ import annotations
 

@@ -42,9 +42,9 @@ class LoadSampler:
         self._written = _counted()
 
     async def sample(self) -> float:
-        """Write a sample, and return the seconds until the next one.
+        """Write a sample and return the number of seconds until the next one.
 
-        If it raises RedisUnavailable, the next sample includes the unwritten counts.
+        After RedisUnavailable, the next sample includes the counts from this one.
         """
         now = await self._store.now()
         at = now - 2 * _LATE_SECONDS
@@ -92,7 +92,7 @@ class LoadSampler:
 
 @asynccontextmanager
 async def sampling(buckets: Sequence[Foundation], store: LoadStore) -> AsyncGenerator[None]:
-    """Sample this process's load during the `async with` block, and once at its end."""
+    """Sample this process's load during the `async with` block, and once more at the end."""
     sampler = LoadSampler(buckets, store)
     running = asyncio.create_task(_sample_each_minute(sampler))
     try:

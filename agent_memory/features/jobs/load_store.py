@@ -1,4 +1,4 @@
-"""Store the load for the last hour and day in Redis, summed over all processes."""
+"""Store the load for the last hour and day in Redis, summed across all processes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class LoadStore:
         return seconds + micros / 1e6
 
     async def own_minute(self, at: float, name: str) -> bool:
-        """True if the process `name` was the first to ask in this minute."""
+        """True if the process `name` was the first to claim this minute."""
         key = self._keys.load(MINUTE, begin_of(at, MINUTE))
         with redis_errors():
             async with self._client.pipeline() as pipe:
@@ -45,7 +45,7 @@ class LoadStore:
         return owner == name.encode()
 
     async def add(self, at: float, counts: Mapping[str, int], totals: Mapping[int, Mapping[str, float]]) -> None:
-        """Add counts, and totals by period length (s), to the periods that contain `at`."""
+        """Add counts to the periods that contain `at`, and set totals by period length (s)."""
         with redis_errors():
             async with self._client.pipeline() as pipe:
                 for step, lifetime in _LIFETIMES.items():
@@ -76,7 +76,7 @@ def begin_of(at: float, step: int) -> int:
 
 
 def bucket_name(number: int) -> str:
-    """Return the field for a bucket in `REQUEST_BUCKETS`. The last field counts slower requests."""
+    """Return the field for a bucket in `REQUEST_BUCKETS`. The last field is for slower requests."""
     return f"bucket{number}"
 
 
@@ -92,7 +92,7 @@ def _point(begin: int, row: Mapping[bytes, bytes]) -> LoadPoint:
 
 
 def _quantile(share: float, buckets: Sequence[float]) -> float | None:
-    """Return the time (ms) within which this share of the requests finished."""
+    """Return the response time (ms) at this quantile, or None if there are no requests."""
     sums = [0.0, *accumulate(buckets)]
     target_count = share * sums[-1]
     for (below, above), (lower, upper) in zip(pairwise(sums), pairwise((*_BOUNDS, _BOUNDS[-1])), strict=True):

@@ -124,7 +124,7 @@ class OperationStore:
     async def list_marks(self, kind: DueKind, *, dead: bool, offset: int, limit: int) -> list[Mark]:
         """Return due marks of one kind, most urgent first, or dead marks, oldest first.
 
-        The marks are from all scopes.
+        Does not filter by scope.
         """
         key = self._keys.dead(kind) if dead else self._keys.due(kind)
         members = (await read(self._client, lambda pipe: pipe.zrange(key, offset, offset + limit - 1)))[0]
@@ -137,7 +137,7 @@ class OperationStore:
         return [Mark(DueKind.DELETION, member.decode()) for member in members]
 
     async def revive_mark(self, mark: Mark) -> None:
-        """Make a dead mark due again, and reset its number of attempts."""
+        """Make a dead mark due again and reset its attempt count."""
         await self._forget(mark, due=True)
 
     async def drop_mark(self, mark: Mark) -> None:
@@ -206,7 +206,7 @@ def _reaches(scope: Scope, mark: Mark, about: dict[str, Any], subject: Any) -> b
 
 
 def _reaches_agent(scope: Scope, mark: Mark, subject: Any) -> bool:
-    """True unless a memory or an erasure belongs to an inaccessible agent."""
+    """True unless this is a memory or erasure for an inaccessible agent."""
     if mark.kind in _OF_MEMORIES:
         return json.loads(subject[1]).get("agent_id") in (scope.agents or ())
     return mark.kind is not DueKind.DELETION or json.loads(subject).get("ag") in (scope.agents or ())
@@ -278,7 +278,7 @@ def _session(scope: Scope, mark: Mark, journal: dict[bytes, bytes], messages: in
 
 
 def operation_state(*, marked: bool, dead: bool, leased: bool, failed: bool) -> OperationState:
-    """Return an operation's state, given the state of its mark."""
+    """Derive an operation's state from its mark."""
     if not marked:
         return OperationState.DEAD if dead else OperationState.DONE
     if leased:

@@ -27,7 +27,7 @@ class ReceiptStore(Protocol):
     """Reads operations that have no mark in the outbox, such as exports."""
 
     async def get(self, scope: Scope, operation_id: str) -> OperationRecord | None:
-        """Return the operation, or None if the id is unknown or of another kind."""
+        """Return the operation, or None if this store does not contain it."""
         ...
 
 
@@ -49,10 +49,10 @@ class OperationService:
     async def list_operations(
         self, scope: Scope, *, state: OperationState | None, kind: OperationKind | None, offset: int, limit: int
     ) -> OperationListResponse:
-        """Return a page of unfinished or dead operations. `offset` is 0 or a previous `next_offset`.
+        """Return a page of unfinished or dead operations.
 
-        If the state is "done", return erasure receipts instead, newest first. Restricted callers get an empty list in
-        that case.
+        For the state "done", return erasure receipts, newest first, or nothing for restricted
+        callers.
         """
         if state is OperationState.DONE:
             return await self._list_receipts(scope, kind, offset, limit)
@@ -99,7 +99,7 @@ class OperationService:
             await self._store.drop_mark(mark)
 
     async def wait_for_marks(self, scope: Scope, marks: Sequence[Mark], seconds: float, *, untouched: float | None = None) -> bool:
-        """Wait up to `seconds` for the requested work. Return True if all of it is done.
+        """Wait up to `seconds` for work to finish. Return True if all of it is done.
 
         Give up after `untouched` seconds if no worker has started.
         """
@@ -193,7 +193,7 @@ def _is_embedded(memory: OperationRecord) -> bool:
 
 
 def _looks(seconds: float) -> Generator[float]:
-    """Yield growing pauses in seconds, starting at 0 and totaling at most `seconds`."""
+    """Yield increasing delays, starting at 0 and adding up to at most `seconds`."""
     until, pause = time.monotonic() + min(seconds, MAX_WAIT_SECONDS), _LOOK_SECONDS
     yield 0.0
     while (left := until - time.monotonic()) > 0:

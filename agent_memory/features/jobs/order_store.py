@@ -19,9 +19,9 @@ _LIFETIME_SECONDS = 7 * 24 * 3600
 
 @dataclass(frozen=True, slots=True)
 class JobOrder:
-    """A requested job. `errand` is the name under which a feature declares the job.
+    """A requested job. `errand` is the job's name in the feature that declares it.
 
-    Repeated orders run once, or once more if the job is already running.
+    Duplicate orders run once, or once more if the job is already running.
     """
 
     errand: str
@@ -82,7 +82,7 @@ class OrderStore:
     async def keep_receipt(self, order: JobOrder, counts: Mapping[str, int], ids: Sequence[str] = (), *, note: str | None = None) -> None:
         """Add a receipt to a finished order, if the order still exists.
 
-        The receipt expires after 7 days or, with `ids`, after an hour.
+        The receipt expires after seven days, or after an hour if it contains `ids`.
         """
         body = json.loads(encode_order(order)) | {"done": dict(counts)} | ({"ids": list(ids)} if ids else {})
         body |= {} if note is None else {"note": note}
@@ -96,7 +96,7 @@ class OrderStore:
         return (body["done"], body.get("ids", [])) if "done" in body else None
 
     async def give_up(self, order: JobOrder, reason: str) -> None:
-        """Make an order a dead letter now. The running job must raise an error afterward."""
+        """Make an order a dead letter immediately. The running job must then raise an error."""
         k, kind = self._keys, DueKind.ORDER
         now = await server_ms(self._client)
         with redis_errors():

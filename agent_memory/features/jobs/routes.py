@@ -50,7 +50,10 @@ async def list_operations(
     limit: Annotated[int, Query(ge=1, le=100, description="The maximum number of operations.")] = 20,
     offset: Annotated[int, Query(ge=0, le=10_000_000, description="The previous page's `next_offset`.")] = 0,
 ) -> Response:
-    """Lists background work that is not done, most urgent first. `state=dead` lists work that the server gave up on."""
+    """Lists unfinished background work, most urgent first.
+
+    `state=dead` lists work that the server gave up on.
+    """
     return ModelResponse(await services[OperationService].list_operations(scope, state=state, kind=kind, offset=offset, limit=limit))
 
 
@@ -108,9 +111,10 @@ async def get_load_history(
     store: Annotated[LoadStore, Depends(load_store_of)],
     period: Annotated[LoadPeriod, Query(description="The last `hour` by minutes, or the last `day` by ten minutes.")] = "hour",
 ) -> Response:
-    """Returns the server's load over the last hour or day. Only for operators.
+    """Returns the server's load over the last hour or day. Operators only.
 
-    The load covers all tenants: totals, requests, response times, pending work and model tokens.
+    The load covers all tenants and includes totals, requests, response times, pending work and
+    model tokens.
     """
     if not caller.operator:
         raise Forbidden("only operators may read the server's load: use AUTH_ADMIN_TOKEN")
