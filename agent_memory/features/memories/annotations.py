@@ -1,4 +1,4 @@
-"""Read `remember_as`, the message field that annotates memories made from a message."""
+"""Read `remember_as`, the message field that annotates the resulting memories."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def check_annotations(scope: Scope, messages: Sequence[MemoryMessage]) -> None:
 
 
 def annotate(record: MemoryRecord, messages: Iterable[Annotations | None]) -> None:
-    """Copy the earliest expiry, the metadata, and any agent or category shared by all messages."""
+    """Copy the messages' earliest expiry, metadata, and common agent and category."""
     each = list(messages)
     message_annotations = [item for item in each if item is not None]
     if not message_annotations:

@@ -49,7 +49,7 @@ class Add:
 
 @dataclass(frozen=True, slots=True)
 class AddEvidence:
-    """A decision to add evidence to a memory. `alias` is not stored, but its id becomes an alias."""
+    """A decision to add evidence to a memory. The id of `alias` becomes an alias for the memory."""
 
     memory: StoredMemory
     evidence: Evidence
@@ -60,7 +60,7 @@ class AddEvidence:
 class Update:
     """A decision to replace a memory but keep its id.
 
-    `edited` is True if a caller changed the words.
+    `edited` is True if a caller changed the text.
     """
 
     memory: StoredMemory
@@ -83,9 +83,9 @@ class Supersede:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """A decision to merge `repeats` into `stays`, which gets the content of `merged`.
+    """A decision to merge `repeats` into `stays` and replace its content with `merged`.
 
-    The ids of the repeats become aliases.
+    The repeats' ids become aliases.
     """
 
     stays: StoredMemory
@@ -154,7 +154,7 @@ class CommitOutcome:
 
 
 def end_and_begin(old: Sequence[MemoryRecord], new: MemoryRecord) -> tuple[list[MemoryRecord], MemoryRecord]:
-    """End the old facts by the time `new` begins.
+    """End the old facts no later than `new` begins.
 
     Return the old and new facts, linked to each other.
     """
@@ -169,7 +169,10 @@ def end_and_begin(old: Sequence[MemoryRecord], new: MemoryRecord) -> tuple[list[
 
 
 def expected_version(memory: StoredMemory | None) -> str | None:
-    """Return the version that a put must find, or "" for no memory. None means that the same batch wrote the memory."""
+    """Return the version that a put expects, or "" if there is no memory.
+
+    None means that the same batch wrote the memory.
+    """
     if memory is None:
         return ""
     return None if memory.version == IN_BATCH else str(memory.version)
@@ -195,9 +198,9 @@ class MemoryCommits:
         """Commit all decisions or none.
 
         - `review`: turn supersessions into proposals.
-        - `background`: do not store deleted memories again.
-        - `written`: when callers wrote the records (µs, by record id). With `background`, only later deletions count.
-        - `allow_pinned`: allow background decisions about pinned memories and events, instead of raising ValueError.
+        - `background`: do not restore deleted memories.
+        - `written`: when callers wrote the records (µs, by record id). Ignores earlier deletions.
+        - `allow_pinned`: allow background decisions about pinned memories and events.
         """
         if background and not allow_pinned:
             for decision in decisions:
@@ -251,9 +254,9 @@ class MemoryCommits:
     async def commit_proposal(
         self, scope: Scope, change_id: str, old: Sequence[StoredMemory], record: Any, former: StoredMemory | None = None
     ) -> bool:
-        """Carry out a proposed supersession. Return False if it is outdated.
+        """Apply a proposed supersession. Return False if it is outdated.
 
-        `former` is the memory stored under the record's id.
+        `former` is the existing memory with the record's id.
         """
         decision = Supersede(old, MemoryRecord.model_validate(record, context=ANSWER), former)
         steps = StepGroups(self._keys, scope.tenant, atomic=True)

@@ -46,14 +46,17 @@ def names_procedural(types: Iterable[MemoryTypeEnum | None]) -> bool:
 
 
 def search_as_shown(request: SearchRequest, header: str | None) -> tuple[SearchRequest, bool]:
-    """Return the search, and whether its response may show `procedural`. If not, `semantic` matches both types."""
+    """Return the search, and whether its results may show the type `procedural`.
+
+    If they may not, `semantic` matches both types.
+    """
     if knows_procedural(header) or any(map(_named, _type_filters(request))):
         return request, True
     return _widened_filters(request), False
 
 
 def prompt_as_shown(request: MemoryPromptRequest, header: str | None) -> tuple[MemoryPromptRequest, bool]:
-    """Apply `search_as_shown` to the search inside a prompt request."""
+    """Apply `search_as_shown` to the search in a prompt request."""
     if not isinstance(request.long_term_search, SearchRequest):
         return request, knows_procedural(header)
     search, shows = search_as_shown(request.long_term_search, header)
@@ -75,7 +78,7 @@ def record_as_shown(record: MemoryRecord, *, shows: bool) -> MemoryRecord:
 
 
 def session_as_shown(session: WorkingMemoryResponse, *, shows: bool) -> WorkingMemoryResponse:
-    """Apply `record_as_shown` to the memories inside a session."""
+    """Apply `record_as_shown` to the memories in a session."""
     if shows or not names_procedural(memory.memory_type for memory in session.memories):
         return session
     return session.model_copy(update={"memories": [record_as_shown(memory, shows=False) for memory in session.memories]})

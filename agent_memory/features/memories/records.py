@@ -1,4 +1,4 @@
-"""Convert memories to and from hash fields and digests."""
+"""Convert memories to hash fields and back, and compute their digests."""
 
 from __future__ import annotations
 
@@ -52,16 +52,16 @@ class StoredMemory:
 
 
 class StoredEvidence(Evidence):
-    """A stored piece of evidence. `times` counts the repeats that it represents."""
+    """A stored piece of evidence. `times` is the number of repeats it represents."""
 
     times: Annotated[int, Field(ge=1, le=MAX_COUNT)] | None = None
 
 
 class Standing(NamedTuple):
-    """A memory's position in the index of words and slots.
+    """A memory's entry in the index of words and slots.
 
-    `scope` is the hash. The other attributes are its fields, or "" if not indexed. `kin` represents the words, type and
-    date. `words` represents the words alone. `restatement` matches nearly identical messages.
+    `scope` is the Redis hash. The other attributes are its fields, or "" if not indexed. `kin`
+    combines words, type and date. `restatement` matches nearly identical messages.
     """
 
     scope: str
@@ -76,7 +76,7 @@ class Standing(NamedTuple):
 
 @lru_cache(maxsize=8192)
 def message_memory_id(ref: SessionRef, message_id: str) -> str:
-    """Return the stable id of the memory made from a message."""
+    """Return the stable id for the memory made from a message."""
     name = bytearray(blake2b(joined(ref.namespace, ref.user_id, ref.session_id, message_id), digest_size=16).digest())
     name[0] &= 127  # A ULID begins with a time, whose first bit is never set.
     return str(ULID(bytes(name)))
@@ -202,11 +202,10 @@ def _alike(
 
 
 def read_row(tenant: str, mid: str, row: Sequence[bytes | None]) -> StoredMemory | None:
-    """Parse a reply with `READ_FIELDS`.
+    """Parse the values of `READ_FIELDS`.
 
-    Return None if the memory is missing or belongs to another tenant.
-
-    After an undo, `recorded_at` is the time when the version was first recorded.
+    Return None if the memory is missing or belongs to another tenant. After an undo, `recorded_at`
+    is when the version was first recorded.
     """
     owner, raw, version, recorded, first, retired = row
     if owner != tag(tenant).encode() or raw is None or version is None:
@@ -221,7 +220,7 @@ def read_row(tenant: str, mid: str, row: Sequence[bytes | None]) -> StoredMemory
 
 
 async def decode_rows(decode: Callable[[], Result], rows: Iterable[Sequence[Any]]) -> Result:
-    """Run `decode`, which parses `rows`. Use a thread for large rows."""
+    """Run `decode` to parse `rows`, using a thread if they are large."""
     return await run_in_thread(decode, sum(len(part) for row in rows for part in row if part) // _BYTES_PER_CHARACTER)
 
 
@@ -255,7 +254,7 @@ def one_owner_each(records: Iterable[tuple[int, MemoryRecord]]) -> None:
 
 
 def with_session_owner(ref: SessionRef, record: MemoryRecord) -> MemoryRecord:
-    """Return the record, with any missing namespace, user id or session id filled in."""
+    """Return a copy of the record, with missing owner fields taken from the session."""
     update = {
         "namespace": record.namespace or ref.namespace,
         "user_id": record.user_id or ref.user_id,
@@ -268,7 +267,7 @@ TRUST: dict[str, float] = {"user": 1.0, "client": 1.0, "assistant": 0.7, "import
 
 
 def source_of(record: MemoryRecord) -> SourceClass:
-    """Return the source class, or the default for the record's role."""
+    """Return the record's source class, or the default for its role."""
     if record.source_class is not None:
         return record.source_class
     if not is_turn(record):
@@ -286,7 +285,7 @@ def trust_of(record: MemoryRecord) -> float:
 
 
 def combine_trust(records: Sequence[MemoryRecord]) -> dict[str, Any]:
-    """Return a merged memory's writers, and its lowest trust with the source of that trust."""
+    """Return the lowest trust, its source class, and all writers for a merged memory."""
     least = min(records, key=trust_of)
     return {
         "source_class": source_of(least),

@@ -77,7 +77,10 @@ async def search_long_term_memory(
     optimize_query: OptimizeQuery = False,
     memory_types: MemoryTypesHeader = None,
 ) -> Response:
-    """Searches memories by meaning, by keyword, or both. Without a text, lists all memories that match the filters."""
+    """Searches memories by meaning, by keyword, or both.
+
+    If there is no text, lists all memories that match the filters.
+    """
     request, shows = search_as_shown(body, memory_types)
     page = await services[SearchService].search_page(scope, request, optimize_query=optimize_query)
     show_types(page.memories, shows=shows)
@@ -139,13 +142,13 @@ async def undo_change(services: ServicesDep, scope: WriteScopeDep, change_id: Ch
 
 @router.post("/v1/changes/{change_id}/approve", operation_id="approve_change", response_model=Change, responses=errors(404, 409))
 async def approve_change(services: ServicesDep, scope: WriteScopeDep, change_id: ChangePath) -> Response:
-    """Carries out a proposal."""
+    """Applies a proposal."""
     return ModelResponse(await services[HistoryService].approve_proposal(scope, change_id))
 
 
 @router.post("/v1/changes/{change_id}/reject", operation_id="reject_change", response_model=Change, responses=errors(404, 409))
 async def reject_change(services: ServicesDep, scope: WriteScopeDep, change_id: ChangePath) -> Response:
-    """Rejects a proposal, without changing any memory."""
+    """Rejects a proposal without changing any memories."""
     return ModelResponse(await services[HistoryService].reject_proposal(scope, change_id))
 
 
@@ -153,7 +156,7 @@ async def reject_change(services: ServicesDep, scope: WriteScopeDep, change_id: 
     "/v1/changes/batches/{batch_id}/undo", operation_id="undo_batch", response_model=ChangeListResponse, responses=errors(404, 409)
 )
 async def undo_batch(services: ServicesDep, scope: WriteScopeDep, batch_id: BatchPath) -> Response:
-    """Undoes all applied changes of a batch, the last one first."""
+    """Undoes all applied changes in a batch, newest first."""
     return ModelResponse(await services[HistoryService].undo_batch(scope, batch_id))
 
 
@@ -190,7 +193,7 @@ async def delete_long_term_memory(
     scope: WriteScopeDep,
     memory_ids: Annotated[list[Identifier], Query(description="The ids, each as a separate parameter.")] = _NO_IDS,
 ) -> Response:
-    """Deletes memories. `status` contains the number of memories that existed. Unknown ids are not an error."""
+    """Deletes memories. `status` contains the number of deleted memories. Ignores unknown ids."""
     return ModelResponse(await services[MemoryService].delete(scope, memory_ids))
 
 
@@ -276,10 +279,10 @@ async def forget(
     responses=errors(400),
 )
 async def compact(services: ServicesDep, scope: WriteScopeDep, namespace: NamespaceQuery = None, user_id: UserQuery = None) -> Response:
-    """Merges memories that state the same thing. A worker merges the memories, and the server responds when the work is done.
+    """Merges memories that say the same thing. The server responds when a worker has merged them.
 
-    After 20 seconds, or after 3 seconds if no worker has started, the server responds with `X-Pending: true`, and the
-    work continues. `X-Operation-Id` is the id of the operation.
+    After 20 seconds, or after 3 seconds if no worker has started, the server responds with
+    `X-Pending: true`, and the work continues. `X-Operation-Id` is the operation's id.
     """
     services[MemoryService].require()
     mark = await services[DuplicateService].order_compaction(scope, namespace, user_id)

@@ -84,7 +84,7 @@ def message_memory(ref: SessionRef, message: MemoryMessage, text: str) -> Memory
 
 
 def speaker_of(message: MemoryMessage) -> dict[str, str]:
-    """Return the role and, if given, the name of a message's speaker."""
+    """Return a message's role and, if given, the speaker's name."""
     name = message.own_fields.get("name")
     return {"role": message.role, "name": name} if isinstance(name, str) and name.strip() else {"role": message.role}
 
@@ -130,7 +130,7 @@ class MemoryService:
             )
 
     async def create(self, scope: Scope, body: CreateMemoryRecordRequest) -> AckResponse:
-        """Store memories durably. Raises Forbidden or IdTaken, and writes nothing in these cases."""
+        """Store memories durably. If this raises Forbidden or IdTaken, nothing is written."""
         self.require()
 
         def check() -> None:
@@ -152,7 +152,10 @@ class MemoryService:
                 records = [record for record in records if record.id not in unchanged]
 
     async def _unchanged_ids(self, scope: Scope, records: Sequence[MemoryRecord], taken_ids: Sequence[str]) -> set[str]:
-        """Return the ids of records that change nothing. Old clients may send existing memories again without an owner."""
+        """Return the ids of records that would change nothing.
+
+        Old clients may resend existing memories without an owner.
+        """
         repeated = [record for record in records if record.id in taken_ids]
         memories = await self._store.find(scope, [record.id for record in repeated])
         return {
@@ -160,10 +163,10 @@ class MemoryService:
         }
 
     async def store(self, scope: Scope, records: Sequence[MemoryRecord], *, dedupe: bool = True) -> None:
-        """Redact, screen and store records. If an id occurs several times, the last record wins.
+        """Redact, screen and store records. If an id occurs more than once, the last record wins.
 
-        With `dedupe`, a repeat becomes evidence for the existing memory. A record with a slot supersedes the slot's
-        current fact.
+        With `dedupe`, a repeat becomes evidence for the existing memory. A record with a slot
+        supersedes the slot's current fact.
         """
         prepared = await run_in_thread(lambda: self._prepared(records, scope.actor), memories_work(records))
         await store_settled(self._store, self._neighbors, self._commits, scope, prepared, dedupe=dedupe)
@@ -209,13 +212,15 @@ class MemoryService:
         shown_as_semantic: bool = False,
         merges_metadata: bool = False,
     ) -> MemoryRecord:
-        """Change the given fields and return the memory. Null clears a field.
+        """Update the given fields and return the memory. Null clears a field.
 
-        A new slot supersedes the slot's current fact. A new `valid_from` also moves the end of the facts that ended
-        when this one began.
+        A new slot supersedes the slot's current fact. A new `valid_from` also moves the end of the
+        facts that ended when this one began.
 
-        With `merges_metadata`, keep `metadata` keys that are not in the request. With `shown_as_semantic`, `semantic`
-        does not change a procedural type. Raises NotFound, Conflict, and UnsupportedRequest if no field is given.
+        - `merges_metadata`: keep existing `metadata` keys.
+        - `shown_as_semantic`: setting `semantic` does not change a procedural type.
+
+        Raises NotFound, Conflict, and UnsupportedRequest if no field is given.
         """
         self.require()
         changes = self._changes_of(body)

@@ -1,4 +1,7 @@
-"""Read memories from Redis directly as JSON values. Creating and serializing models took half the time of a search."""
+"""Read memories from Redis directly as JSON values.
+
+Creating and serializing models took up half of the search time.
+"""
 
 from __future__ import annotations
 
@@ -87,7 +90,7 @@ class ShownMemoryReader:
         return [memory if memory is None or within(scope, memory) else None for memory in memories] if scope.limited else memories
 
     def memories_of_hits(self, scope: Scope, hits: Hits) -> list[ShownMemory]:
-        """Return the accessible memories in hits that include `ROW_FIELDS`."""
+        """Return the accessible memories among hits that contain `ROW_FIELDS`."""
         names = [field.encode() for field in ROW_FIELDS]
         rows = [MemoryRow(hit.mid, [hit.fields.get(name) for name in names], None) for hit in hits.hits]
         return [memory for memory in self.shown_memories(scope, rows) if memory is not None]
@@ -117,7 +120,7 @@ class ShownMemory:
 
     @classmethod
     def of(cls, mid: str, record: MemoryRecord) -> ShownMemory:
-        """Convert a record that was not read from Redis to its response form."""
+        """Convert a record that did not come from Redis to its response form."""
         return cls(mid, {**_ALWAYS, **to_jsonable_python(record)})
 
     @property
@@ -166,7 +169,7 @@ class ShownMemory:
         self.values.update(dist=distance, score=score, score_type=kind, explanation=why)
 
     def set_passage(self, number: int) -> None:
-        """Set the best passage by its number, from 1. Ignore a number that is too high."""
+        """Set the best passage by its number, starting at 1. Ignore numbers that are too high."""
         if number <= len(passages := split_passages(self.text)):
             start, end = passages[number - 1]
             self.values["passage"] = {"text": self.text[start:end], "start": start, "end": end}
@@ -232,5 +235,5 @@ def _moment(seconds: bytes | None) -> datetime | None:
 
 
 def _instant(moment: datetime) -> str:
-    """Format a time like pydantic."""
+    """Format a time the way pydantic does."""
     return f"{(moment if moment.tzinfo is UTC else moment.astimezone(UTC)).isoformat()[:-6]}Z"

@@ -1,4 +1,4 @@
-"""Find existing memories with a new memory's words or slot, or with similar content."""
+"""Find existing memories that share a new memory's words or slot, or have similar content."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _MOST_COMPARED = 6
 class ExistingMemories:
     """Existing memories with a record's id (`same_id`), words (`twin`) or slot (`holder`).
 
-    `near`: similar memories, each with its cosine similarity, or None if only words matched.
+    `near` contains similar memories and their cosine similarity (None if only words matched).
     """
 
     same_id: StoredMemory | None = None
@@ -57,7 +57,10 @@ class SimilarMemoryStore:
         self._memories = memories
 
     async def load_near(self, scope: Scope, records: Sequence[MemoryRecord], vectors: NDArray[np.float32]) -> list[ExistingMemories]:
-        """Return each record's existing memories. `near` contains only the owner's memories, and no messages."""
+        """Return the existing memories for each record.
+
+        `near` contains only the owner's memories, excluding messages.
+        """
         existing = await self.load_existing(scope, records)
 
         def build(pipe: Pipe) -> None:

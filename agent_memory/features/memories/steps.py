@@ -75,7 +75,7 @@ class Fence:
 
 
 def order_of(keys: Keys, tenant: str, record: MemoryRecord) -> str | None:
-    """Return the key of the session's message order, or None if the memory is not a message."""
+    """Return the key for the session's message order, or None if the memory is not a message."""
     if record.memory_type is not MemoryTypeEnum.MESSAGE or record.session_id is None:
         return None
     return keys.order(keys.sid(tenant, SessionRef(record.session_id, record.namespace, record.user_id)))
@@ -103,7 +103,7 @@ def names_rest(evidence: Evidence) -> bool:
 
 
 def message_mids(keys: Keys, tenant: str, record: MemoryRecord, name: str, piece: Evidence) -> list[str]:
-    """Return the mids of messages that become aliases through the evidence in field `name`."""
+    """Return the mids of messages that the evidence in field `name` turns into aliases."""
     if not piece.session_id:
         return []
     if names_rest(piece):
@@ -114,9 +114,9 @@ def message_mids(keys: Keys, tenant: str, record: MemoryRecord, name: str, piece
 
 @dataclass(frozen=True, slots=True)
 class PutOptions:
-    """How to write a record, and when to refuse it.
+    """Options for writing a record.
 
-    Unless `slot_settled` is true, refuse it if another memory has its slot.
+    Unless `slot_settled` is true, refuse the record if another memory has its slot.
     """
 
     unique: Literal["words", "kin"] | None = None
@@ -187,8 +187,9 @@ class StepGroups:
     ) -> Step:
         """Return the step that stores a record.
 
-        Keyword searches also match the words of the neighbors `before` and `after`. A message with the same words as a
-        current memory becomes evidence for it. A new fact absorbs existing messages in the same way.
+        Keyword searches also match words from the neighbors `before` and `after`. A message that
+        repeats a current memory becomes evidence for it. A new fact turns existing messages with
+        the same words into evidence.
         """
         standing = standing_of(self._tenant, record)
         fields = memory_fields(self._tenant, record, unit_terms(record, before, after))
@@ -271,7 +272,7 @@ class StepGroups:
     def add_evidence(
         self, memory: StoredMemory, evidence: Evidence, *, alias: MemoryRecord | None = None, deleted_since: bool | str = False
     ) -> Step:
-        """Return the step that adds evidence. `alias` is not stored, but its id becomes an alias."""
+        """Return the step that adds evidence. The id of `alias` becomes an alias for the memory."""
         text = evidence.model_dump_json(exclude_none=True)
         step: Step = {
             "op": "evidence",
@@ -287,7 +288,7 @@ class StepGroups:
     def absorb_messages(self, record: MemoryRecord) -> Step | None:
         """Return the step that turns messages into evidence for a statement.
 
-        Return None if `record` is a message or quarantined.
+        Return None if `record` is a message or is quarantined.
         """
         if is_turn(record) or record.quarantine is not None:
             return None
@@ -296,11 +297,11 @@ class StepGroups:
         return step | ({"order": order} if order else {})
 
     def add_alias(self, memory: StoredMemory, memory_id: str, dig: str) -> Step:
-        """Return the step that adds an alias. `dig` is the digest of the record under its id."""
+        """Return the step that adds an alias. `dig` is the digest of the aliased record."""
         return {"op": "alias", "alias": self.mid(memory_id), "mid": memory.mid, "digest": dig}
 
     def remove_evidence(self, memory: StoredMemory, name: str, evidence: Evidence) -> Step:
-        """Return the step that removes evidence and its aliases. `name` is its hash field."""
+        """Return the step that removes evidence and its aliases. `name` is the hash field."""
         step: Step = {"op": "forget_evidence", "mid": memory.mid, "field": name}
         aliases = message_mids(self._keys, self._tenant, memory.record, name, evidence)
         if aliases:
@@ -328,7 +329,10 @@ class StepGroups:
         return position
 
     async def run_steps(self, scripts: MemoryScripts) -> list[str]:
-        """Return "ok" and each step's state, or the reason for a refusal. Raises ErasureUnderWay."""
+        """Run the steps. Return "ok" with each step's state, or the reason for a refusal.
+
+        Raises ErasureUnderWay.
+        """
         reply = await scripts.commit(self, **scripts.settings, guard=guard_of(self._keys.root))
         return [word.decode() for word in reply]
 
@@ -337,9 +341,9 @@ class MemoryScripts:
     """The script `memory_commit.lua` with its constant arguments."""
 
     def __init__(self, client: Redis, keys: Keys, *, fsync: bool = False, neighbors_ms: int = 0) -> None:
-        """Register the script. With `fsync`, callers' changes are on disk before Redis replies.
+        """Register the script. With `fsync`, Redis writes callers' changes to disk before replying.
 
-        The neighbors of a new message are indexed again after `neighbors_ms`.
+        A worker reindexes a new message's neighbors after `neighbors_ms`.
         """
         self.keys = keys
         self.commit = Script(client, "memories/memory_commit", fsync=fsync)
@@ -347,7 +351,7 @@ class MemoryScripts:
         self.settings: dict[str, Any] = {**outbox, "wake": keys.wake, "root": keys.root, "reach": REACH, "neighbors_ms": neighbors_ms}
 
     async def run_group(self, tenant: str, *steps: Step, change: dict[str, Any] | None = None, atomic: bool = True) -> list[str]:
-        """Run a single group of steps, and return the reply of `StepGroups.run_steps`."""
+        """Run a single group of steps and return the result of `StepGroups.run_steps`."""
         groups = StepGroups(self.keys, tenant, atomic=atomic)
         groups.add_group(*steps, change=change)
         return await groups.run_steps(self)

@@ -95,7 +95,7 @@ class MemoryStore(MemoryQueries):
         return self._keys.mid(scope.tenant, memory_id)
 
     def message_mids(self, scope: Scope, record: MemoryRecord, field: str, piece: StoredEvidence) -> list[str]:
-        """Return the mids of messages that become aliases through a piece of evidence."""
+        """Return the mids of messages that a piece of evidence turns into aliases."""
         return message_mids(self._keys, scope.tenant, record, field, piece)
 
     async def write(
@@ -103,14 +103,14 @@ class MemoryStore(MemoryQueries):
     ) -> list[str] | None:
         """Store memories and return a state for each.
 
-        "new", "changed" and "same" mean that the memory is stored. "again" means that a message became evidence for
-        another memory. With any other state, the memory is not stored:
+        "new", "changed" and "same" mean that the memory is stored. "again" means that a message
+        became evidence for another memory. With any other state, the memory is not stored:
 
         - "buried": it was deleted before (only with `background`).
         - "slot <mid>": a current memory has its slot (only without a fence).
 
-        One step writes all records and, with a fence, moves the cursor. Return None if the session has changed. Raises
-        IdTaken, and writes nothing in that case.
+        A single step writes all records and moves the fence's cursor. Return None if the session
+        has changed. If an id is taken, raise IdTaken and write nothing.
         """
         permit_writing(scope, records)
         reply = await self._write(scope, records, fence=fence, background=background)
@@ -119,8 +119,9 @@ class MemoryStore(MemoryQueries):
     async def write_all(self, scope: Scope, records: Sequence[MemoryRecord], *, dedupe: bool) -> list[str] | None:
         """Store at most `WRITE_BATCH` memories and return None.
 
-        If a record supersedes or, with `dedupe`, repeats another, store nothing and return each record's state. "same"
-        means that the record is stored already. Raises IdTaken, and writes nothing in that case.
+        If a record supersedes or, with `dedupe`, repeats another, store nothing and return each
+        record's state. "same" means that the record is already stored. If an id is taken, raise
+        IdTaken and write nothing.
         """
         permit_writing(scope, records)
         reply = await self._write(scope, records, dedupe=dedupe, atomic=True)
@@ -136,7 +137,7 @@ class MemoryStore(MemoryQueries):
         dedupe: bool = False,
         atomic: bool = False,
     ) -> list[str]:
-        """Return the reply of `memory_commit.lua`."""
+        """Run `memory_commit.lua` and return its reply."""
         if not records and fence is None:
             return ["ok"]
         batch = str(ULID())
@@ -203,7 +204,7 @@ class MemoryStore(MemoryQueries):
         return state != "moved" and not state.startswith("slot ")
 
     async def release_memory(self, scope: Scope, memory: StoredMemory, new: MemoryRecord, *, origin: ChangeOrigin | None = None) -> str:
-        """Store a memory that is released from quarantine, and record a change.
+        """Store a memory released from quarantine, and record the change.
 
         Return "changed", "moved" if its version has changed, or "slot <mid>" if its slot is taken.
         """
@@ -235,7 +236,7 @@ class MemoryStore(MemoryQueries):
         return refusal[0] if done == "moved" else state
 
     async def require(self, scope: Scope, memory_id: str) -> StoredMemory:
-        """Return a memory like `find`, but raise NotFound if it is missing."""
+        """Return a memory as `find` does, but raise NotFound if it is missing."""
         if (memory := (await self.find(scope, [memory_id]))[0]) is None:
             raise NotFound(f"Memory with ID {memory_id} not found", field="memory_id")
         return memory
@@ -309,11 +310,17 @@ class MemoryStore(MemoryQueries):
         return [memory if memory is not None and within(scope, memory.record) else None for memory in memories]
 
     async def delete_records(self, scope: Scope, records: Sequence[MemoryRecord]) -> int:
-        """Permanently delete memories, so that background work cannot restore them. Return how many existed."""
+        """Permanently delete memories and return how many existed.
+
+        Background work cannot restore them.
+        """
         return sum(await self.drop_records(scope, [(record, None) for record in records]))
 
     async def drop_records(self, scope: Scope, items: Sequence[tuple[MemoryRecord, int | None]]) -> list[bool]:
-        """Permanently delete memories with the given versions (None: any). Return whether each was deleted."""
+        """Permanently delete memories that have the given versions (None for any version).
+
+        Return whether each one was deleted.
+        """
         permit_writing(scope, [record for record, _ in items])
         if not items:
             return []
@@ -338,7 +345,7 @@ class MemoryStore(MemoryQueries):
         return {mid: int(raw.split()[1]) / 1000 for mid, raw in zip(mids, usage, strict=True) if raw is not None}
 
     async def find_ended(self, limit: int) -> list[str]:
-        """Return the mids of all tenants' current memories whose end has passed."""
+        """Return the mids of current memories that have ended, across all tenants."""
         seconds, micros = (await read(self._client, lambda pipe: pipe.time()))[0]
         clause = str(Num("z") <= seconds + micros / 1e6)
         return [hit.mid for hit in (await search(self._client, self._words, name_query(clause, 0, limit))).hits]
@@ -441,7 +448,7 @@ class MemoryStore(MemoryQueries):
 
 
 def evidence_positions(keys: Keys, tenant: str, record: MemoryRecord, pieces: Mapping[bytes, bytes]) -> str:
-    """Return a line "<key of the message order> <mid>" for each message in the evidence."""
+    """Return a "<message order key> <mid>" line for each message in the evidence."""
     lines: list[str] = []
     for name, raw in pieces.items():
         piece = StoredEvidence.model_validate_json(raw)

@@ -39,7 +39,10 @@ class _Batch:
         self._mids: dict[str, str] = {}
 
     def put(self, record: MemoryRecord, *, takes_words: bool = True) -> None:
-        """Note that the batch stores a record. If `takes_words` is False, another memory has its words."""
+        """Track a record that the batch stores.
+
+        If `takes_words` is False, another memory has its words.
+        """
         mid = self._store.mid(self._scope, record.id)
         self._mids = {name: other for name, other in self._mids.items() if other != mid}
         self._memories[mid] = StoredMemory(mid, IN_BATCH, record)
@@ -99,11 +102,9 @@ async def store_settled(
     *,
     dedupe: bool,
 ) -> None:
-    """Store records.
+    """Store records in atomic batches of 200. Raises IdTaken or Conflict.
 
-    A repeat becomes evidence, and a record with a taken slot supersedes the fact in it.
-
-    Each batch of 200 records is atomic. Raises IdTaken or Conflict.
+    A repeat becomes evidence. A record with a taken slot supersedes the slot's current fact.
     """
     if len(records) > WRITE_BATCH and (taken_ids := await store.taken_ids(scope, records)):
         raise IdTaken(taken_ids)
@@ -150,7 +151,7 @@ async def decide(
 ) -> list[tuple[MemoryRecord, list[Decision]]]:
     """Decide whether each record is new, is evidence or supersedes a fact.
 
-    Commit all decisions in one batch, because each one assumes the earlier ones.
+    Commit all decisions in one batch, because each one builds on the earlier ones.
     """
     batch = _Batch(store, scope)
     decided: list[tuple[MemoryRecord, list[Decision]]] = []
@@ -198,7 +199,7 @@ async def decide_edit(
 
 
 async def decide_ends(store: MemoryStore, scope: Scope, old: MemoryRecord, new: MemoryRecord) -> list[Update]:
-    """Return decisions for the facts that ended when `old` began, so that they end when `new` begins."""
+    """Return updates that move the end of the preceding facts to the start of `new`."""
     began, begins = begins_at(old), begins_at(new)
     if begins == began or not old.supersedes:
         return []
@@ -256,9 +257,10 @@ def repeats(record: MemoryRecord, old: MemoryRecord) -> bool:
 
 
 def tells_the_same(record: MemoryRecord, old: MemoryRecord) -> bool:
-    """True if `record` and `old`, which has the same words, have the same meaning.
+    """True if `record` and `old`, which have the same words, mean the same thing.
 
-    Unlike `repeats`, accept messages. Relative times ("yesterday") must refer to the same day or month.
+    Unlike `repeats`, accepts messages. Relative times ("yesterday") must refer to the same day or
+    month.
     """
     if not is_turn(record):
         return not is_turn(old) and repeats(record, old)

@@ -33,7 +33,7 @@ _NO_NEWS = {"recorded_at", "retired_at", "updated_at", "persisted_at", "last_acc
 
 
 def diff(before: MemoryRecord | None, after: MemoryRecord | None) -> dict[str, list[Any]]:
-    """Return the fields in which two records differ, as [before, after], except server-set fields."""
+    """Return [before, after] for each field that differs, except fields that the server sets."""
     old, new = (
         {} if record is None else record.model_dump(mode="json", exclude=_NO_NEWS, exclude_defaults=True) for record in (before, after)
     )
@@ -155,7 +155,10 @@ class HistoryService:
         return await self.read_change(scope, name)
 
     async def undo_batch(self, scope: Scope, batch_id: str) -> ChangeListResponse:
-        """Undo a batch's applied changes, newest first. Raises NotFound. Raises Conflict at the first failure."""
+        """Undo a batch's applied changes, newest first.
+
+        Raises NotFound, and Conflict at the first failure.
+        """
         batch, undone = str(ULID()), list[str]()
         _, ids = await self._changes.find_changes(scope, {"bt": batch_id, "st": "applied"}, 0, 10_000)
         applied = await self._reached(scope, await self._changes.load_changes(scope, ids))
@@ -167,7 +170,7 @@ class HistoryService:
         return ChangeListResponse(changes=changes, total=len(undone))
 
     async def _undo(self, scope: Scope, change: StoredChange, batch: str) -> str:
-        """Undo a change. Return the id of the undo or of the forget request."""
+        """Undo a change, and return the id of the undo or the forget request."""
         if self.undo_forgetting is None or FORGOTTEN not in change.origin:
             return await self._changes.write_undo(scope, change, batch=batch)
         if change.state != "applied":
@@ -176,7 +179,7 @@ class HistoryService:
         return change.id
 
     async def approve_proposal(self, scope: Scope, change_id: str) -> Change:
-        """Carry out a proposal. Raises NotFound, and Conflict if it is invalid or outdated."""
+        """Apply a proposal. Raises NotFound, and Conflict if it is invalid or outdated."""
         change = await self._require(scope, change_id)
         if change.proposal is None:
             raise Conflict(f"change {change_id} is not a proposal: only proposals can be approved")
@@ -291,7 +294,7 @@ def _item(piece: Evidence, records: dict[tuple[str | None, str], MemoryRecord | 
 
 
 def _message(piece: Evidence, message: str, record: MemoryRecord) -> MemoryMessage:
-    """Return the cited message. For an alias, use the values in the evidence."""
+    """Rebuild the cited message from its memory or, for an alias, from the evidence."""
     itself = message in (record.extracted_from or ()) and record.session_id == piece.session_id
     role, stated_at, words = (None, None, None) if itself else (piece.role, piece.at, piece.quote)
     return MemoryMessage.model_construct(

@@ -79,14 +79,14 @@ class ChangeStore:
     async def find_changes(self, scope: Scope, values: dict[str, str], offset: int, limit: int) -> tuple[int, list[str]]:
         """Return the number of matching changes and a page of their ids.
 
-        `values` maps fields of `commit.change_base` to required values.
+        `values` maps field names from `commit.change_base` to required values.
         """
         clause = all_of(filters.where(scope), *(filters.is_value(name, value) for name, value in values.items()))
         hits = await search(self._client, change_index_name(self._keys), name_query(clause, offset, limit, sort_by=("at", "DESC")))
         return hits.total, [hit.mid for hit in hits.hits]
 
     async def find_forgettings(self, before: datetime, offset: int, limit: int) -> list[tuple[str, str]]:
-        """Return (tenant, change id) for each applied forget request before `before`, oldest first."""
+        """Return (tenant, change id) for forget requests applied before `before`, oldest first."""
         clause = filters.is_value("kd", ChangeKind.FORGET.value) & filters.is_value("st", "applied") & (Num("at") < before.timestamp())
         query = FilterQuery(clause, return_fields=["t"], sort_by=("at", "ASC"))
         query.paging(offset, limit)
@@ -122,7 +122,7 @@ class ChangeStore:
         return [parse(mid, version, rows[3 * index : 3 * index + 3]) for index, (mid, version) in enumerate(names)]
 
     async def load_evidence(self, mid: str) -> dict[str, StoredEvidence]:
-        """Return the evidence added after the memory was written, by hash field."""
+        """Return evidence added after the memory was written, keyed by hash field."""
         values = (await read(self._client, lambda pipe: pipe.hgetall(self._keys.evidence(mid))))[0]
         return {name.decode(): StoredEvidence.model_validate_json(value) for name, value in values.items()}
 
@@ -165,9 +165,9 @@ class ChangeStore:
     async def record_forgetting(
         self, scope: Scope, owner: tuple[str | None, str | None], name: str, counts: Mapping[str, int], until: datetime | None, **about: Any
     ) -> None:
-        """Record a forget request without its content, and the deadline for undoing it.
+        """Record a forget request and its undo deadline, but not the forgotten content.
 
-        `name` is the receipt's id. `about` contains more fields for the change's origin.
+        `name` is the receipt id. `about` adds fields to the change's origin.
         """
         namespace, user_id = owner
         origin = {"actor": scope.actor or CONVERSATION, FORGOTTEN: dict(counts), "receipt_id": name, "user_id": user_id}
@@ -178,7 +178,7 @@ class ChangeStore:
         await self._scripts.run_group(scope.tenant, change={"id": name, "fields": fields, "mids": []})
 
     async def end_forgetting(self, scope: Scope, name: str) -> None:
-        """Mark a recorded forget request as undone. `name` is its receipt's id."""
+        """Mark a recorded forget request as undone. `name` is the receipt id."""
         await self._scripts.run_group(scope.tenant, claim_change(scope, name, "applied", "undone"))
 
     async def forgettings(self, scope: Scope) -> AsyncIterator[list[str]]:

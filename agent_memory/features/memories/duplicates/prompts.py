@@ -1,4 +1,4 @@
-"""The prompt that asks whether two memories state the same thing."""
+"""The prompt for finding memories that say the same thing."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class RepeatsAnswer(BaseModel):
 
 
 def find_repeats(pairs: Sequence[tuple[str, str]]) -> list[ChatMessage]:
-    """Return messages that ask a model which pairs, numbered from 1, state the same thing."""
+    """Build a prompt that asks which pairs, numbered from 1, say the same thing."""
     lines = "\n".join(json.dumps({"n": n, "a": a, "b": b}, ensure_ascii=False) for n, (a, b) in enumerate(pairs, start=1))
     prompt = f'Pairs, one JSON object per line:\n{fence(lines, "pairs")}\n\nNow answer with the numbers under "same".'
     return [ChatMessage("system", _TASK.format(data_rule=DATA_RULE)), ChatMessage("user", prompt)]

@@ -68,7 +68,7 @@ def precedence(memory: StoredMemory) -> tuple[bool, bool, datetime, str]:
 
 
 def plan(group: Sequence[StoredMemory]) -> list[Merge]:
-    """Return the merges for memories with the same words, owner, type and date."""
+    """Plan merges for memories with the same words, owner, type and date."""
     staying: list[tuple[StoredMemory, list[StoredMemory]]] = []
     for memory in sorted(group, key=precedence):
         target = next((repeats for first, repeats in staying if may_go(memory.record, first.record)), None)
@@ -80,7 +80,7 @@ def plan(group: Sequence[StoredMemory]) -> list[Merge]:
 
 
 def merge_records(stays: MemoryRecord, repeats: Sequence[MemoryRecord]) -> MemoryRecord:
-    """Return a copy of `stays` with details from its repeats."""
+    """Return a copy of `stays` with details added from `repeats`."""
     everyone = [stays, *repeats]
     return stays.model_copy(
         update={

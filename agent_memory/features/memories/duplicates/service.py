@@ -19,7 +19,7 @@ class DuplicateService:
         self._survey = survey
 
     async def order_compaction(self, scope: Scope, namespace: str | None, user_id: str | None, session_id: str | None = None) -> Mark:
-        """Queue a compaction, and return its mark. An argument that is None matches everything."""
+        """Queue a compaction and return its mark. None matches everything."""
         order = JobOrder.of(writing(scope), COMPACT, namespace=namespace, user_id=user_id, session_id=session_id)
         await self._orders.place_orders(order)
         return Mark(DueKind.ORDER, order.name)

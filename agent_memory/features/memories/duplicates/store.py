@@ -29,14 +29,14 @@ class MergeStore:
         return (await self._commits.commit(scope, decisions, ChangeOrigin("compaction"), background=True)).done
 
     async def are_judged(self, pairs: Sequence[str]) -> list[bool]:
-        """Return whether a model has judged each pair (from `pair_by_versions` or `pair_by_words`)."""
+        """For each pair key, return whether a model has judged the pair."""
         return [bool(reply) for reply in await read(self._client, lambda pipe: [pipe.exists(self._keys.apart(pair)) for pair in pairs])]
 
     async def remember_judged(self, pairs: Sequence[str]) -> None:
         await write(self._client, lambda pipe: [pipe.set(self._keys.apart(pair), "1", ex=REMEMBERED_SECONDS) for pair in pairs])
 
     async def load_imported(self, waiting: str, limit: int) -> list[str]:
-        """Return up to `limit` mids of imported facts in `waiting`, the key of `uncompared` or `unmerged` facts."""
+        """Return up to `limit` mids of imported facts from the set at key `waiting`."""
         return [mid.decode() for mid in (await read(self._client, lambda pipe: pipe.srandmember(waiting, limit)))[0]]
 
     async def note_compared(self, waiting: str, mids: Sequence[str]) -> None:
@@ -44,13 +44,13 @@ class MergeStore:
 
 
 def pair_by_words(memory: StoredMemory, other: StoredMemory) -> str:
-    """Return a key made from the texts and slots. An undo does not change it."""
+    """Return a key for the pair based on texts and slots. An undo does not change it."""
     first, second = sorted((memory, other), key=lambda either: either.mid)
     parts = [part for either in (first, second) for part in (either.mid, either.record.text, either.record.slot)]
     return digest("contradiction", *parts)
 
 
 def pair_by_versions(memory: StoredMemory, other: StoredMemory) -> str:
-    """Return a key made from the versions of both memories. Any change makes a new key."""
+    """Return a key for the pair based on versions. Any change results in a new key."""
     first, second = sorted((memory, other), key=lambda either: either.mid)
     return digest("pair", first.mid, str(first.version), second.mid, str(second.version))

@@ -49,7 +49,7 @@ def rules_of(settings: Settings, records: Iterable[MemoryRecord]) -> Sequence[Ru
 
 
 def screen_record(settings: Settings, record: MemoryRecord, rules: Sequence[Rule] | None = None, *, derived: bool = False) -> MemoryRecord:
-    """Return the record, quarantined if it is suspicious or derived from a suspicious message."""
+    """Quarantine a record if it is suspicious or derived from a suspicious message."""
     reason = None
     # An approval is the digest of the approved text, so a changed text needs a new approval.
     if settings.longterm.quarantine and (record.approved is None or record.approved != text_digest(record.text)):
@@ -62,7 +62,7 @@ def screen_record(settings: Settings, record: MemoryRecord, rules: Sequence[Rule
 
 
 def screen_caller_record(settings: Settings, record: MemoryRecord, rules: Sequence[Rule] | None = None) -> MemoryRecord:
-    """Screen a caller's record. Ignore its values for `quarantine` and `approved`."""
+    """Screen a caller's record, ignoring its `quarantine` and `approved` values."""
     if record.approved is not None:
         record = record.model_copy(update={"approved": None})
     return screen_record(settings, record, rules)

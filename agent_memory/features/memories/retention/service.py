@@ -32,7 +32,10 @@ _LONG_AGO = datetime(1, 1, 2, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Selects memories to delete, optionally only of certain `types`. `budget` is the number to keep."""
+    """Selects memories to delete, optionally only certain `types`.
+
+    `budget` is the number of memories to keep.
+    """
 
     max_age_days: float | None = None
     max_inactive_days: float | None = None
@@ -98,7 +101,7 @@ def recency(record: MemoryRecord, now: datetime) -> float:
 
 @dataclass
 class Choice:
-    """Chooses at most `limit` of the memories passed to `look`."""
+    """Chooses up to `limit` memories to delete from those passed to `look`."""
 
     policy: Policy
     now: datetime
@@ -126,14 +129,14 @@ class Choice:
                 heapq.heappushpop(self._stale, item)
 
     def chosen(self) -> list[StoredMemory]:
-        """Return the memories to delete: outdated memories, then those beyond the budget, stalest first."""
+        """Return the outdated memories, then the stalest ones beyond the budget."""
         beyond = 0 if self.policy.budget is None else max(self._staying - self.policy.budget, 0)
         room = min(self.limit - len(self._old), beyond)
         return [*self._old, *(memory for *_, memory in sorted(self._stale, key=lambda item: (-item[0], -item[1]))[:room])]
 
 
 def narrow_selection(selection: Selection, policy: Policy, now: datetime) -> Selection:
-    """Narrow the selection to the policy's age limits. The result contains all outdated memories."""
+    """Narrow a selection by the policy's age limits, but still include all outdated memories."""
     if policy.budget is not None:
         return selection
     if policy.max_age_days is not None:
@@ -160,7 +163,10 @@ class RetentionService:
     async def forget_by_policy(
         self, scope: Scope, policy: Policy, selection: Selection, *, excluded_ids: Collection[str] = (), limit: int, dry_run: bool
     ) -> ForgetResponse:
-        """Delete up to `limit` matching memories (at most 10,000), oldest first. With `dry_run`, only return them."""
+        """Delete up to `limit` matching memories (at most 10,000), oldest first.
+
+        With `dry_run`, only report them.
+        """
         now = datetime.now(UTC)
         choice = Choice(policy, now, min(limit, MAX_DELETIONS), excluded_ids)
         scanned = await self._survey.count_memories(scope, selection)

@@ -49,7 +49,7 @@ Candidates = Mapping[CandidateList, Hits]
 
 
 def lists_of(query: SearchQuery) -> Sequence[CandidateList]:
-    """Return the lists that a query needs, in the order of its commands."""
+    """Return the candidate lists that a query needs, in command order."""
     kinds = CandidateList
     if query.empty:
         return ()
@@ -129,7 +129,7 @@ def _with_history(current: Hits, past: Hits) -> Hits:
 
 
 def times_of(candidates: Candidates, field: bytes) -> dict[str, float]:
-    """Map each hit's name to one of its time fields (epoch seconds)."""
+    """Map each hit's name to the time in the given field (epoch seconds)."""
     times: dict[str, float] = {}
     for hits in candidates.values():
         times |= hits.numbers(field)

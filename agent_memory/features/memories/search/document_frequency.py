@@ -89,7 +89,7 @@ class DocumentFrequencies:
         self._samples: dict[str, _Sample] = {}
 
     async def count_terms(self, clause: str, terms: Sequence[str], *, settle: bool = False) -> TermStatistics:
-        """Return statistics for terms in the memories that match a clause (see `around`).
+        """Return term statistics for the memories that match a clause (see `around`).
 
         With `settle`, wait briefly if many new memories have no vectors.
         """

@@ -40,9 +40,9 @@ def bm25(documents: Sequence[str], weights: Mapping[str, float], mean_length: fl
 
 
 def rescored(hits: Hits, weights: Mapping[str, float], mean_length: float) -> Hits:
-    """Return keyword hits with scores from the given statistics, best first.
+    """Rescore the first hundred keyword hits with the given weights, best first.
 
-    Only the first hundred hits get new scores. The others keep their order.
+    The others keep their order.
     """
     first = hits.texts(TERMS_FIELD, _RESCORED)
     scores = bm25([text.decode() for text in first], weights, mean_length)
@@ -70,8 +70,8 @@ def mean_length(documents: Collection[str]) -> float:
 def with_nearest_passages(near: Mapping[str, float], passages: Hits | None) -> tuple[dict[str, float], dict[str, int]]:
     """Return each memory's similarity, and the number of its best passage.
 
-    For a long memory, average the similarities of its beginning and best passage. Subtract the gain
-    expected by chance.
+    For a long memory, average the similarities of its beginning and its best passage, minus the
+    gain expected by chance.
     """
     similarities, farthest = dict(near), min(near.values(), default=0.0)
     best = _best_passages(passages)
@@ -83,9 +83,9 @@ def with_nearest_passages(near: Mapping[str, float], passages: Hits | None) -> t
 
 
 def with_best_passages(words: Mapping[str, float], passages: Hits | None) -> tuple[dict[str, float], dict[str, int]]:
-    """Raise each score to that of the memory's best passage.
+    """Raise each memory's score to that of its best passage.
 
-    Return the scores and passage numbers.
+    Return the scores and the passage numbers.
     """
     best = _best_passages(passages)
     return {**words, **{mid: max(score, words.get(mid, 0.0)) for mid, (_, score) in best.items()}}, _numbers(best)

@@ -48,7 +48,7 @@ async def rank_list(read: PipelineReader, store: MemoryStore, query: SearchQuery
 
 
 async def _moments(read: PipelineReader, store: MemoryStore, query: SearchQuery, moments: Sequence[float]) -> tuple[int, list[ListEntry]]:
-    """Return the number of newer memories, and all memories created at the given moments."""
+    """Return the number of newer memories, and all memories created at the given times."""
 
     def build(pipe: Pipe) -> None:
         for clause, past in query.clauses:
@@ -63,7 +63,10 @@ async def _moments(read: PipelineReader, store: MemoryStore, query: SearchQuery,
 
 
 def _span(query: SearchQuery) -> tuple[int, int]:
-    """Return the offset and length to read: the page and one memory on each side. With history, the offset is 0."""
+    """Return an offset and length that cover the page and one memory on each side.
+
+    With history, the offset is 0.
+    """
     request = query.request
     start = 0 if query.history is not None else max(request.offset - 1, 0)
     return start, request.offset - start + request.limit + 1

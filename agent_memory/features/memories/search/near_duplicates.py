@@ -19,7 +19,7 @@ Key = tuple[object, ...]
 
 
 def deciding_words(text: str) -> tuple[str, ...]:
-    """Return a text's words without fillers, or all words if it has only fillers."""
+    """Return a text's words except fillers, or all words if there is nothing else."""
     words = [bare for chunk in fold(text).split() if (bare := chunk.strip(_EDGES))]
     return tuple(word for word in words if word not in _FILLERS) or tuple(words) or (text,)
 

@@ -69,10 +69,11 @@ class PageReader:
     async def read_kinds(
         self, scope: Scope, query: SearchQuery, ranking: Ranking, without: Collection[str] = ()
     ) -> tuple[list[ShownMemory], list[ShownMemory]]:
-        """Return the memories for a prompt, best first, and further candidates.
+        """Return the best memories for a prompt, and additional candidates.
 
-        Facts and messages each get half of the limit, plus whatever the other kind leaves unused. The further
-        candidates are facts that a returned message may support, and the next messages.
+        Facts and messages each get half of the limit, plus any places that the other kind leaves
+        unused. Additional candidates are facts that a returned message may support, and the next
+        messages.
         """
         scored = [each for each in ranking.scored if each[1] not in without] if without else ranking.scored
         apart = bool(ranking.facts) and not query.request.offset
@@ -115,7 +116,7 @@ class PageReader:
     async def read_later_statements(
         self, scope: Scope, query: SearchQuery, mentions: Sequence[tuple[str, datetime]]
     ) -> list[list[ShownMemory]]:
-        """For each (text, time), return messages since that time in which users wrote the phrase.
+        """For each (text, time), return users' messages since then that contain the phrase.
 
         Include neighboring messages.
         """
@@ -135,7 +136,7 @@ class PageReader:
     async def _read_newer_first(
         self, scope: Scope, query: SearchQuery, ranking: Ranking, scored: Sequence[Scored], further: Sequence[Scored] = ()
     ) -> tuple[list[ShownMemory], list[ShownMemory]]:
-        """Read a page, break ties by age, and read the `further` memories not on it."""
+        """Read a page with ties broken by age, and any `further` memories that are not on it."""
         page, now = page_of(query), now_of(query.request)
         first = may_be_among(scored, page.stop)
         many = len(first) > query.request.limit + _FEW_MORE

@@ -44,9 +44,9 @@ _AGE_DEPTH = 400
 class QueryWords:
     """The query's words.
 
-    - `subject`: the terms that do not express a time.
+    - `subject`: the terms that do not refer to a time.
     - `muted`: terms that find no candidates on their own.
-    - `weights`: the IDF of each term.
+    - `weights`: each term's IDF.
     """
 
     terms: Sequence[str] = ()
@@ -78,7 +78,7 @@ class QueryMeaning:
 class SearchQuery:
     """A search that is ready to send to Redis. If `mode` is None, it is a listing.
 
-    - `history`: the clause for the history, or None if the history is not searched.
+    - `history`: the clause for the history, or None to skip the history.
     - `meaning`: None in a keyword-only search.
     - `paged`: True if more pages may follow.
     - `facts_apart`: True if facts get separate candidate lists.
@@ -131,7 +131,10 @@ class QueryBuilder:
         *,
         reranks: bool,
     ) -> None:
-        """Create a builder. `embedder_of` returns a tenant's embedder. `reranks` is True if a model reranks."""
+        """Create a builder. `embedder_of` returns a tenant's embedder.
+
+        `reranks` is True if a model reranks the results.
+        """
         self._settings = settings
         self._frequencies = frequencies
         self._embedder_of = embedder_of
@@ -145,8 +148,8 @@ class QueryBuilder:
     async def build_query(self, scope: Scope, request: SearchRequest, *, optimize_query: bool = False, paged: bool = True) -> SearchQuery:
         """Return the query for a request. Raises UnsupportedRequest, BadInput or RedisUnavailable.
 
-        With `optimize_query`, a language model rewrites the text for the vector search. `notices` reports failures of
-        the models.
+        With `optimize_query`, a language model rewrites the text for the vector search. `notices`
+        reports model failures.
         """
         if not self._settings.longterm.enabled:
             raise UnsupportedRequest(
@@ -299,5 +302,5 @@ _ANYTHING = frozenset(
 
 
 def subject_of(text: str, span: Span | None) -> Sequence[str]:
-    """Return the query's words without its time, or () if it lacks a time or subject."""
+    """Return the query's terms except its time, or () if it has no time or subject."""
     return () if span is None else tuple(term for term in analysis.query_terms(beside(text, span)) if term not in _ANYTHING)

@@ -60,11 +60,12 @@ def fuse(
 ) -> list[Scored]:
     """Fuse two lists by alpha * similarity + (1 - alpha) * words. Return scores (0..1), best first.
 
-    Both values are divided by the best value in their list. The similarity scale starts at `far`. A memory without a
-    similarity gets `least`; the default is the lowest similarity. A memory without a word score gets `last_word`, or 0
-    if it is `in_time`.
+    Both values are relative to the best value in their list. The similarity scale starts at `far`.
+    A missing similarity becomes `least`, by default the lowest one. A missing word score becomes
+    `last_word`, or 0 for memories in `in_time`.
 
-    Source: Bruch, Gai, Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval", ACM TOIS 2023.
+    Source: Bruch, Gai, Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval", ACM TOIS
+    2023.
     """
     nearest = max(similarities.values(), default=0.0)
     best = max(words.values(), default=0.0)
@@ -88,7 +89,7 @@ def fuse(
 
 
 def weight_of_meaning(similarities: Mapping[str, float], words: Mapping[str, float], *, names_time: bool) -> float:
-    """Return the weight of meaning, based on the overlap between the top ten of both lists."""
+    """Return the weight for similarities, based on the overlap between the lists' top tens."""
     nearest, best = (set(nlargest(_COMPARED, scores, key=scores.__getitem__)) for scores in (similarities, words))
     return ALPHA_BY_CHANCE if names_time or len(nearest & best) <= _UNALIKE else ALPHA
 
@@ -105,9 +106,9 @@ def relevant(
     least_similarity: float,
     also: Collection[str] = (),
 ) -> tuple[list[Scored], list[Scored]]:
-    """Split a ranking into relevant and other memories.
+    """Split a ranking into relevant memories and the rest.
 
-    Relevant memories share a word, are similar enough or are in `also`.
+    Relevant memories share a word, are similar enough, or are in `also`.
     """
     answers = {name for name, near in similarities.items() if near >= least_similarity}.union(words, also)
     order = list(fused)
@@ -115,7 +116,10 @@ def relevant(
 
 
 def score_parts(similarities: Mapping[str, float], words: Mapping[str, float], in_time: Collection[str] = ()) -> dict[str, ScoreParts]:
-    """Return each memory's score and rank by similarity and by words. Ranks start at 1. Missing values are None."""
+    """Return each memory's score and rank by similarity and by words.
+
+    Ranks start at 1, and missing values are None.
+    """
     near, by_words = _ranks(similarities), _ranks(words)
     return {
         name: {
@@ -130,7 +134,7 @@ def score_parts(similarities: Mapping[str, float], words: Mapping[str, float], i
 
 
 def saturated(score: float) -> float:
-    """Map a BM25 score x to 0..1 by x / (x + 10)."""
+    """Map a BM25 score x to 0..1 as x / (x + 10)."""
     return score / (score + 10.0) if score > 0 else 0.0
 
 
@@ -138,7 +142,7 @@ def saturated(score: float) -> float:
 class Ranking:
     """A ranking, best first. The memories in `below_threshold` are not relevant enough.
 
-    - `total`: the number of matches; in a hybrid search without pages, the number of ranked memories.
+    - `total`: the number of matches or, in an unpaged hybrid search, of ranked memories.
     - `similarities`: None in a keyword-only search.
     - `reranked`: scores on the reranker's own scale.
     """
@@ -179,9 +183,9 @@ class Ranking:
 
 
 def rank_candidates(query: SearchQuery, candidates: Candidates, min_similarity: float) -> Ranking:
-    """Rank candidates, and move memories with too little relevance below the threshold.
+    """Rank candidates, and move irrelevant ones below the threshold.
 
-    A search without pages also requires a shared word or a similarity of `min_similarity`.
+    An unpaged search also requires a shared word or a similarity of at least `min_similarity`.
     """
     ranking = _rank(query, candidates, min_similarity)
     least = least_relevance(query)
@@ -196,7 +200,7 @@ def rank_candidates(query: SearchQuery, candidates: Candidates, min_similarity: 
 
 
 def least_relevance(query: SearchQuery) -> float | None:
-    """Return the minimum relevance of hits, or None if every hit counts."""
+    """Return the minimum relevance for hits, or None if there is no minimum."""
     request = query.request
     if request.min_relevance is not None:
         return request.min_relevance
@@ -286,9 +290,9 @@ def _rank_both(query: SearchQuery, candidates: Candidates, min_similarity: float
 
 
 def _far(query: SearchQuery, near: Mapping[str, float]) -> float:
-    """Return the similarity below which memories count as far.
+    """Return the similarity at which the scale starts.
 
-    It is 0 or, for some models, the median of the first page. Memories missing from that page count as 0.
+    It is 0 or, for some models, the first page's median, with missing memories treated as 0.
     """
     if query.meaning is None or query.meaning.profile.far == "zero":
         return 0.0
@@ -297,7 +301,7 @@ def _far(query: SearchQuery, near: Mapping[str, float]) -> float:
 
 
 def _memories_by_named_speakers(query: SearchQuery, candidates: Candidates) -> Collection[str]:
-    """Return the keyword hits from speakers whom the query names."""
+    """Return keyword hits from speakers mentioned in the query."""
     speakers = frozenset[bytes]() if query.meaning is None else terms_of_speakers(query.meaning.omitted_names)
     hits = candidates.get(CandidateList.BEST_BY_WORDS)
     if hits is None or not speakers:
@@ -308,7 +312,7 @@ def _memories_by_named_speakers(query: SearchQuery, candidates: Candidates) -> C
 
 
 def _capped(scores: Mapping[str, float], least: float) -> tuple[Mapping[str, float], float]:
-    """Flatten scores beyond the first page, so that later pages repeat no memories."""
+    """Flatten scores beyond the first page so that later pages do not repeat memories."""
     if len(scores) < _FIRST_DEPTH:
         return scores, least
     end = sorted(scores.values(), reverse=True)[_FIRST_DEPTH - 1]
@@ -326,7 +330,7 @@ def _asks_for_events(query: SearchQuery) -> bool:
 
 
 def names_time_alone(query: SearchQuery) -> bool:
-    """True if the query mentions at most a month, and asks for plans or has no subject."""
+    """True if the query mentions at most a month, and has no subject or asks for plans."""
     return _is_short(query) and bool(query.words.terms) and _asks_for_events(query)
 
 
@@ -357,7 +361,7 @@ def filters_content(request: SearchRequest | Condition) -> bool:
 
 
 def _ordered(fused: Iterable[Scored]) -> list[Scored]:
-    """Sort best first, and sort equal scores by name."""
+    """Sort by score, best first, and then by name."""
     return sorted(fused, reverse=True)
 
 

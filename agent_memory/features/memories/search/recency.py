@@ -61,7 +61,7 @@ def recency(idle: float, age: float, weights: RecencyWeights) -> float:
 
 
 def novelties(ages: Iterable[float], weights: RecencyWeights) -> list[float]:
-    """Return the `recency` of each age, for weights whose `freshness` is 0."""
+    """Return the `recency` for each age, assuming that `freshness` is 0."""
     novelty, half_life = weights.novelty, weights.half_life_created * 86400
     if not 0 <= novelty <= 1:
         return [recency(age, age, weights) for age in ages]
@@ -80,7 +80,7 @@ def may_be_among(scored: Sequence[tuple[float, Item]], count: int) -> Sequence[t
 
 
 def newer_first(scored: Sequence[tuple[float, Item]], stated_times: Iterable[float], now: float) -> list[tuple[float, Item]]:
-    """Break ties by the time of the last statement (epoch seconds), newest first."""
+    """Break ties by when memories were last stated (epoch seconds), newest first."""
     return weigh_age(scored, [score for score, _ in scored], novelties([now - moment for moment in stated_times], TIEBREAK), TIEBREAK)
 
 

@@ -38,7 +38,10 @@ class RewrittenQuery(BaseModel):
 
 
 def rewrite_query(query: str, template: str | None = None) -> Sequence[ChatMessage]:
-    """Return messages that ask a model to rewrite a query. `template` (with `{query}`) replaces the task."""
+    """Build a prompt that asks a model to rewrite a query.
+
+    `template`, which contains `{query}`, replaces the default instructions.
+    """
     question = f'The question:\n{fence(query, "question")}\n\nNow answer with the words under "query".'
     if template is not None:
         return [ChatMessage("user", template.replace("{query}", query) + '\n\nAnswer with a JSON object: {"query": "the rewritten query"}')]
@@ -46,7 +49,7 @@ def rewrite_query(query: str, template: str | None = None) -> Sequence[ChatMessa
 
 
 class QueryRewriter:
-    """Rewrites queries. If no model works, queries remain unchanged."""
+    """Rewrites queries, or leaves them unchanged if no model is available."""
 
     def __init__(self, settings: Settings, chat_of: Callable[[str], ChatModel | None]) -> None:
         """Create a rewriter. `chat_of` returns a tenant's model, or None."""
@@ -56,7 +59,7 @@ class QueryRewriter:
         self._rewritten_queries: dict[str, str] = {}
 
     async def rewritten(self, tenant: str, text: str) -> tuple[str, str | None]:
-        """Return the rewritten query, or the original query and the reason for the failure."""
+        """Return the rewritten query, or the original query and why rewriting failed."""
         chat = self._chat_of(tenant)
         if chat is None:
             return text, "optimize_query: no language model is configured; searched for the query as it is"

@@ -57,14 +57,14 @@ class SearchService:
         self._usage = usage
 
     async def search(self, scope: Scope, body: SearchRequest, *, optimize_query: bool = False) -> MemoryRecordResultsResponse:
-        """Return the result of `search_page` as the model used in REST responses."""
+        """Run `search_page` and return the model for REST responses."""
         return (await self.search_page(scope, body, optimize_query=optimize_query)).model()
 
     async def search_page(self, scope: Scope, body: SearchRequest, *, optimize_query: bool = False, again: bool = False) -> Page:
         """Return a page of memories. Raises UnsupportedRequest, BadInput or RedisUnavailable.
 
-        With `optimize_query`, a language model rewrites the query first. `again` marks the second attempt, after all
-        memories on the page were deleted.
+        With `optimize_query`, a language model rewrites the query first. `again` is True for the
+        second attempt, after all memories on the page were deleted.
         """
         query = await self.queries.build_query(scope, body, optimize_query=optimize_query)
         ranking = await self.rank_query(scope, query)
@@ -93,13 +93,13 @@ class SearchService:
         return Page(memories, ranking.total, after if full and after < ranking.total else None, notices, why)
 
     def empty_query(self, scope: Scope, request: SearchRequest) -> SearchQuery:
-        """Return a query that finds nothing. Raises BadInput whenever a real query would."""
+        """Return a query that finds nothing. Raises BadInput in the same cases as a real query."""
         filters.where(scope, request)
         span_of(request, "")
         return SearchQuery(request, "", None, 0, mode_of(request))
 
     async def rank_query(self, scope: Scope, query: SearchQuery) -> Ranking:
-        """Return a query's ranking. Read the candidates in a separate round trip."""
+        """Read a query's candidates in a separate round trip and rank them."""
         replies = [] if query.empty else await self._read(lambda pipe: self.queue_query(pipe, query))
         return await self.rank_replies(scope, query, replies)
 
@@ -108,7 +108,7 @@ class SearchService:
         return queue_list(pipe, self._store, query) if query.mode is None else queue_candidates(pipe, self._store, query)
 
     async def rank_replies(self, scope: Scope, query: SearchQuery, replies: Sequence[Any]) -> Ranking:
-        """Return the final ranking, given the replies to a query's commands."""
+        """Return the final ranking from the replies to a query's commands."""
         if query.mode is None:
             return await rank_list(self._read, self._store, query, replies)
         candidates = parse_candidates(query, replies)
@@ -137,7 +137,7 @@ class SearchService:
         return replace(ranking, scored=ordered, recencies=dict(zip(names, recencies, strict=True)))
 
     async def without_duplicates(self, scope: Scope, query: SearchQuery, ranking: Ranking) -> tuple[Ranking, dict[str, str]]:
-        """Return the ranking without duplicates. Map each duplicate to the id of the better memory."""
+        """Return the ranking without duplicates, and map duplicates to the better memory's id."""
         first, distinct, repeats = ranking.scored[:_MOST_DISTINCT], DuplicateFilter(), dict[str, str]()
         rest: list[Scored] = []
         for scored, card in zip(first, await self._cards(scope, [name for _, name in first]), strict=True):

@@ -15,7 +15,7 @@ class MemoryFollowers:
     """Calls all followers after a caller has deleted or edited memories."""
 
     def __init__(self, followers: Sequence[Follower]) -> None:
-        """Store `followers` without copying it, because features that open later extend it."""
+        """Keep a reference to `followers`, because features that open later extend it."""
         self._followers = followers
 
     async def follow(self, mids: Sequence[str]) -> None:

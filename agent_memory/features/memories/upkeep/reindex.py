@@ -35,7 +35,7 @@ class Reindexer:
         self.load_change: Callable[[], Awaitable[object]] | None = None
 
     async def reindex_for_model(self) -> int:
-        """Mark all memories as due if the model has changed. Return how many were marked."""
+        """Mark all memories for embedding if the model has changed. Return how many were marked."""
         keys = self._keys
         if self.load_change is not None and await self.load_change() is not None:
             return 0
@@ -71,7 +71,7 @@ class Reindexer:
     async def mark_all_memories(self) -> int:
         """Mark every memory and version as due for embedding. Return the number of memories.
 
-        Do not call it in a request: it scans all keys.
+        Scans all keys, so do not call this in a request.
         """
         count = 0
         with redis_errors():

@@ -37,7 +37,7 @@ _TWIN_TERMS = 16
 
 
 class Selection(MemoryFilters):
-    """Selects memories. If it has no filters, it selects all memories in the scope."""
+    """Selects memories. If there are no filters, selects all memories in the scope."""
 
     @classmethod
     def of(cls, namespace: str | None, user_id: str | None, session_id: str | None = None) -> Selection:
@@ -59,7 +59,7 @@ class MemoryScan:
         self._words = memory_index_name(keys)
 
     async def redis_time(self) -> int:
-        """Return the time (µs) by the Redis clock, which sets all version numbers."""
+        """Return the Redis time (µs), which is the basis for all version numbers."""
         seconds, micros = (await read(self._client, lambda pipe: pipe.time()))[0]
         return seconds * 1_000_000 + micros
 
@@ -75,8 +75,8 @@ class MemoryScan:
     ) -> AsyncIterator[list[StoredMemory]]:
         """Yield pages of all selected memories, sorted by creation or last change, oldest first.
 
-        Deletions between pages skip no other memories. With `by="changed"`, `since` is in µs, and a memory that changes
-        during the walk appears again.
+        Deletions between pages do not skip other memories. With `by="changed"`, `since` is in µs,
+        and a memory that changes during the walk appears again.
         """
         field, low = "c" if by == "created" else "n", -math.inf if since is None else since
         async for names in walk(self._client, self._words, filters.where(scope, selection), field, low=low, page=_PAGE):
@@ -91,10 +91,7 @@ class MemoryScan:
         return memories
 
     async def load_changed(self, scope: Scope, selection: Selection, since: int, limit: int) -> tuple[list[StoredMemory], int]:
-        """Return about `limit` memories changed since a time (µs), oldest first.
-
-        Also return the time to continue from.
-        """
+        """Return about `limit` changed memories, oldest first, and the next `since` (µs)."""
         clause = all_of(filters.where(scope, selection), Num("n") >= since)
         while True:
             hits = (await search(self._client, self._words, name_query(clause, 0, limit + 1, sort_by=("n", "ASC")))).hits
@@ -115,7 +112,10 @@ class MemoryScan:
         return hits.total, await self.load_current(scope, [hit.mid for hit in hits.hits])
 
     async def list_groups(self, scope: Scope, selection: Selection, fields: Sequence[str], limit: int) -> list[dict[str, str]]:
-        """Return distinct combinations of values in `fields`, most frequent first. Each memory must have all fields."""
+        """Return the most frequent combinations of values in `fields`.
+
+        Ignores memories that lack one of the fields.
+        """
         names = [_GROUP_FIELDS[field] for field in fields]
         fields_of_index = [f"@{name}" for name in names]
         request = AggregateRequest(filters.where(scope, selection)).load(*fields_of_index)
@@ -137,7 +137,7 @@ class MemoryScan:
     async def find_twins(self, scope: Scope, searches: Sequence[tuple[Selection, Sequence[str]]], limit: int) -> list[list[str]]:
         """For each (selection, index terms), return mids of memories that contain all terms.
 
-        Only the first 16 terms count.
+        Uses only the first 16 terms.
         """
 
         def build(pipe: Pipe) -> None:
@@ -156,7 +156,7 @@ class MemoryScan:
         return [[*parse_hits(reply).names] for reply in replies]
 
     async def load_vectors(self, mids: Sequence[str]) -> Mapping[str, NDArray[np.float32]]:
-        """Return the stored vectors by mid. Omit memories without a vector."""
+        """Return stored vectors keyed by mid, omitting memories that have none."""
         vectors = await read(self._client, lambda pipe: [pipe.hget(self._keys.vector(mid), self._spec.field) for mid in mids])
         raw = zip(mids, vectors, strict=True)
         return {mid: np.frombuffer(blob, dtype=self._spec.numpy_type).astype(np.float32) for mid, blob in raw if blob is not None}

@@ -1,4 +1,4 @@
-"""Collect reads of memories, and write them in batches after responses."""
+"""Collect memory reads, and write them in batches after responses are sent."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_REMEMBERED = 100_000
 
 
 class UsageLog:
-    """Collects reads of memories. No request waits for the writes or fails because of them."""
+    """Collects memory reads. Requests never wait for the writes or fail because of them."""
 
     def __init__(self, store: UsageStore, *, delay_seconds: float = _DELAY_SECONDS) -> None:
         self._store = store
@@ -33,7 +33,7 @@ class UsageLog:
         self._closing = asyncio.Event()
 
     def note_readings(self, memories: Iterable[tuple[str, int]]) -> None:
-        """Note that memories were read. Each pair is a mid and an access count."""
+        """Record that memories were read. Each pair is a mid and an access count."""
         now = time.monotonic()
         for mid, count in memories:
             last = self._noted.get(mid)

@@ -24,7 +24,7 @@ def queue_usage(pipe: Pipe, keys: Keys, mids: Sequence[str]) -> None:
 
 
 def with_usage(record: MemoryRecord, raw: bytes | None) -> MemoryRecord:
-    """Raise a record's access count and last access to any higher values in `raw`."""
+    """Update a record's access count and last access if the values in `raw` are higher."""
     if raw is not None:
         count, at = raw.split()
         read_at = datetime.fromtimestamp(int(at) / 1000, UTC)
@@ -58,9 +58,9 @@ class UsageStore:
         return int(counted)
 
     async def fold_usage(self) -> int:
-        """Copy last-read times to the index, and return how many.
+        """Copy last-read times to the index, and return the number of memories updated.
 
-        Delete the usage of deleted memories.
+        Deletes usage data for deleted memories.
         """
         written = 0
         while True:
@@ -74,7 +74,7 @@ class UsageStore:
         return written
 
     async def _delete_stale_usage(self) -> None:
-        """Scan the next part of the usage hash, and delete the usage of missing memories."""
+        """Delete usage data for missing memories in the next part of the usage hash."""
         for _ in range(_SCAN_STEPS):
             cursor = self._cursor
             self._cursor, usage = (await read(self._client, lambda pipe, c=cursor: pipe.hscan(self._keys.usage, c, count=_SCAN_STEP)))[0]

@@ -119,18 +119,18 @@ def probability(weights: Features, features: Features) -> float:
 
 
 def known_share(known_probability: float, memories: int) -> float:
-    """Return the factor for all relevances, given the probability that an answer exists."""
+    """Return the factor for all relevances, based on the probability that an answer exists."""
     least = _LEAST_SHARE * min(memories / _MANY, 1.0)
     return min(max((known_probability - least) / (_FULL_SHARE - least), 0.0), 1.0)
 
 
 def least_of(memories: int, places: int) -> float:
-    """Return the lowest relevance for a prompt with this many `places`."""
+    """Return the minimum relevance for a prompt with room for `places` memories."""
     return MIN_RELEVANCE * min(max(2 * memories / places - 1.0, 0.0), 1.0)
 
 
 def _deviation(values: Sequence[float]) -> float:
-    """Return the standard deviation. `statistics.pstdev` takes 40 times as long."""
+    """Return the standard deviation, 40 times as fast as `statistics.pstdev`."""
     mean = sum(values) / max(len(values), 1)
     return math.sqrt(sum((value - mean) ** 2 for value in values) / max(len(values), 1))
 
