@@ -61,7 +61,7 @@ class LoginProvider:
         return f"{url}{'&' if '?' in url else '?'}{urlencode(query)}", cookie
 
     async def finish(self, cookie: str, answer: Mapping[str, str]) -> tuple[str, dict[str, Any], str]:
-        """Check the provider's response. Return the login's state and claims, and the next page.
+        """Verify the provider's response. Return the login state, the claims and the next page.
 
         Raises Unauthenticated, Forbidden and Unavailable.
         """

@@ -188,7 +188,7 @@ def says_same(text: str, other: str) -> bool:
     """True if two facts for the same slot have the same value.
 
     Names, numbers and content words must match, and dates must not conflict. If there is a name or
-    number, half of the content words is enough. The values differ if only one fact denies something
+    number, half of the content words are enough. The values differ if only one fact denies something
     or says that it has ended. Only the first 16,384 characters matter.
     """
     text, other = text[:_MOST_CHARS], other[:_MOST_CHARS]

@@ -1,4 +1,4 @@
-"""Turn the facts in a model's answer into memories."""
+"""Turn the facts in a model's response into memories."""
 
 from __future__ import annotations
 

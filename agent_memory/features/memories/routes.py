@@ -130,7 +130,7 @@ async def list_changes(
 
 @router.get("/v1/changes/{change_id}", operation_id="get_change", response_model=Change, responses=errors(404))
 async def get_change(services: ServicesDep, scope: ScopeDep, change_id: ChangePath) -> Response:
-    """Returns a change, with the state of each memory before and after the change."""
+    """Returns a change, including each memory's state before and after it."""
     return ModelResponse(await services[HistoryService].read_change(scope, change_id))
 
 
@@ -212,7 +212,7 @@ async def get_long_term_memory(
     history: Annotated[bool, Query(description="The last version, even if it is no longer current.")] = False,
     memory_types: MemoryTypesHeader = None,
 ) -> Response:
-    """Returns a memory in its current state, or in its state at another time.
+    """Returns a memory's current state, or its state at a given time.
 
     Returns 404 if the memory was not true or not known at that time.
     """

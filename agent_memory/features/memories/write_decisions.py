@@ -1,4 +1,4 @@
-"""Decide without a model whether a memory is new, repeats another or supersedes one."""
+"""Decide without a model whether a memory is new, or repeats or supersedes another."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ _TRIES = 16
 
 
 def rules_of(settings: Settings, records: Iterable[MemoryRecord]) -> Sequence[Rule]:
-    """Return the suspicion rules that may match any of the records."""
+    """Return the suspicion rules that could match any of the records."""
     if not settings.longterm.quarantine:
         return ()
     texts, of_user = list[str](), True

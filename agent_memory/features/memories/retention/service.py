@@ -49,7 +49,7 @@ class Policy:
 
 
 def parse_policy(raw: Mapping[str, Any]) -> Policy:
-    """Return the policy in a request. Ignore unknown keys and non-numeric values.
+    """Parse the policy in a request, ignoring unknown keys and non-numeric values.
 
     Raises BadInput for a negative number or an invalid allow-list.
     """

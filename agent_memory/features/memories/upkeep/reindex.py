@@ -88,7 +88,7 @@ class Reindexer:
         return count + len(batch)
 
     async def rebuild_indexes(self) -> AsyncIterator[tuple[str, int]]:
-        """Drop and rebuild the indexes. Yield each index's name and its number of documents.
+        """Drop and rebuild the indexes. Yield each index's name and document count.
 
         Until all indexes are complete, searches return 503, and nothing may write to the store.
         """

@@ -1,4 +1,4 @@
-"""Read many memories in pages, or their counts, groups, repeats and vectors."""
+"""Read memories in bulk, along with their counts, groups, repeats and vectors."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Selection(MemoryFilters):
 
 
 class MemoryScan:
-    """Reads many memories for background work and summaries. This class never writes."""
+    """Reads memories in bulk for background work and summaries. Never writes."""
 
     def __init__(self, client: Redis, keys: Keys, spec: VectorSpec, memories: MemoryStore) -> None:
         self._client = client

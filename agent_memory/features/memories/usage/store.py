@@ -42,7 +42,7 @@ class UsageStore:
         self._cursor = 0
 
     async def count_readings(self, reading_counts: Mapping[str, int]) -> int:
-        """Count memories as read, each at most once in 15 minutes. Return the number counted.
+        """Count memories as read, each at most once every 15 minutes. Return the number counted.
 
         `reading_counts` maps mids to access counts.
         """

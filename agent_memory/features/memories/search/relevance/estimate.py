@@ -80,7 +80,7 @@ class RelevanceEstimate:
         return self.known_factor * probability(_weights()["memory"], self.memory_features(name)) if self.known_factor else 0.0
 
     def memory_features(self, name: str) -> Features:
-        """Return the inputs for estimating whether a memory is an answer."""
+        """Return the inputs for estimating whether a memory answers the query."""
         by_meaning, by_words = self._parts(name)
         score = _ALPHA * by_meaning + (1 - _ALPHA) * by_words if self._near and self._words else by_meaning or by_words
         if name in self._in_time:
