@@ -1,4 +1,4 @@
-"""MCP tools that write and search the archive, and search conversations."""
+"""MCP tools for the archive and for searching conversations."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ class SearchConversationDays(wire.ConversationDateArguments, _OwnerArguments):
 
 @TOOLS.tool(InsertIntoArchive, wire.ArchivedReceipt, writes=True, offered="agent")
 async def archival_memory_insert(services: Services, caller: Caller, arguments: InsertIntoArchive) -> BaseModel:
-    """Stores text in the archive, which is unlimited and searched on demand. The archive is not part of every prompt.
+    """Stores text in the archive, which is unlimited and searched on demand.
 
-    Write the text so that it makes sense on its own.
+    The archive is not part of every prompt. Write the text so that it makes sense on its own.
     """
     user_id, namespace = _place(caller, arguments)
     record = ExtractedMemoryRecord(

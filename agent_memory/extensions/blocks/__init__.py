@@ -1,1 +1,1 @@
-"""Memory blocks: labeled texts at the top of their owner's prompts."""
+"""Memory blocks: labeled text at the top of the owner's prompts."""

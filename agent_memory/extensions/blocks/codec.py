@@ -1,4 +1,4 @@
-"""Convert blocks between wire models and their Redis form."""
+"""Convert blocks between wire models and their Redis format."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def decode_change(raw: bytes | str) -> BlockChange:
 
 
 def encode_change(change: BlockChange, value: str) -> str:
-    """Return a change as JSON. `value` is the text before it."""
+    """Encode a change as JSON. `value` is the text before the change."""
     short = {SETTINGS[name]: pair for name, pair in (change.settings or {}).items() if name in SETTINGS and isinstance(pair, list)}
     body: dict[str, Any] = {"v": change.version, "op": change.operation, "c": change.position, "p": len(value[: change.position].encode())}
     body |= {"old": change.removed, "new": change.inserted, "by": change.actor, "at": str(round(change.at.timestamp() * 1_000_000))}
@@ -121,7 +121,7 @@ def encode_change(change: BlockChange, value: str) -> str:
 
 
 def replay_change(value: str, change: BlockChange) -> str:
-    """Return the text after a change. Raises ValueError if the change does not fit."""
+    """Apply a change to a text. Raises ValueError if the change does not match the text."""
     end = change.position + len(change.removed)
     if value[change.position : end] != change.removed or change.position > len(value):
         raise ValueError(f"version {change.version} does not fit the text before it")

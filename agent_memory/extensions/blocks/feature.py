@@ -1,4 +1,4 @@
-"""Memory blocks: labeled texts that agents edit and every prompt shows."""
+"""Memory blocks: labeled text that agents edit and every prompt includes."""
 
 from __future__ import annotations
 

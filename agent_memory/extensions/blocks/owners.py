@@ -14,7 +14,7 @@ from agent_memory_client.models.features import blocks as wire
 
 
 class BlockOwner(NamedTuple):
-    """A block's owner. A user with an agent is not the same owner as the user."""
+    """The owner of a block. A user alone and the same user with an agent are different owners."""
 
     namespace: str | None = None
     user_id: str | None = None
@@ -25,7 +25,7 @@ class BlockOwner(NamedTuple):
 
 
 def named_owner(names: AgentOwnerParameters | wire.BlockOwner) -> BlockOwner:
-    """Return the owner that a request names. Raises UnsupportedRequest."""
+    """Return the owner given in a request. Raises UnsupportedRequest if the owner is missing."""
     owner = BlockOwner(names.namespace or None, names.user_id or None, names.agent_id or None)
     if not any(owner):
         raise UnsupportedRequest("name the owner of the block: send agent_id, user_id, namespace or several of them", field="agent_id")
@@ -35,7 +35,7 @@ def named_owner(names: AgentOwnerParameters | wire.BlockOwner) -> BlockOwner:
 def may_read(scope: Scope, owner: BlockOwner) -> bool:
     """True if the caller may see an owner's blocks.
 
-    Callers limited to users also see blocks of an agent without a user.
+    Callers limited to certain users may also see blocks that have an agent but no user.
     """
     if scope.agents is not None and owner.agent_id not in scope.agents:
         return False
@@ -68,18 +68,18 @@ class BlockKeys:
         self.root = root
 
     def name(self, tenant: str, owner: BlockOwner) -> str:
-        """Return an owner's digest, as in `blocks_shown.lua`."""
+        """Return an owner's digest. Must match `blocks_shown.lua`."""
         return sha1(joined("blocks", tenant, *owner), usedforsecurity=False).hexdigest()
 
     def blocks(self, name: str) -> str:
         return f"{self.root}bl:{name}"
 
     def attached(self, name: str) -> str:
-        """Return the key of a hash whose fields are "<block's owner>:<label>"."""
+        """Return the key of a hash with fields named "<block owner>:<label>"."""
         return f"{self.root}bla:{name}"
 
     def changes(self, name: str, label: str) -> str:
-        """Return the key of a list of changes, as in `blocks_erase.lua`."""
+        """Return the key of a block's change list. Must match `blocks_erase.lua`."""
         return f"{self.root}blh:{name}:{sha1(label.encode(), usedforsecurity=False).hexdigest()}"
 
     def of_user(self, tenant: str, user_id: str) -> str:

@@ -1,4 +1,4 @@
-"""Create the errors for rejected changes to a block."""
+"""Create errors for rejected block changes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NEAREST = 200
 
 
 class BlockFull(Conflict):
-    """The change would make the text longer than the block's limit."""
+    """The change would exceed the block's limit."""
 
     code = "block_full"
 
@@ -74,9 +74,10 @@ def _not_in_block(block: str, value: str, old_content: str) -> Conflict:
 
 
 def nearest_line(value: str, target: str) -> tuple[int, str]:
-    """Return the number (from 1) and text of the line most similar to `target`.
+    """Return the line most similar to `target`, as (line number, text).
 
-    Similarity is the Dice coefficient of the character pairs. Return (0, "") if `value` is blank.
+    Line numbers start at 1. Similarity is the Dice coefficient of character pairs. Return (0, "")
+    if `value` is blank.
     """
     pairs = _pairs(target[:MAX_BLOCK_CHARS])
     best, best_share = (0, ""), -1.0

@@ -39,7 +39,7 @@ async def list_blocks(
         bool, Query(description="Return all blocks in a prompt of these names, not only blocks of exactly this owner.")
     ] = False,
 ) -> Response:
-    """Returns the blocks of exactly the given owner, or all blocks shown in that owner's prompts."""
+    """Returns the blocks of exactly this owner, or all blocks shown in the owner's prompts."""
     owner = named_owner(names)
     service = services[BlockService]
     if not shown:
@@ -50,7 +50,7 @@ async def list_blocks(
 
 @router.get("/v1/blocks/{label}", operation_id="get_block", response_model=wire.Block, responses=versioned(400, 404))
 async def get_block(services: ServicesDep, scope: ScopeDep, label: LabelPath, names: AgentOwnerQuery) -> Response:
-    """Returns a block that belongs to exactly the given owner."""
+    """Returns a block. The owner must match exactly."""
     block = await services[BlockService].get(scope, named_owner(names), label)
     return ModelResponse(block, etag(block.version))
 
@@ -65,7 +65,7 @@ async def put_block(
     if_match: IfMatch = None,
     if_none_match: IfNoneMatch = None,
 ) -> Response:
-    """Creates a block for exactly the given owner, or changes the given fields of an existing block."""
+    """Creates a block for the given owner, or updates the given fields of an existing block."""
     edit = await services[BlockService].put(scope, named_owner(names), label, body, required_version(if_match, if_none_match))
     return ModelResponse(edit, etag(edit.block.version))
 
@@ -81,9 +81,9 @@ async def edit_block(
     names: AgentOwnerQuery,
     if_match: IfMatch = None,
 ) -> Response:
-    """Edits the text of a block in one step, and returns the change.
+    """Edits a block's text atomically and returns the change.
 
-    If the block is full, the response is 409 with the block's size and limit, and suggests text to delete.
+    If the block is full, returns 409 with the block's size and limit, and suggests text to delete.
     """
     edit = await services[BlockService].edit(scope, named_owner(names), label, body, version_of(if_match))
     return ModelResponse(edit, etag(edit.block.version))
@@ -93,7 +93,7 @@ async def edit_block(
 async def delete_block(
     services: ServicesDep, scope: WriteScopeDep, label: LabelPath, names: AgentOwnerQuery, if_match: IfMatch = None
 ) -> Response:
-    """Deletes a block with its history and attachments. A missing block is not an error."""
+    """Deletes a block, its history and its attachments. A missing block is not an error."""
     return ModelResponse(await services[BlockService].delete(scope, named_owner(names), label, version_of(if_match)))
 
 
@@ -116,7 +116,10 @@ async def undo_block(
     names: AgentOwnerQuery,
     if_match: IfMatch = None,
 ) -> Response:
-    """Undoes the change that created the given version, or the newest change. An undo is itself a change, so it can also be undone."""
+    """Undoes the change that created the given version, or by default the latest change.
+
+    An undo is itself a change, so you can undo it too.
+    """
     edit = await services[BlockService].undo(scope, named_owner(names), label, body.version, version_of(if_match))
     return ModelResponse(edit, etag(edit.block.version))
 
@@ -125,7 +128,10 @@ async def undo_block(
 async def attach_block(
     services: ServicesDep, scope: WriteScopeDep, label: LabelPath, body: Annotated[wire.BlockAttachRequest, Body()], names: AgentOwnerQuery
 ) -> Response:
-    """Attaches a block to another owner, such as a second agent, whose prompts then also show it."""
+    """Attaches a block to another owner, such as a second agent.
+
+    The other owner's prompts then show the block too.
+    """
     owner, target = named_owner(names), named_owner(body)
     return ModelResponse(await services[BlockService].attach(scope, owner, label, target, attach=True))
 
@@ -134,6 +140,6 @@ async def attach_block(
 async def detach_block(
     services: ServicesDep, scope: WriteScopeDep, label: LabelPath, body: Annotated[wire.BlockAttachRequest, Body()], names: AgentOwnerQuery
 ) -> Response:
-    """Stops showing an attached block in the prompts of another owner."""
+    """Detaches a block from another owner, whose prompts then no longer show it."""
     owner, target = named_owner(names), named_owner(body)
     return ModelResponse(await services[BlockService].attach(scope, owner, label, target, attach=False))

@@ -1,4 +1,4 @@
-"""Show memory blocks at the top of a prompt, byte-identical until a block changes."""
+"""Show memory blocks at the top of a prompt. The text stays byte-identical until one changes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class BlocksSection:
         self._counter = counter
 
     async def open_section(self, ask: PromptAsk) -> BlockReads | None:
-        """Return the section's reads, or None if the request has neither a reader nor a session."""
+        """Return the reads, or None if the request has neither a reader nor a session."""
         if ask.session is None and not any(ask.reader):
             return None
         # If the request names no agent, the script takes the agent from the session.

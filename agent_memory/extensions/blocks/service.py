@@ -65,7 +65,7 @@ class BlockService:
         return await self._write(scope, owner, label, write)
 
     async def edit_shown(self, scope: Scope, reader: Reader, label: str, body: EditBlockRequest) -> BlockEdit:
-        """Edit the block that the reader's prompts show. Raises the same errors as `edit`."""
+        """Edit the block with this label in the reader's prompts. Raises the errors of `edit`."""
         writing(scope)
         chosen = choose_blocks(await self._store.load_shown(scope, reader))
         owner = next((shown_block.block.owner for shown_block in chosen if shown_block.block.label == label), None)
@@ -83,9 +83,9 @@ class BlockService:
         return await self._write(scope, owner, label, BlockWrite("undo", version=version, expected=expected))
 
     async def delete(self, scope: Scope, owner: BlockOwner, label: str, expected: str | None) -> AckResponse:
-        """Delete a block with its history.
+        """Delete a block and its history. Raises VersionMismatch.
 
-        A missing block is an error only if `expected` is set. Raises VersionMismatch.
+        A missing block is an error only if `expected` is set.
         """
         reply = await self._store.delete(scope, owner, label, expected)
         if reply.state == "version" or (reply.state == "missing" and expected is not None):
@@ -93,7 +93,7 @@ class BlockService:
         return AckResponse(status="ok" if reply.state == "ok" else "ok, the block did not exist")
 
     async def attach(self, scope: Scope, owner: BlockOwner, label: str, target: BlockOwner, *, attach: bool) -> Block:
-        """Attach a block to the owner `target`, or detach it. Raises NotFound or Conflict."""
+        """Attach a block to `target`, or detach it. Raises NotFound or Conflict."""
         if owner == target:
             raise Conflict("the block already belongs to this owner: name another owner to attach it to", field="agent_id")
         reply = await self._store.attach(scope, owner, label, target, attach=attach)
@@ -102,7 +102,7 @@ class BlockService:
         return await self._model(reply.block)
 
     async def history(self, scope: Scope, owner: BlockOwner, label: str) -> BlockHistoryResponse:
-        """Return a block's changes, and the text before them. Raises NotFound."""
+        """Return a block's changes and the text before the first one. Raises NotFound."""
         block, changes = await self._store.load_changes(scope, owner, label)
         if block is None:
             raise no_block(label)

@@ -38,10 +38,10 @@ _SHOWN_BLOCKS = load("blocks/blocks_shown")
 
 @dataclass(frozen=True, slots=True)
 class BlockWrite:
-    """A requested change, with the arguments of `block_change.lua`.
+    """A requested change. The fields are arguments of `block_change.lua`.
 
-    `tokens` is the size of `content`. `counted` contains the size of the whole text after the change, and the version
-    before it.
+    `tokens` is the size of `content`. `counted` contains the version before the change, and the
+    size of the entire text after it.
     """
 
     operation: str
@@ -80,8 +80,8 @@ class ShownBlock:
 def choose_blocks(candidates: Iterable[ShownBlock]) -> list[ShownBlock]:
     """Return one block per label, sorted by label.
 
-    The block with the most matching names wins. Ties go to the agent, the user and the namespace, in that order. Owned
-    blocks outrank attached ones.
+    The block with the most matching names wins. Ties go to the agent, then the user, then the
+    namespace. Owned blocks outrank attached ones.
     """
     ranked = sorted(candidates, key=lambda one: (one.names.bit_count(), one.names, not one.attached, str(one.block.owner)))
     chosen = {shown_block.block.label: shown_block for shown_block in ranked}
@@ -100,7 +100,7 @@ class _OwnerKeys(NamedTuple):
 
 
 class BlockStore:
-    """Reads and writes blocks. Methods that take an owner raise Forbidden, except `erase`."""
+    """Reads and writes blocks. Methods that take an owner can raise Forbidden, except `erase`."""
 
     def __init__(self, client: Redis, root: str, *, fsync: bool = False) -> None:
         self._client = client
@@ -156,7 +156,7 @@ class BlockStore:
         return _reply(owner, label, state.decode(), rest)
 
     async def delete(self, scope: Scope, owner: BlockOwner, label: str, expected: str | None) -> BlockReply:
-        """Delete a block with its changes and attachments."""
+        """Delete a block, its changes and its attachments."""
         check_writer(scope, owner)
         keys = self._owner_keys(scope, owner)
         state, *rest = await self._delete(keys, changes=self._keys.changes(keys.owner, label), label=label, expected=expected)
@@ -188,7 +188,10 @@ class BlockStore:
         return _reply(owner, label, state.decode(), rest)
 
     def queue_shown(self, pipe: Pipe, scope: Scope, reader: Reader, session: str | None) -> None:
-        """Queue a read of all blocks that a prompt may show. The session supplies a missing agent."""
+        """Queue a read of all blocks that a prompt may show.
+
+        If the reader has no agent, the session's agent applies.
+        """
         command = _SHOWN_BLOCKS.read_only(
             any=f"{self._keys.root}bl",
             session=session,
@@ -201,7 +204,7 @@ class BlockStore:
         pipe.execute_command(*command)
 
     def parse_shown(self, scope: Scope, reader: Reader, reply: Sequence[Any]) -> list[ShownBlock]:
-        """Return the blocks that the caller may read."""
+        """Parse the reply to `queue_shown`. Return the blocks that the caller may read."""
         agent, *rows = reply
         names = Reader(reader.namespace, reader.user_id, agent.decode() or None)
         shown_blocks: list[ShownBlock] = []
@@ -217,7 +220,7 @@ class BlockStore:
         return self.parse_shown(scope, reader, reply)
 
     async def owners_of(self, scope: Scope, member: Owner | AgentOwner) -> list[BlockOwner]:
-        """Return the readable owners with blocks that include this user or agent."""
+        """Return the owners that include this user or agent and that the caller may read."""
         is_user = isinstance(member, Owner)
         key = self._keys.of_user(scope.tenant, member.user_id) if is_user else self._keys.of_agent(scope.tenant, member.agent_id)
         stored = (await read(self._client, lambda pipe: pipe.hvals(key)))[0]
@@ -237,7 +240,8 @@ class BlockStore:
     async def restore(self, scope: Scope, block: StoredBlock, changes: Sequence[BlockChange], tokens: int) -> BlockReply:
         """Store an exported block with its changes.
 
-        The state is "new", "many" if the owner has too many blocks, or "here" if the label exists.
+        The reply's state is "new", "here" if the label exists, or "many" if the owner has too many
+        blocks.
         """
         check_writer(scope, block.owner)
         entries: list[str] = []

@@ -34,7 +34,7 @@ from agent_memory_client.models.features.blocks import BlockOwner as WireOwner
 
 
 class _BlockLine(BaseModel):
-    """A block in an export. Applying `changes` to `base` must produce its text."""
+    """A block in an export. Applying `changes` to `base` must yield its text."""
 
     user_id: OptionalIdentifier = None
     namespace: OptionalIdentifier = None
@@ -54,7 +54,7 @@ class BlockTransfer:
         self._counter = counter
 
     async def export_lines(self, scope: Scope, owner: Owner | AgentOwner) -> AsyncIterator[ExportLine]:
-        """Yield one line per block. Omit attachments to other users."""
+        """Yield one export line per block, omitting attachments to other users."""
         for block_owner in await self._store.owners_of(scope, owner):
             for block in await self._store.load_all(scope, block_owner):
                 _, changes = await self._store.load_changes(scope, block_owner, block.label)
@@ -78,7 +78,8 @@ class BlockTransfer:
     async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
         """Store a block with its history. Raises BadInput or Forbidden.
 
-        Return "new" if stored. If the label exists, return "same" for equal content, else "other".
+        Return "new" if stored. If the label exists, return "same" if the content matches, or else
+        "other".
         """
         permit_writing(scope)
         read = validated(_BlockLine, line)
@@ -124,7 +125,7 @@ class BlockTransfer:
 
 
 def _block_of(line: _BlockLine, owner: BlockOwner) -> StoredBlock:
-    """Return the block in an export line. Raises BadInput."""
+    """Parse the block in an export line. Raises BadInput."""
     block, value, version = line.block, line.base, line.block.version - len(line.changes)
     for change in line.changes:
         version += 1

@@ -1,4 +1,4 @@
-"""Split a file into passages, each a message and a memory."""
+"""Split a file into passages. Each passage becomes a message and a memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FILE_ID = "file_id"
 
 
 class Passage(NamedTuple):
-    """A range of characters in a page. Pages are numbered from 1."""
+    """A range of characters on a page. Page numbers start at 1."""
 
     page: int
     start: int
@@ -33,7 +33,7 @@ class Passage(NamedTuple):
 
 
 def passages_of(pages: Sequence[str]) -> list[Passage]:
-    """Return the passages of a file. Raises UnreadableFile."""
+    """Split pages into passages. Raises UnreadableFile."""
     passages: list[Passage] = []
     for number, page in enumerate(pages, 1):
         for start, end in _spans(page):
@@ -58,12 +58,12 @@ def _spans(page: str) -> Iterator[tuple[int, int]]:
 
 
 def message_id(file: StoredFile, number: int) -> str:
-    """Return a passage's message id. Each version of a file has its own ids."""
+    """Return a passage's message id, which is unique to this version of the file."""
     return f"{file.digest[:16]}-{file.updated_at.timestamp():.6f}-{number}"
 
 
 def messages_of(settings: Settings, file: StoredFile, passages: Sequence[Passage]) -> list[MemoryMessage]:
-    """Return the messages that store a file's text, with the role `tool`."""
+    """Return the messages that store a file's text. Their role is `tool`."""
     messages: list[MemoryMessage] = []
     for number, passage in enumerate(passages):
         place = {**file.metadata, "file": file.name, _FILE_ID: file.id, "page": passage.page, "start": passage.start, "end": passage.end}
@@ -81,12 +81,12 @@ def messages_of(settings: Settings, file: StoredFile, passages: Sequence[Passage
 
 
 def memories_of(settings: Settings, file: StoredFile, messages: Sequence[MemoryMessage]) -> list[MemoryRecord]:
-    """Return the memories of a file's messages. Quarantine suspicious texts."""
+    """Create a memory for each message of a file, and quarantine suspicious ones."""
     return [screen_record(settings, message_memory(ref_of(file), message, message.content)) for message in messages]
 
 
 async def is_session_of_file(sessions: SessionStore, scope: Scope, ref: SessionRef, *, or_none: bool) -> bool:
-    """True if the session stores a file's text. Return `or_none` if there is no such session."""
+    """True if the session stores a file's text. Return `or_none` if the session does not exist."""
     state = await sessions.get(scope, ref, 1)
     if state is None:
         return or_none

@@ -54,11 +54,11 @@ async def upload_file(
     names: AgentOwnerQuery,
     file_id: IdQuery = None,
 ) -> Response:
-    """Accepts a text, Markdown, HTML, PDF or DOCX file. The request body is the file.
+    """Uploads a text, Markdown, HTML, PDF or DOCX file. The request body is the file.
 
-    A worker reads the file. `operation_id` identifies this job. Searches and prompts then find the file's passages.
-    Uploading the same bytes again changes nothing. Different bytes under the same name replace the file's passages and
-    facts.
+    A worker reads the file in the background. `operation_id` identifies this job. After that, the
+    file's passages appear in searches and prompts. Uploading the same bytes again changes nothing.
+    Uploading different bytes under the same name replaces the file's passages and facts.
     """
     upload = NewFile(name, data, media_type, names.namespace, names.user_id, names.agent_id, file_id)
     stored = await services[FileService].upload(scope, upload)
@@ -74,20 +74,20 @@ async def list_files(
     limit: Annotated[int, Query(ge=1, le=100, description="The maximum number of files.")] = 20,
     offset: Annotated[int, Query(ge=0, le=100_000, description="The number of files to skip.")] = 0,
 ) -> Response:
-    """Lists a user's files, or the files without a user, newest first."""
+    """Lists a user's files, or the files that have no user, newest first."""
     listed = await services[FileService].list_files(scope, names.namespace, names.user_id, offset, limit)
     return JsonResponse(listed.model_dump(mode="json"))
 
 
 @router.get("/v1/files/{file_id}", operation_id="get_file", response_model=StoredFile, responses=errors(404))
 async def get_file(services: ServicesDep, scope: ScopeDep, file_id: FilePath, names: OwnerQuery) -> Response:
-    """Returns a file's state and counts. If the server could not read the file, the response says why."""
+    """Returns a file's state and counts, and the reason if the server could not read the file."""
     row = await services[FileService].load_file(scope, SessionRef(file_id, names.namespace, names.user_id))
     return JsonResponse(row.file and row.file.model_dump(mode="json"))
 
 
 @router.delete("/v1/files/{file_id}", operation_id="delete_file", response_model=models.AckResponse, responses=errors(404, 409))
 async def delete_file(services: ServicesDep, scope: WriteScopeDep, file_id: FilePath, names: OwnerQuery) -> Response:
-    """Deletes a file, its passages, and the facts that came only from it."""
+    """Deletes a file, its passages, and any facts that came only from it."""
     await services[FileService].delete_file(scope, SessionRef(file_id, names.namespace, names.user_id))
     return JsonResponse({"status": "ok"})

@@ -47,10 +47,10 @@ class FileService:
         self._store = store
 
     async def upload(self, scope: Scope, upload: NewFile) -> StoredFile:
-        """Accept a file, and queue a job to read it.
+        """Accept a file and queue a job to read it.
 
-        Return the owner's existing file if its bytes are the same. Raises Forbidden, Conflict, and the errors of
-        `media_type_of`.
+        If the owner already has a file with the same bytes, return that file. Raises Forbidden,
+        Conflict, and the same errors as `media_type_of`.
         """
         self._services[MemoryService].require()
         namespace, user_id = place_of(writing(scope), upload.namespace, upload.user_id)
@@ -121,7 +121,7 @@ class FileService:
         return FileList(files=files[offset : offset + limit], total=len(files))
 
     async def delete_file(self, scope: Scope, ref: SessionRef) -> None:
-        """Delete a file and everything that came only from it. Raises NotFound or Forbidden."""
+        """Delete a file and everything derived only from it. Raises NotFound or Forbidden."""
         for _ in range(_TRIES):
             row = await self.load_file(writing(scope), ref)
             assert row.file is not None
@@ -144,7 +144,7 @@ async def remove_derived(services: Services, scope: Scope, ref: SessionRef) -> N
 
 
 def order_of(scope: Scope, file: StoredFile) -> JobOrder:
-    """Return the order to read an upload. Each version of a file has its own."""
+    """Return the order for reading an upload. Each version of a file has its own order."""
     version = f"{file.digest} {file.updated_at.timestamp()}"
     arguments = {"namespace": file.namespace, "user_id": file.user_id, "file_id": file.id, "version": version}
     return JobOrder(READ_FILE, scope.tenant, arguments, scope.namespaces, scope.users)

@@ -1,4 +1,4 @@
-"""Store file records, and bytes that workers have not read yet."""
+"""Store file records, and uploaded bytes that workers have not read yet."""
 
 from __future__ import annotations
 
@@ -79,7 +79,8 @@ class FileStore:
     ) -> bool:
         """Store a record, or delete it if `after` is None. Return False if `before` is outdated.
 
-        Without `data`, delete the bytes. Place `order` in the same atomic step. Raises ErasureUnderWay.
+        Delete the file's bytes if `data` is None. Place `order` in the same atomic step. Raises
+        ErasureUnderWay.
         """
         agent_id = None if after is None else after.agent_id
         done = await self._swap(
@@ -100,7 +101,7 @@ class FileStore:
         return bool(done)
 
     async def find_only(self, scope: Scope, ref: SessionRef) -> StoredFile | None:
-        """Return the only file with this id and namespace that the caller may access, else None."""
+        """Return the matching file, or None unless the caller may access exactly one."""
         holders = (await read(self._client, lambda pipe: pipe.srandmember(self._holders(scope, ref), _MOST_HOLDERS)))[0]
         rows = [await self.load(scope, replace(ref, user_id=json.loads(raw))) for raw in holders]
         files = [row.file for row in rows if row.file is not None and may_reach(scope, row.file)]
@@ -110,7 +111,7 @@ class FileStore:
         return (await read(self._client, lambda pipe: pipe.get(self._bytes(scope, ref))))[0]
 
     async def list_files(self, scope: Scope, user_id: str | None) -> list[StoredFile]:
-        """Return a user's readable files, newest first. None means files without a user."""
+        """Return a user's readable files, newest first. None means files that have no user."""
         values = (await read(self._client, lambda pipe: pipe.hvals(self._files(scope, user_id))))[0]
         files = [StoredFile.model_validate_json(raw) for raw in values]
         return sorted((file for file in files if may_reach(scope, file)), key=lambda file: (file.updated_at, file.id), reverse=True)

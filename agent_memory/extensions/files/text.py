@@ -1,6 +1,6 @@
 """Extract a file's text, page by page.
 
-Only a separate process opens callers' files. It has hard limits and no environment variables.
+Only a separate process opens callers' files. It runs with hard limits and no environment variables.
 """
 
 from __future__ import annotations
@@ -37,7 +37,10 @@ class UnreadableFile(Exception):
 
 
 async def read_pages(data: bytes, media_type: str) -> list[str]:
-    """Return the text of each page, or a single page. Raises UnreadableFile."""
+    """Return the text of each page. Raises UnreadableFile.
+
+    Formats other than PDF have a single page.
+    """
     command = (sys.executable, "-P", "-m", __name__, media_type)
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, stderr=asyncio.subprocess.DEVNULL, env={})
@@ -80,7 +83,10 @@ async def _answer(process: asyncio.subprocess.Process) -> bytes:
 
 
 def extract_pages(data: bytes, media_type: str) -> list[str]:
-    """Return the text of each page. Call this only in a process with limits. Raises UnreadableFile."""
+    """Extract the text of each page. Raises UnreadableFile.
+
+    Call this only in a process with resource limits.
+    """
     if media_type == "application/pdf":
         return _pages_of_pdf(data)
     if media_type.startswith("application/vnd."):
@@ -191,7 +197,7 @@ def _check_docx(data: bytes) -> None:
 
 
 def _limit() -> None:
-    """Limit the resources of this process. Forbid file writes and core dumps."""
+    """Limit this process's resources. Forbid file writes and core dumps."""
     limits = {"CPU": _CPU_SECONDS, "AS": _MEMORY_BYTES, "FSIZE": 0, "CORE": 0, "NOFILE": 64}
     for name, most in limits.items():
         hard = resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))[1]

@@ -62,7 +62,10 @@ class FileTransfer:
         return Counter(files=await self._erase(scope, session))
 
     async def purge_groups(self, scope: Scope, groups: Collection[Group], *, dry_run: bool) -> Counter[str]:
-        """Correct passage counts. Delete files without passages. A dry run does nothing."""
+        """Correct passage counts and delete files that have no passages.
+
+        A dry run does nothing.
+        """
         counts: Counter[str] = Counter()
         for ref in () if dry_run else await self._recount(scope, groups):
             row = await self._store.load(scope, ref)
@@ -76,7 +79,7 @@ class FileTransfer:
         await self._recount(scope, groups)
 
     async def _recount(self, scope: Scope, groups: Collection[Group]) -> list[SessionRef]:
-        """Correct passage counts. Return the files without passages."""
+        """Correct passage counts. Return the files that have no passages left."""
         empty: list[SessionRef] = []
         for namespace, user_id, session_id in {group[:3] for group in groups}:
             ref = SessionRef(session_id or "", namespace, user_id)

@@ -1,4 +1,4 @@
-"""Match values against filters, and namespace paths against conditions, as `langgraph.store.base` does."""
+"""Match values and namespace paths the way `langgraph.store.base` does."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _is_number(value: Any) -> bool:
 
 
 def select_paths(paths: Iterable[Sequence[str]], conditions: Sequence[PathCondition], max_depth: int | None) -> list[tuple[str, ...]]:
-    """Return the matching paths, truncated to `max_depth` labels, sorted and without duplicates."""
+    """Return the distinct matching paths, truncated to `max_depth` labels and sorted."""
     selected = {tuple(path[:max_depth]) for path in paths if all(_meets(path, condition) for condition in conditions)}
     return sorted(selected)
 

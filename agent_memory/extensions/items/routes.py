@@ -56,7 +56,7 @@ async def delete_item(services: ServicesDep, scope: WriteScopeDep, path: PathQue
 
 @router.post("/v1/items/search", operation_id="search_items", response_model=models.ItemSearchResults, responses=errors(413, 415))
 async def search_items(services: ServicesDep, scope: ScopeDep, body: Annotated[models.SearchItems, Body()], names: OwnerQuery) -> Response:
-    """Searches the values under a path, with a filter on their fields and with a query."""
+    """Searches the values under a path, optionally with a field filter and a query."""
     return JsonResponse({"items": await services[ItemService].search_items(scope, owner_of(scope, names), body)})
 
 
@@ -70,9 +70,9 @@ async def list_item_namespaces(
 
 @router.post("/v1/items/batch", operation_id="run_item_batch", response_model=models.ItemBatchResults, responses=errors(409, 413, 415))
 async def run_item_batch(services: ServicesDep, scope: ScopeDep, body: Annotated[models.ItemBatch, Body()], names: OwnerQuery) -> Response:
-    """Runs several operations.
+    """Runs a batch of operations.
 
-    Reads see the state from before the batch. The writes are applied together, after the reads.
+    Reads see the state before the batch. Writes take effect together, after the reads.
     """
     results = await services[ItemService].run_batch(scope, owner_of(scope, names), body.operations)
     return JsonResponse({"results": results})

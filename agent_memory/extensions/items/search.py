@@ -60,8 +60,9 @@ class ItemSearch:
     async def rank(self, scope: Scope, owner: ItemOwner, request: SearchItems, query: str) -> list[tuple[StoredItem, float | None]]:
         """Return a page of items, best first. Raises Forbidden.
 
-        The score is similarity + (1 - similarity) * s / 2, where s is the share of query words in the item. Without a
-        vector, it is s. Items that the search did not find come last, without a score.
+        The score is similarity + (1 - similarity) * s / 2, where s is the share of query words in
+        the item. If there is no vector, the score is s. Items that the search did not find come
+        last and have no score.
         """
         query = query[: self._query_characters]
         vector = next(iter(await self._vectors(scope, [query], "query")), None)
@@ -87,7 +88,7 @@ class ItemSearch:
         return [*scored, *unindexed][request.offset : end]
 
     async def list_unembedded(self, limit: int) -> Sequence[str]:
-        """Return the ids of items that need a vector. Covers all owners."""
+        """Return ids of items that need a vector, across all owners."""
         replies = await self._reader(lambda pipe: queue_search(pipe, self._index, name_query(self._pending, 0, limit)))
         return parse_hits(replies[0]).names
 

@@ -59,7 +59,7 @@ class ItemService:
         return matches[request.offset :]
 
     async def list_paths(self, scope: Scope, owner: ItemOwner, request: ListItemPaths) -> list[list[str]]:
-        """Return a page of the matching paths, sorted. Raises Forbidden."""
+        """Return a sorted page of matching paths. Raises Forbidden."""
         stored = await self._store.list_paths(scope, owner)
         work = len(stored) * (1 + len(request.match_conditions)) * _PATH_CHARS
         paths = await run_in_thread(lambda: select_paths(stored, request.match_conditions, request.max_depth), work)
@@ -70,10 +70,11 @@ class ItemService:
         await self._store.write_items(writing(scope), owner, changes)
 
     async def run_batch(self, scope: Scope, owner: ItemOwner, operations: Sequence[ItemOperation]) -> list[ItemResult]:
-        """Run a batch of operations, and return one result for each.
+        """Run a batch of operations and return one result for each.
 
-        Reads see the state from before the batch. The last write to a key wins. Raises Forbidden if a read-only caller
-        writes. Raises BadInput for a search after the batch has read MOST_READ items and paths.
+        Reads see the state before the batch. The last write to a key wins. Raises Forbidden if a
+        read-only caller writes. Raises BadInput for a search once the batch has read MOST_READ
+        items and paths.
         """
         changes = [operation for operation in operations if isinstance(operation, PutItem | DeleteItem)]
         if changes:
@@ -105,5 +106,5 @@ class ItemService:
 
 
 def owner_of(scope: Scope, names: OwnerParameters | ItemOwner) -> ItemOwner:
-    """Return the owner, with names from the caller's scope if missing. Raises Forbidden."""
+    """Return the owner. The caller's scope supplies missing names. Raises Forbidden."""
     return ItemOwner(*place_of(scope, names.namespace, names.user_id))

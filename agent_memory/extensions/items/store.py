@@ -1,4 +1,4 @@
-"""Store items in Redis. Every read reflects every earlier write."""
+"""Store items in Redis. Reads always reflect earlier writes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ class ItemOwner(NamedTuple):
 class StoredItem:
     """A stored item. `entry` is its member in the owner's sorted set.
 
-    `indexed` is False if it is never embedded. `vector` is None if missing or not requested.
+    `indexed` is False for items that are never embedded. `vector` is None if missing or not
+    requested.
     """
 
     entry: str
@@ -62,7 +63,7 @@ class StoredItem:
 
 
 class ItemTimes(NamedTuple):
-    """The times of an imported item."""
+    """Timestamps for an imported item."""
 
     created: datetime | None = None
     updated: datetime | None = None
@@ -74,7 +75,7 @@ _NOW = ItemTimes()
 
 
 class EmbedJob(NamedTuple):
-    """An item that needs a vector. `fence` identifies the value that contains `text`."""
+    """An item that needs a vector. `fence` identifies the value that `text` comes from."""
 
     iid: str
     tenant: str
@@ -90,7 +91,7 @@ def owner_digest(scope: Scope, owner: ItemOwner) -> str:
 
 
 def path_tag(owner: str, labels: Sequence[str]) -> str:
-    """Return the index tag of an owner's items under a path."""
+    """Return the index tag for an owner's items under a path."""
     return digest("path", owner, *labels)
 
 
@@ -108,9 +109,9 @@ def _millis(moment: datetime | None) -> str | None:
 
 
 def _range(prefix: Sequence[str]) -> tuple[str, str]:
-    """Return the lexical bounds of the entries under a path.
+    """Return the lexical range that covers all entries under a path.
 
-    In an entry, "!" or "." follows the path. The next character after "." in ASCII is "/".
+    In an entry, the path is followed by "!" or ".". The next ASCII character after "." is "/".
     """
     start = ".".join(map(tag, prefix))
     return (f"[{start}!", f"({start}/") if prefix else ("-", "+")
@@ -156,7 +157,10 @@ class ItemStore:
         return (await self.load_entries(scope, owner, [entry[-32:]]))[0]
 
     async def load_entries(self, scope: Scope, owner: ItemOwner, iids: Sequence[str], *, vectors: bool = False) -> list[StoredItem | None]:
-        """Return the items in order. Missing and other owners' items are None. Raises Forbidden."""
+        """Return the items in order. Raises Forbidden.
+
+        Return None for an item that is missing or has another owner.
+        """
         name, fields = owner_digest(scope, owner), self._fields(vectors=vectors)
 
         def build(pipe: Any) -> None:
@@ -210,7 +214,7 @@ class ItemStore:
         return [owner for owner in owners if scope.reaches(owner.namespace, owner.user_id)]
 
     async def erase_items(self, scope: Scope, owner: ItemOwner) -> int:
-        """Delete the owner's items, and return their number. Raises Forbidden."""
+        """Delete the owner's items and return the count. Raises Forbidden."""
         keys = self._item_keys.of(scope.tenant, owner_digest(scope, owner))
         count = 0
         while erased := int(await self._erase(**keys)):
@@ -218,7 +222,10 @@ class ItemStore:
         return count
 
     async def undo_import(self, scope: Scope, owner: ItemOwner, imported: str, *, dry_run: bool) -> int:
-        """Delete or count imported items that have not been replaced. Raises Forbidden."""
+        """Delete imported items that have not been replaced, and return the count.
+
+        A dry run only counts. Raises Forbidden.
+        """
         keys, count = self._item_keys.of(scope.tenant, owner_digest(scope, owner)), 0
         entries = [stored.entry async for stored in self.scan_items(scope, owner, [])]
         for start in range(0, len(entries), PAGE):
@@ -239,9 +246,9 @@ class ItemStore:
         return jobs
 
     async def store_vectors(self, jobs: Sequence[EmbedJob], vectors: Iterable[NDArray[np.float32] | None]) -> int:
-        """Store the vectors of unchanged items, and return their number.
+        """Store the vectors of unchanged items and return the count.
 
-        If a vector is None, only record that the model was asked.
+        If a vector is None, only record the embedding attempt.
         """
         same = {"field": self._spec.field, "model": self._spec.digest}
         blobs = [None if vector is None else self.blob(vector) for vector in vectors]

@@ -15,8 +15,8 @@ _MAX_TERMS = 1_500
 def item_text(value: Mapping[str, Any], index: Sequence[str] | bool | None) -> str:
     """Return the text of the fields in `index`, one value per line.
 
-    None means all fields, and False means no fields. Field paths have the syntax of `langgraph.store.base`, and `$`
-    means the whole value.
+    None means all fields, and False means no fields. Field paths use the syntax of
+    `langgraph.store.base`, where `$` is the entire value.
     """
     if index is False:
         return ""

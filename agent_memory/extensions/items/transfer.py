@@ -50,7 +50,8 @@ class ItemTransfer:
     async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
         """Store an item. Raises BadInput or Forbidden.
 
-        Return "new" if stored. If the path and key exist, return "same" for equal values, else "other".
+        Return "new" if stored. If the path and key exist, return "same" if the value matches, or
+        else "other".
         """
         read = validated(_ItemLine, {name: value for name, value in line.items() if name != "op"})
         owner = owner_of(scope, ItemOwner(target.namespace(read.namespace), target.user_id))
@@ -63,7 +64,7 @@ class ItemTransfer:
         return "new"
 
     async def undo_import(self, scope: Scope, owner: Owner | AgentOwner, source: str, *, dry_run: bool) -> Counter[str]:
-        """Delete imported items that have not been replaced since."""
+        """Delete imported items that have not been replaced since the import."""
         owners = await self._owners(scope, owner) if isinstance(owner, Owner) else []
         return Counter(items=sum([await self._store.undo_import(scope, other, tag(source), dry_run=dry_run) for other in owners]))
 

@@ -1,4 +1,4 @@
-"""Show pinned memories in the prompt, byte-identical until one changes."""
+"""Show pinned memories in the prompt. The text stays byte-identical until one changes."""
 
 from __future__ import annotations
 

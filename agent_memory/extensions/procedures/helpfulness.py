@@ -1,4 +1,4 @@
-"""Estimate from feedback how often a procedure helps."""
+"""Estimate how often a procedure helps, based on feedback."""
 
 from __future__ import annotations
 

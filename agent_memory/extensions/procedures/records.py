@@ -47,12 +47,12 @@ def owner_digest(tenant: str, owner: ProcedureOwner) -> str:
 
 
 def words_digest(when_to_use: str) -> str:
-    """Return the digest of a situation, which shows whether a vector is outdated."""
+    """Return a situation's digest, which reveals whether a vector is outdated."""
     return digest("words", when_to_use)
 
 
 def procedure_fields(tenant: str, content: ProcedureContent) -> list[str]:
-    """Return hash fields as alternating names and values, without counts and vector."""
+    """Return hash fields as alternating names and values, excluding counts and the vector."""
     body = content.model_dump_json(exclude_none=True)
     created = f"{content.created_at.timestamp():.6f}"
     sessions = ",".join(sorted({tag(source.session_id) for source in content.learned_from}))

@@ -67,7 +67,7 @@ async def search_procedures(services: ServicesDep, scope: ScopeDep, body: Annota
 
 @router.get("/v1/procedures/{procedure_id}", response_model=wire.Procedure, responses=versioned(404))
 async def get_procedure(services: ServicesDep, scope: ScopeDep, procedure_id: ProcedurePath) -> Response:
-    """Returns a procedure, with its version as ETag."""
+    """Returns a procedure. The ETag is its version."""
     procedure = await services[ProcedureService].get(scope, procedure_id)
     return ModelResponse(procedure, etag(procedure.version))
 
@@ -98,14 +98,14 @@ async def delete_procedure(services: ServicesDep, scope: WriteScopeDep, procedur
 async def give_procedure_feedback(
     services: ServicesDep, scope: WriteScopeDep, procedure_id: ProcedurePath, body: Annotated[wire.ProcedureFeedbackRequest, Body()]
 ) -> Response:
-    """Records whether a procedure helped. With an `Idempotency-Key`, a repeated request is not counted again."""
+    """Records whether a procedure helped. Requests with the same `Idempotency-Key` count once."""
     procedure = await services[ProcedureService].give_feedback(scope, procedure_id, body)
     return ModelResponse(procedure, etag(procedure.version))
 
 
 @router.get("/v1/procedures/{procedure_id}/history", response_model=wire.ProcedureHistory, responses=errors(404))
 async def get_procedure_history(services: ServicesDep, scope: ScopeDep, procedure_id: ProcedurePath) -> Response:
-    """Returns a procedure's latest changes, made by callers and workers, and its latest feedback."""
+    """Returns a procedure's latest changes, by callers and workers, and its latest feedback."""
     return ModelResponse(await services[ProcedureService].load_history(scope, procedure_id))
 
 
@@ -170,6 +170,7 @@ async def list_tool_memory(
 async def count_tool_call(services: ServicesDep, scope: WriteScopeDep, body: Annotated[wire.ToolCallRequest, Body()]) -> Response:
     """Counts a tool call.
 
-    Do not use this operation for calls in sessions with a result, because the server counts those calls.
+    Do not use this operation for calls in a session that has a result. The server counts those
+    calls.
     """
     return ModelResponse(await services[ProcedureService].count_tool_call(scope, body))

@@ -89,7 +89,7 @@ def rank_score(fit: float, rate: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """A situation. `vector` is None if the model failed."""
+    """A situation to search for. `vector` is None if the model failed."""
 
     terms: Sequence[str]
     vector: NDArray[np.float32] | None
@@ -98,7 +98,7 @@ class Situation:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A match. `similarity` is a cosine, or None if the procedure is not among the nearest."""
+    """A matching procedure. `similarity` is a cosine, or None if it is not among the nearest."""
 
     stored: StoredProcedure
     similarity: float | None
@@ -119,9 +119,10 @@ class ProcedureSearch:
         self._embedder_of = embedder_of
 
     async def situation_of(self, tenant: str, text: str) -> Situation:
-        """Return the situation in a text of at most MAX_QUERY_BYTES characters.
+        """Return the situation in a text, truncated to MAX_QUERY_BYTES characters.
 
-        If the model fails or the tenant's budget is spent, the vector is None, and a notice says why.
+        If the model fails or the tenant's budget is spent, the vector is None and a notice explains
+        why.
         """
         text = text[: self._settings.limits.query_bytes]
         try:
@@ -133,7 +134,7 @@ class ProcedureSearch:
             return Situation(query_terms(text), None, ["searched by words alone: the embedding model does not answer"])
 
     async def embedded_situation(self, tenant: str, text: str, *, timeout: float | None = None) -> Situation:
-        """Return a situation with its vector. Raises ModelUnavailable or ModelAnswerInvalid."""
+        """Embed a situation. Raises ModelUnavailable or ModelAnswerInvalid."""
         # Situations and `when_to_use` are texts of the same kind, so the embedder gets no query role.
         vectors = await self._embedder_of(tenant).embed([text], timeout=timeout)
         return Situation(query_terms(text), vectors[0])

@@ -61,7 +61,10 @@ class ProcedureService:
     async def list(
         self, scope: Scope, owner: wire.ProcedureOwner, *, state: wire.ProcedureState | None, offset: int, limit: int
     ) -> wire.ProcedureListResponse:
-        """Return a page, newest first. The names in `owner` must match. Raises Forbidden."""
+        """Return a page of procedures, newest first. Raises Forbidden.
+
+        The names in `owner` must match.
+        """
         clause = owned_by(procedures_of(scope, state=state), resolve_owner(scope, owner))
         total, procedures = await self._store.list_page(clause, offset, limit)
         return wire.ProcedureListResponse(procedures=procedures, total=total)
@@ -94,7 +97,7 @@ class ProcedureService:
         raise Conflict(f"Procedure {procedure_id} is constantly being changed by other requests: try again")
 
     async def undo(self, scope: Scope, procedure_id: str) -> wire.Procedure:
-        """Undo the last change. A second undo undoes the first one.
+        """Undo the last change. A second undo reverts the first one.
 
         Raises NotFound, Conflict or Forbidden. Only administrators can end a quarantine.
         """
@@ -138,7 +141,7 @@ class ProcedureService:
         return wire.ProcedureSearchResponse(procedures=[match.to_match() for match in matches], notices=list(situation.notices) or None)
 
     async def count_tool_call(self, scope: Scope, body: wire.ToolCallRequest) -> wire.ToolMemory:
-        """Count a tool call. Return the tool's statistics. Raises Forbidden."""
+        """Count a tool call and return the tool's statistics. Raises Forbidden."""
         owner = owner_of(writing(scope), body)
         error = None if body.success else (body.error or "")[:300] or None
         call = ToolCall(body.tool, body.arguments, body.success, 0, body.duration_ms, body.cost, error)
@@ -147,7 +150,10 @@ class ProcedureService:
     async def list_tools(
         self, scope: Scope, owner: wire.ProcedureOwner, tool: str | None, *, offset: int, limit: int
     ) -> wire.ToolMemoryListResponse:
-        """Return a page, newest first. The names in `owner` must match. Raises Forbidden."""
+        """Return a page of tool statistics, newest first. Raises Forbidden.
+
+        The names in `owner` must match.
+        """
         total, tools = await self._tools.list_page(owned_by(tools_of(scope, tool), resolve_owner(scope, owner)), offset, limit)
         return wire.ToolMemoryListResponse(tools=tools, total=total)
 
@@ -182,7 +188,7 @@ def _updates_of(body: wire.UpdateProcedureRequest) -> dict[str, Any]:
 
 
 def owner_of(scope: Scope, requested: wire.ProcedureOwner) -> wire.ProcedureOwner:
-    """Return the owner for a write, with names from the caller's scope if missing. Raises Forbidden."""
+    """Return the owner for a write. The caller's scope supplies missing names. Raises Forbidden."""
     namespace, user_id = place_of(scope, requested.namespace, requested.user_id)
     return wire.ProcedureOwner(namespace=namespace, user_id=user_id, agent_id=resolve_name("agent_id", scope.agents, requested.agent_id))
 

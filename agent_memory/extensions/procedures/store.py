@@ -1,4 +1,4 @@
-"""Store procedures in Redis. One script applies each change."""
+"""Store procedures in Redis. Each change runs as a single script."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Change(NamedTuple):
 
 
 class IndexJob(NamedTuple):
-    """A procedure without a current vector. `words` is the digest of its situation."""
+    """A procedure that needs a new vector. `words` is the digest of its situation."""
 
     tenant: str
     when_to_use: str
@@ -81,7 +81,7 @@ class ProcedureStore:
         return (await self.load_pids(scope, [pid]))[0]
 
     async def load_pids(self, scope: Scope, pids: Sequence[str]) -> list[StoredProcedure | None]:
-        """Return the procedures, or None for missing or inaccessible ones."""
+        """Return the procedures in order, with None for missing or inaccessible ones."""
 
         def build(pipe: Pipe) -> None:
             for pid in pids:
@@ -97,7 +97,7 @@ class ProcedureStore:
         return loaded
 
     async def list_page(self, clause: str, offset: int, limit: int) -> tuple[int, list[Procedure]]:
-        """Return the number of matches and a page of them, newest first."""
+        """Return the total number of matches and a page of them, newest first."""
         query = FilterQuery(clause, return_fields=list(FIELDS), sort_by=("c", "DESC"))
         query.paging(offset, limit)
         hits = await search(self._client, self._index, query)
@@ -163,7 +163,10 @@ class ProcedureStore:
         return guard_of(self._keys.root, scope.tenant, content.namespace, content.user_id, agent_id=content.agent_id)
 
     async def add_feedback(self, pid: str, feedback: ProcedureFeedback, most_outcomes: int) -> bool:
-        """Record feedback, and keep the last `most_outcomes` outcomes. Return False if the procedure is missing."""
+        """Record feedback. Return False if the procedure is missing.
+
+        Only the last `most_outcomes` outcomes are kept.
+        """
         name = made_id()
         entry = compact({"id": name, **feedback.model_dump(mode="json")})
         counted = await self._feedback(
@@ -194,7 +197,10 @@ class ProcedureStore:
                 return sum((await pipe.execute())[:-1:2])
 
     async def undo_import(self, pids: Sequence[str], imported: str, *, dry_run: bool) -> int:
-        """Delete or count imported records that have not changed since the import."""
+        """Delete imported records that have not changed, and return the count.
+
+        A dry run only counts.
+        """
         keys = self._procedure_keys
         return sum(
             [
@@ -218,7 +224,7 @@ class ProcedureStore:
                 await self._client.delete(*(self._procedure_keys.learned(owner) for owner in owners))
 
     async def forget_changes(self, pid: str) -> None:
-        """Delete a procedure's change history, which contains its former contents."""
+        """Delete a procedure's change history, which contains its earlier versions."""
         with redis_errors():
             await self._client.delete(self._procedure_keys.changes(pid))
 
@@ -227,7 +233,8 @@ class ProcedureStore:
     ) -> Literal["new", "same", "other"]:
         """Store an exported procedure with its history.
 
-        Return "new" if stored. If the id exists, return "same" for equal content, else "other".
+        Return "new" if stored. If the id exists, return "same" if the content matches, or else
+        "other".
         """
         content = StoredProcedure("", procedure).content
         arguments = self.write_arguments(scope, content, None)
@@ -258,7 +265,7 @@ class ProcedureStore:
     # The methods below serve workers. They do not check access rights.
 
     async def index_job(self, pid: str) -> IndexJob | None:
-        """Return a job, or None if the procedure needs no vector or is missing."""
+        """Return a job, or None if the procedure is missing or needs no vector."""
         key = self._procedure_keys.procedure(pid)
         tenant, body, words, model = (await read(self._client, lambda pipe: pipe.hmget(key, "t", "d", "w", "em")))[0]
         if body is None or words is None or (model is not None and self._spec.digest in model.decode().split(",")):
@@ -268,9 +275,9 @@ class ProcedureStore:
         return IndexJob(bytes.fromhex(tenant.decode()).decode(), when_to_use, words.decode())
 
     async def store_vector(self, pid: str, job: IndexJob, vector: NDArray[np.float32] | None) -> bool:
-        """Store a vector. Return False if the procedure is missing or its situation changed.
+        """Store a vector. Return False if the procedure is missing or its situation has changed.
 
-        If `vector` is None, only record that the model was asked.
+        If `vector` is None, only record the embedding attempt.
         """
         return bool(
             await self._store_vector(

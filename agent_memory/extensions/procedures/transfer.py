@@ -133,7 +133,7 @@ class ProcedureTransfer:
     async def purge_groups(self, scope: Scope, groups: Collection[Group], *, dry_run: bool) -> Counter[str]:
         """Delete procedures learned from these groups. Return the number of affected procedures.
 
-        Callers' procedures lose only what the sessions added. A dry run only counts.
+        Procedures created by callers lose only what the sessions added. A dry run only counts.
         """
         counts: Counter[str] = Counter()
         sessions = {(group.namespace, group.user_id, group.session_id) for group in groups if group.session_id is not None}

@@ -1,4 +1,4 @@
-"""Turn memories into profile entries. Equal input produces equal entries."""
+"""Turn memories into profile entries. The result is deterministic."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class FollowedMemory:
 
     @property
     def last(self) -> float:
-        """The Unix time of the last mention or of the creation, whichever is later."""
+        """The Unix time of creation or of the last mention, whichever is later."""
         return max(self.record.created_at.timestamp(), self.last_said or 0.0)
 
 
@@ -66,16 +66,16 @@ class ProfileEntry:
     payload: dict[str, Any] = field(default_factory=dict[str, Any])
 
     def values(self) -> dict[str, Any]:
-        """Return the entry in the form that `profile_follow.lua` expects."""
+        """Return the entry in the format that `profile_follow.lua` expects."""
         head = {"g": self.groups, "d": self.days, "k": int(self.lasting), "l": self.last, "i": self.payload["id"]}
         head |= ({} if self.rank is None else {"r": self.rank}) | ({} if self.slot is None else {"s": tag(self.slot)})
         return {"head": head, "entry": json.dumps(self.payload, ensure_ascii=False, separators=(",", ":"), sort_keys=True)}
 
 
 def entry_of(memory: FollowedMemory, zone: tzinfo = UTC, *, statements: bool = True) -> ProfileEntry | None:
-    """Return a memory's entry, or None if it does not belong to a profile.
+    """Return a memory's entry, or None if it does not belong in a profile.
 
-    If `statements` is False, profiles exclude all messages.
+    If `statements` is False, exclude messages.
     """
     record = memory.record
     fits = record.memory_type in _FACTS or (statements and record.memory_type is MemoryTypeEnum.MESSAGE and _tells(memory))
@@ -136,7 +136,7 @@ def _entry_payload(memory: FollowedMemory) -> dict[str, Any]:
 
 
 def shown_evidence(memory: FollowedMemory) -> list[dict[str, Any]]:
-    """Return the latest pieces of evidence, without their quotes."""
+    """Return the latest evidence, omitting quotes."""
     record = memory.record
     own = record.evidence or [Evidence(session_id=record.session_id, message_ids=record.extracted_from or [], at=record.created_at)]
     pieces = sorted((*own, *memory.evidence), key=lambda piece: (piece.at or record.created_at, piece.session_id or "", piece.message_ids))

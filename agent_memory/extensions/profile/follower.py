@@ -23,7 +23,7 @@ _TRIES = 5
 
 
 class OwnerFollower(ABC):
-    """Updates the data that a store derives from each owner's memories."""
+    """Updates data derived from each owner's memories."""
 
     noun: ClassVar[str]
     batch: ClassVar[int]
@@ -69,7 +69,7 @@ class OwnerFollower(ABC):
         ]
 
     async def rebuild(self, scope: Scope, owner: ProfileOwner) -> int:
-        """Delete an owner's data and derive it again. Return the number of memories."""
+        """Rebuild an owner's data from scratch. Return the number of memories."""
         await self._store.clear(owner, rebuilds=True)
         count = 0
         async for mids in self._mids_of(scope, owner):

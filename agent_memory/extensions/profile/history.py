@@ -1,4 +1,4 @@
-"""Compute a profile as of a past time, with the rule of `lua/static_rule.lua`."""
+"""Compute a profile as of a past time, using the rule in `lua/static_rule.lua`."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class ProfileHistory:
         self._store = store
 
     async def entries_at(self, scope: Scope, owner: ProfileOwner, at: datetime, zone: tzinfo, *, statements: bool) -> list[ProfileEntry]:
-        """Return the entries of memories that were true at the time `at`, without later evidence."""
+        """Return entries for the memories that were true at `at`, ignoring later evidence."""
         clause = filters.where(scope, Selection.of(owner.namespace, owner.user_id))
         current, past = filters.in_time(at, None, False, datetime.now(UTC))
 
@@ -109,7 +109,7 @@ class ProfileHistory:
     async def followed_at(
         self, scope: Scope, owner: ProfileOwner, at: datetime, current_clause: str, former_clause: str
     ) -> list[FollowedMemory]:
-        """Return the newest matching memories and former versions, without later evidence."""
+        """Return the newest matching memories and former versions, ignoring later evidence."""
 
         def find(pipe: Pipe) -> None:
             for index, clause in zip(self.indexes, (current_clause, former_clause), strict=True):
@@ -132,7 +132,7 @@ def _followed(owner: ProfileOwner, memory: StoredMemory, evidence: Sequence[byte
 
 
 def _ending_later(memory: FollowedMemory, at: datetime) -> FollowedMemory:
-    """Return the memory, without its end if that is after `at`."""
+    """Return the memory, dropping its end time if that is after `at`."""
     record = memory.record
     ends_later = record.valid_to is not None and record.valid_to > at
     return replace(memory, record=record.model_copy(update={"valid_to": None})) if ends_later else memory

@@ -37,10 +37,11 @@ async def get_profile(
     as_of: Annotated[Instant | None, Query(description="The time of the profile, with a time zone. Default: now.")] = None,
     timezone: TimezoneQuery = None,
 ) -> Response:
-    """Returns the stable facts, current facts and slot values of exactly the given user in exactly the given namespace.
+    """Returns a user's stable facts, current facts and slot values in one namespace.
 
-    Without a namespace, the profile covers memories outside all namespaces. A statement made on three different days
-    within 14 days is stable until nobody has repeated it for 180 days.
+    If the request gives no namespace, the profile covers memories that have no namespace. A
+    statement made on three different days within 14 days is stable until 180 days pass without a
+    repetition.
     """
     service = services[ProfileService]
     return ModelResponse(await service.read(scope, names.user_id, names.namespace, query=q, limit=limit, as_of=as_of, timezone=timezone))
@@ -53,31 +54,35 @@ async def list_profile_moves(
     names: OwnerQuery,
     limit: Annotated[int, Query(ge=1, le=1000, description="The maximum number of moves.")] = 100,
 ) -> Response:
-    """Lists the times when memories entered a profile, became stable, became current again, or left the profile, newest first."""
+    """Lists a profile's moves, newest first.
+
+    A move means that a memory entered the profile, became stable, became current again, or left the
+    profile.
+    """
     return ModelResponse(await services[ProfileService].read_moves(scope, names.user_id, names.namespace, limit))
 
 
 @router.post("/v1/profile/rebuild", response_model=AckResponse, responses=errors(400))
 async def rebuild_profile(services: ServicesDep, scope: WriteScopeDep, names: OwnerQuery) -> Response:
-    """Rebuilds a profile from the memories, in the background. `X-Operation-Id` identifies the job.
+    """Rebuilds a profile from its memories in the background. `X-Operation-Id` identifies the job.
 
-    Profiles are updated automatically when memories change. Use this operation for memories stored before profiles were
-    available, and after the time zone has changed.
+    Profiles update automatically when memories change. Use this operation for memories stored
+    before profiles were available, or after a time zone change.
     """
     return await order_rebuild(services, scope, "profile", names)
 
 
 async def order_rebuild(services: Services, scope: Scope, noun: str, names: OwnerParameters) -> Response:
-    """Request a rebuild of the "profile" or "timeline". Raises Forbidden or BadInput."""
+    """Request a rebuild. `noun` is "profile" or "timeline". Raises Forbidden or BadInput."""
     mark = await place_rebuild(services[OrderStore], scope, noun, names.user_id, names.namespace)
     return ModelResponse(AckResponse(status="ok"), (b"x-operation-id", mark.operation_id.encode()))
 
 
 @router.get("/v1/profile/schema", response_model=ProfileSchema, responses=errors())
 async def get_profile_schema(services: ServicesDep, scope: ScopeDep, namespace: NamespaceQuery = None) -> Response:
-    """Returns a namespace's profile schema, with its topics and slots.
+    """Returns a namespace's profile schema, including its topics and slots.
 
-    If the namespace has no schema, returns the tenant's or the default schema.
+    If the namespace has no schema, returns the tenant's schema or the default.
     """
     return ModelResponse(await services[ProfileService].get_schema(scope, namespace))
 
@@ -86,11 +91,14 @@ async def get_profile_schema(services: ServicesDep, scope: ScopeDep, namespace: 
 async def put_profile_schema(
     services: ServicesDep, scope: WriteScopeDep, body: Annotated[ProfileSchema, Body()], namespace: NamespaceQuery = None
 ) -> Response:
-    """Replaces the schema of a namespace, or the tenant's if `namespace` is missing. Profiles use the new schema immediately."""
+    """Replaces the schema of a namespace, or the tenant's schema if `namespace` is missing.
+
+    Profiles use the new schema immediately.
+    """
     return ModelResponse(await services[ProfileService].put_schema(scope, namespace, body))
 
 
 @router.delete("/v1/profile/schema", response_model=AckResponse, responses=errors())
 async def delete_profile_schema(services: ServicesDep, scope: WriteScopeDep, namespace: NamespaceQuery = None) -> Response:
-    """Deletes the schema of a namespace or of the tenant. A missing schema is not an error."""
+    """Deletes a namespace's or the tenant's schema. A missing schema is not an error."""
     return ModelResponse(await services[ProfileService].delete_schema(scope, namespace))

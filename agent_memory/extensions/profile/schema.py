@@ -1,4 +1,4 @@
-"""Assign the slots of a profile to topics."""
+"""Assign profile slots to topics."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def is_lasting_name(name: str) -> bool:
 
 
 def slots_instruction(schema: ProfileSchema) -> str:
-    """Return the prompt's instruction that lists a schema's slots."""
+    """Return a prompt instruction that lists a schema's slots."""
     lines = [
         f"- user.{sub_topic}: {about or topic}"
         for topic, described in schema.topics.items()

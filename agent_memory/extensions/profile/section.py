@@ -1,4 +1,4 @@
-"""Show the user's profile in the prompt, byte-identical until it changes."""
+"""Show the user's profile in the prompt. The text stays byte-identical until it changes."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _line(entry: Mapping[str, Any], zone: tzinfo) -> str:
 
 
 def owner_of_prompt(ask: PromptAsk) -> ProfileOwner | None:
-    """Return the owner of the prompt's profile, or None.
+    """Return the owner of the profile to show in a prompt, or None.
 
     Callers restricted to certain agents get no profile.
     """

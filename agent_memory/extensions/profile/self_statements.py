@@ -24,8 +24,8 @@ _PERSON, _DURABLE, _ORDERS, _NEGATED, _PASSING = "first person", "durable", "ord
 def tells_of_speaker(text: str) -> bool:
     """True if a statement is about its speaker.
 
-    It contains a word such as "I" or "my". Otherwise, it must contain a number or a relative time, and must not begin
-    with a command.
+    It must contain a word such as "I" or "my". Otherwise, it must contain a number or a relative
+    time, and must not start with a command.
     """
     text_tokens = tokens(text[:MOST_READ])
     if _holds(text_tokens, _PERSON):
@@ -41,7 +41,7 @@ def is_lasting(text: str) -> bool:
 
 
 def recurring_terms(text: str) -> list[str]:
-    """Return at most `MOST_TERMS` terms to compare, or [] for a negated statement."""
+    """Return up to `MOST_TERMS` terms for comparison, or [] if the statement is negated."""
     text = text[:MOST_READ]
     if _holds(tokens(text), _NEGATED):
         return []
@@ -57,7 +57,7 @@ def term_pairs(terms: Iterable[str]) -> list[str]:
 
 @lru_cache(maxsize=8)
 def _phrases(section: str) -> Sequence[tuple[Language, frozenset[str], int]]:
-    """Return each language with a section's phrases and the length of the longest one in words."""
+    """Return a section's phrases by language, with the word count of the longest phrase."""
     phrases = [(language, list(language.phrases(section))) for language in languages().values()]
     return [(language, language.words(section), max(map(len, each))) for language, each in phrases if each]
 

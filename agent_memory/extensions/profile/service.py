@@ -28,7 +28,7 @@ _HIDDEN = ("ends", "begins", "type")
 
 
 def shown_lists(pages: ProfilePages, now: datetime, limit: int) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
-    """Return at most `limit` static and `limit` dynamic entries to show at `now`, without duplicates.
+    """Return up to `limit` static and `limit` dynamic entries to show at `now`, deduplicated.
 
     Lapsed static entries become dynamic.
     """
@@ -56,7 +56,7 @@ def _is_true(entry: Mapping[str, Any], moment: float) -> bool:
 class ProfileService:
     """Reads profiles, requests rebuilds, and stores schemas.
 
-    Callers restricted to agents cannot read profiles, which contain memories from all agents.
+    Callers restricted to certain agents cannot read profiles, because these cover all agents.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class ProfileService:
         self._statements = statements
 
     async def extraction_instructions(self, scope: Scope, namespace: str | None) -> Sequence[str]:
-        """Return the instruction that lists the schema's slots, or () without a schema."""
+        """Return the instruction that lists the schema's slots, or () if there is no schema."""
         schema = await self._store.load_schema(scope.tenant, namespace)
         return () if schema is None else (slots_instruction(schema),)
 
@@ -84,9 +84,10 @@ class ProfileService:
         as_of: datetime | None = None,
         timezone: str | None = None,
     ) -> Profile:
-        """Return a user's profile, with memories that match `query`.
+        """Return a user's profile and any memories that match `query`.
 
-        If `as_of` or another time zone is given, compute the profile from the memories. Raises Forbidden or BadInput.
+        If `as_of` or another time zone is given, compute the profile from the memories. Raises
+        Forbidden or BadInput.
         """
         owner = requested_owner(scope, "profile", user_id, namespace)
         zone = None if timezone is None else read_zone(timezone, where="query")
@@ -117,7 +118,7 @@ class ProfileService:
         return ProfileMoves(moves=await self._store.read_moves(owner, min(limit, _MOST_MOVES)))
 
     async def get_schema(self, scope: Scope, namespace: str | None) -> ProfileSchema:
-        """Return the schema of the namespace or tenant, else the default. Raises Forbidden."""
+        """Return the namespace's schema, the tenant's, or the default. Raises Forbidden."""
         return await self._store.load_schema(scope.tenant, self._place(scope, namespace)) or DEFAULT_SCHEMA
 
     async def put_schema(self, scope: Scope, namespace: str | None, schema: ProfileSchema) -> ProfileSchema:

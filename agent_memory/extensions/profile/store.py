@@ -27,7 +27,7 @@ STATE = ("t", "j", "n", "ls", "ts", "nt")
 
 
 class ProfileOwner(NamedTuple):
-    """One user in one namespace. None means outside all namespaces."""
+    """A user in one namespace, or in no namespace if it is None."""
 
     tenant: str
     namespace: str | None
@@ -54,9 +54,10 @@ class ReadMemory(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ProfilePages:
-    """Static entries as (static until, entry), dynamic entries as (last mention, entry), slots as (slot, entry).
+    """A profile's static entries, dynamic entries and slots.
 
-    Times are in seconds since 1970.
+    These are (static until, entry), (last mention, entry) and (slot, entry) pairs. Times are in
+    seconds since 1970.
     """
 
     static: Sequence[tuple[float, Mapping[str, Any]]] = ()
@@ -70,7 +71,7 @@ class ProfileKeys:
         self._root = root
 
     def profile(self, owner: str) -> str:
-        """Return the profile's key. Its other keys append ":" and a letter."""
+        """Return a profile's main key. Its other keys append ":" and a letter."""
         return f"{self._root}pf:{owner}"
 
     def schemas(self, tenant: str) -> str:
@@ -101,14 +102,17 @@ class OwnerStore(ABC):
         return {}
 
     async def clear(self, owner: ProfileOwner, *, rebuilds: bool = False) -> None:
-        """Delete an owner's data. With `rebuilds`, the caller must also call `end_rebuild`."""
+        """Delete an owner's data.
+
+        If `rebuilds` is set, the caller must call `end_rebuild` afterward.
+        """
         await self._clear(self._keys, owner=owner.name, user_key=owner.user_key, rebuilds=rebuilds)
 
     async def end_rebuild(self, owner: ProfileOwner) -> None:  # noqa: B027 - only profiles have something to finish.
         """Finish a rebuild."""
 
     async def owners_of(self, tenant: str, user_id: str) -> list[ProfileOwner]:
-        """Return a user's owners, one for each namespace with data."""
+        """Return a user's owners, one for each namespace that has data."""
         key = f"{self._keys.root}{self._users}:{digest('profiles', tenant, user_id)}"
         (rows,) = await read(self._client, lambda pipe: pipe.hvals(key))
         return [ProfileOwner(tenant, untag(namespace.decode()) or None, user_id) for namespace in rows]
@@ -136,7 +140,7 @@ class ProfileStore(OwnerStore):
         await self._rebuilt(self._keys, owner=owner.name)
 
     async def note_lapses(self, most: int) -> int:
-        """Record the moves of lapsed entries. Return the number of profiles, at most `most`."""
+        """Record the moves of lapsed entries in up to `most` profiles. Return how many profiles."""
         return int(await self._lapse(self._keys, most=most))
 
     def queue_pages(self, pipe: Pipe, owner: ProfileOwner, limit: int, *, slots: bool = True) -> None:
@@ -160,12 +164,15 @@ class ProfileStore(OwnerStore):
         return [_move(row.decode()) for row in rows]
 
     async def load_schema(self, tenant: str, namespace: str | None) -> ProfileSchema | None:
-        """Return the namespace's schema, else the tenant's schema, else None."""
+        """Return the namespace's schema, or else the tenant's, or else None."""
         (rows,) = await read(self._client, lambda pipe: pipe.hmget(self._profile_keys.schemas(tenant), _schema_fields(namespace)))
         return _narrowest(rows)
 
     async def save_schema(self, tenant: str, namespace: str | None, schema: ProfileSchema | None) -> None:
-        """Store the schema of a namespace, or the tenant's if `namespace` is None. If `schema` is None, delete it."""
+        """Store the schema of a namespace, or the tenant's if `namespace` is None.
+
+        If `schema` is None, delete it.
+        """
         key, name = self._profile_keys.schemas(tenant), _schema_field(namespace)
         with redis_errors():
             if schema is None:
@@ -186,13 +193,13 @@ def parse_pages(reply: Sequence[bytes | None], limit: int, *, slots: bool = True
 # A user's next prompt reads the same pages, so the cache saves 0.1 ms of CPU.
 @lru_cache(maxsize=512)
 def _entries(page: bytes) -> Sequence[tuple[float, Mapping[str, Any]]]:
-    """Parse a page. Callers share the cached result and must not change it."""
+    """Parse a page. The result is cached and shared, so callers must not modify it."""
     lines = [line.split(b" ", 1) for line in page.split(b"\n") if line]
     return [(float(number), json.loads(entry)) for number, entry in lines]
 
 
 def owner_of(memory: FollowedMemory | None) -> ProfileOwner | None:
-    """Return the owner of a memory's profile, or None if it has no user."""
+    """Return the owner of a memory's profile, or None if the memory has no user."""
     if memory is None or memory.record.user_id is None:
         return None
     return ProfileOwner(memory.tenant, memory.record.namespace, memory.record.user_id)

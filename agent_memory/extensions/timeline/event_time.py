@@ -30,10 +30,10 @@ class EventTime:
 
 
 def event_time(record: MemoryRecord, stated_at: datetime, zone: tzinfo, *, uses_stated_at: bool = False) -> EventTime | None:
-    """Return the memory's `event_date`, else the start of its validity, else a time in its text.
+    """Return the first available of `event_date`, the start of validity, and a time in the text.
 
-    Relative times count from `stated_at`. Otherwise, return the day of `stated_at` if `uses_stated_at` is set, else
-    None.
+    Relative times count from `stated_at`. If no time is available, return the day of `stated_at` if
+    `uses_stated_at` is set, or else None.
     """
     named = time_of_text(record.text, stated_at, zone)
     if record.event_date is not None:
@@ -46,7 +46,7 @@ def event_time(record: MemoryRecord, stated_at: datetime, zone: tzinfo, *, uses_
 
 
 def time_of_text(text: str, stated_at: datetime, zone: tzinfo) -> EventTime | None:
-    """Return the time in a statement, or None unless it mentions exactly one clear time."""
+    """Return the time that a statement mentions, or None unless it is clear and the only one."""
     named = only_time(text[:MOST_READ], local_time(stated_at, zone).date())
     if named is None or named.relation not in ("on", "since"):
         return None
@@ -77,6 +77,6 @@ def _midnight_of(day: date, zone: tzinfo) -> datetime:
 
 
 def _moment(event: datetime, zone: tzinfo) -> datetime | None:
-    """Return the moment in UTC, or None for midnight, which means a whole day."""
+    """Return the moment in UTC, or None for midnight, which stands for an entire day."""
     midnights = (local_time(event, where) for where in (zone, UTC))
     return None if any((at.hour, at.minute, at.second, at.microsecond) == (0, 0, 0, 0) for at in midnights) else event.astimezone(UTC)

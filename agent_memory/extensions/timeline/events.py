@@ -1,4 +1,4 @@
-"""Turn memories into timeline events. Equal input produces equal events."""
+"""Turn memories into timeline events. The result is deterministic."""
 
 from __future__ import annotations
 
@@ -71,10 +71,10 @@ def facet(kind: str, value: str) -> str:
 
 
 def events_of(memory: FollowedMemory, zone: tzinfo = UTC, *, statements: bool = True, over: bool = False) -> list[TimelineEntry]:
-    """Return a memory's events, in the order of its text.
+    """Return a memory's events in the order of its text.
 
-    Set `over` if the memory has ended. If `statements` is False, messages and semantic facts without an `event_date`
-    have no events.
+    Set `over` if the memory has ended. If `statements` is False, messages and semantic facts with
+    no `event_date` produce no events.
     """
     record = memory.record
     if not memory.is_personal or (over and not _ended_by_itself(record)):

@@ -33,9 +33,10 @@ class TimelineHistory:
     async def entries_at(
         self, scope: Scope, owner: TimelineOwner, zone: tzinfo, as_of: datetime | None, known_at: datetime | None, *, statements: bool
     ) -> list[TimelineEntry]:
-        """Return the events of memories that were stated by `as_of` and valid at that time.
+        """Return events from memories that were stated by `as_of` and valid at that time.
 
-        `known_at` limits them to what the server knew. At least one of the two times is required.
+        `known_at` limits them to what the server knew then. At least one of the two times is
+        required.
         """
         at = as_of or known_at
         assert at is not None

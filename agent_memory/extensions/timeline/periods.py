@@ -58,7 +58,7 @@ def period_key(period: Period, unit: str) -> str:
 
 
 def period_of_key(key: str) -> tuple[Period, Granularity]:
-    """Return the period and unit of a key. Raises ValueError."""
+    """Parse a key into its period and unit. Raises ValueError."""
     for unit in UNITS:
         if key[:1] == unit[0]:
             return period_of(day_of(int(key[1:])), unit), unit
@@ -66,7 +66,7 @@ def period_of_key(key: str) -> tuple[Period, Granularity]:
 
 
 def closing_time(period: Period, zone: tzinfo) -> int:
-    """Return the Unix time of midnight in `zone` after the last day."""
+    """Return the Unix time at which a period ends in `zone`."""
     if not 1900 <= period.end.year < 9999:
         zone = UTC  # Time zones are unknown for such years.
     offset = datetime.combine(period.end, time(12), zone).utcoffset() or timedelta()
@@ -85,7 +85,7 @@ def periods_of_event(first: date, precision: Precision, zone: tzinfo) -> list[tu
 def group_events(events: Sequence[TimelineEvent], granularity: Granularity, summaries: Mapping[str, SummaryState]) -> list[TimelinePeriod]:
     """Group events by the period in which they begin.
 
-    A less precise event gets a longer period. The keys of `summaries` are period keys.
+    Less precise events get longer periods. The keys of `summaries` are period keys.
     """
     periods: dict[Period, TimelinePeriod] = {}
     for event in events:

@@ -36,12 +36,12 @@ class NamedDays(NamedTuple):
         return (self.last is None or first <= self.last) and (self.first is None or last is None or last >= self.first)
 
     def contain(self, period: Period) -> bool:
-        """True if the whole period is within these days."""
+        """True if the range covers the entire period."""
         first, last = day_number(period.start), day_number(period.end)
         return (self.first is None or first >= self.first) and (self.last is None or last <= self.last)
 
     def tell(self, event: dict[str, Any]) -> bool:
-        """True if an event overlaps these days and has a precise enough date."""
+        """True if an event overlaps the range and has a precise enough date."""
         start = date.fromisoformat(event["start"])
         first, last = day_number(start), None if event["end"] is None else day_number(date.fromisoformat(event["end"]))
         if not self.hold(first, last):
@@ -52,7 +52,7 @@ class NamedDays(NamedTuple):
 
     @property
     def unit(self) -> Granularity | None:
-        """The unit of the summaries to show, or None to show each event."""
+        """The unit of the summaries to show, or None to show individual events."""
         if self.first is None or self.last is None:
             return "month"
         if self.last - self.first < _FEW_DAYS:
@@ -94,7 +94,7 @@ def in_zone(event: dict[str, Any], zone: tzinfo) -> dict[str, Any]:
 
 
 def lines_of_days(days: NamedDays, events: Sequence[dict[str, Any]], summaries: Mapping[str, dict[str, Any]]) -> list[Line]:
-    """Return summaries (latest first), and then other events (by weight)."""
+    """Return the summaries, latest first, followed by the other events by weight."""
     unit, periods, lines = days.unit, list[Period](), list[Line]()
     for key in sorted(summaries, key=lambda key: -int(key[1:])):
         period, of = period_of_key(key)

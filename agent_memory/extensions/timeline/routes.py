@@ -34,9 +34,11 @@ async def get_timeline(
     known_at: Annotated[Instant | None, Query(description="The time of the server's knowledge, with a time zone. Default: now.")] = None,
     timezone: TimezoneQuery = None,
 ) -> Response:
-    """Returns the events of exactly the given user and namespace, by day. Without a namespace, returns the events outside all namespaces.
+    """Returns a user's events in one namespace, ordered by day.
 
-    An event matches if any of its days is between `from` and `to`. Days are in `timezone`, by default the user's.
+    If the request gives no namespace, returns the events that have no namespace. An event matches
+    if any of its days is between `from` and `to`. Days are in `timezone`, which defaults to the
+    user's time zone.
     """
     values = names.model_dump() | {"from": from_, "to": to, "as_of": as_of, "known_at": known_at, "timezone": timezone}
     values |= {"topic": topic, "entity": entity, "granularity": granularity, "limit": limit, "offset": offset}
@@ -45,9 +47,9 @@ async def get_timeline(
 
 @router.post("/v1/timeline/rebuild", response_model=AckResponse, responses=errors(400))
 async def rebuild_timeline(services: ServicesDep, scope: WriteScopeDep, names: OwnerQuery) -> Response:
-    """Rebuilds a timeline from the memories, in the background. `X-Operation-Id` identifies the job.
+    """Rebuilds a timeline from its memories in the background. `X-Operation-Id` identifies the job.
 
-    Timelines are updated automatically when memories change. Use this operation for memories stored before timelines
-    were available, and after the time zone has changed.
+    Timelines update automatically when memories change. Use this operation for memories stored
+    before timelines were available, or after a time zone change.
     """
     return await order_rebuild(services, scope, "timeline", names)

@@ -1,4 +1,4 @@
-"""Show the user's timeline in the prompt, byte-identical until it changes.
+"""Show the user's timeline in the prompt. The text stays byte-identical until it changes.
 
 Show the time that the query mentions, or else the latest periods.
 """
@@ -34,7 +34,7 @@ _MOST_READ = 8_192
 
 
 class _Question(NamedTuple):
-    """The query and the time when it is asked."""
+    """A query and the time at which it is asked."""
 
     text: str
     now: datetime
@@ -57,7 +57,7 @@ class TimelineReads:
     """The lines to show with their days, most important first."""
 
     def queue_section(self, pipe: Pipe) -> int:
-        """Queue one read, with a margin of a day because the time zone is not known yet."""
+        """Queue one read with a one-day margin, because the time zone is not known yet."""
         named = self.question.days(UTC)
         low = None if named is None or named.first is None else named.first - 1
         last = day_number(self.question.now.date()) if named is None else named.last
@@ -96,6 +96,6 @@ class TimelineSection:
 
 
 def _question(ask: PromptAsk) -> _Question:
-    """Return the query and time of the prompt's search."""
+    """Return the prompt's query and reference time."""
     search, text, now = ask.body.long_term_search, ask.body.query[:_MOST_READ], datetime.now(UTC)
     return _Question(text, (search.reference_time if isinstance(search, SearchRequest) else None) or now)

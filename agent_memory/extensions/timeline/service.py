@@ -24,7 +24,7 @@ SUMMARIZE = "summarize-periods"
 class TimelineService:
     """Reads timelines and requests rebuilds.
 
-    Callers restricted to agents cannot read timelines, which contain memories from all agents.
+    Callers restricted to certain agents cannot read timelines, because these cover all agents.
     """
 
     def __init__(self, store: TimelineStore, follower: TimelineFollower, history: TimelineHistory, *, statements: bool) -> None:
@@ -71,5 +71,5 @@ def _range(query: TimelineQuery) -> EventRange:
 
 
 def _events(event_rows: Sequence[dict[str, Any]], moment: float) -> list[TimelineEvent]:
-    """Parse events. Omit expired ones."""
+    """Parse events, omitting expired ones."""
     return [TimelineEvent.model_validate(event) for event in event_rows if event.get("until", float("inf")) > moment]

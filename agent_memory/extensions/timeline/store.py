@@ -115,7 +115,10 @@ def live_summary(stored: bytes, now: float) -> dict[str, Any] | None:
 
 
 def summary_state(stored: bytes, mark: bytes, now: float) -> SummaryState:
-    """Return a period's summary. Without one, the state is "open" until the period ends, then "pending"."""
+    """Return a period's summary.
+
+    If there is no summary, the state is "open" until the period ends, and then "pending".
+    """
     summary = live_summary(stored, now)
     if summary is not None:
         return SummaryState("current", PeriodSummary.model_validate(summary))
@@ -124,7 +127,7 @@ def summary_state(stored: bytes, mark: bytes, now: float) -> SummaryState:
 
 
 def parse_prompt_reply(reply: Any, now: float) -> tuple[list[dict[str, Any]], dict[str, dict[str, Any]]]:
-    """Return events, and summaries by period key. Omit what has expired by `now`."""
+    """Return events, and summaries by period key. Omit anything that has expired by `now`."""
     events, stored = reply
     active_events = [event for row in events if (event := json.loads(row)).get("until", float("inf")) > now]
     pairs = zip(stored[::2], stored[1::2], strict=True)

@@ -54,7 +54,7 @@ def users_named(filters: Mapping[str, Any]) -> list[str]:
 
 
 def without_user(filters: Mapping[str, Any], user_id: str) -> dict[str, Any] | None:
-    """Return a view's filters without a user's id, or None if no other user matches them."""
+    """Remove a user's id from a view's filters. Return None if no other user matches them."""
     rest: dict[str, Any] = {}
     condition = _filter(models.UserId, filters["user_id"], "filters.user_id")
     for operator, operand in condition.model_dump(exclude_none=True, exclude=set(condition.not_operators)).items():
@@ -74,7 +74,7 @@ def _texts(value: object) -> list[str]:
 
 
 def check_group(view: models.SummaryView, group: Mapping[str, str]) -> dict[str, str]:
-    """Return the group in Unicode NFC. Raises UnsupportedRequest or BadInput."""
+    """Return the group, normalized to Unicode NFC. Raises UnsupportedRequest or BadInput."""
     if set(group) != set(view.group_by):
         required_fields = ", ".join(view.group_by) or "no fields"
         raise UnsupportedRequest(f"the group must have exactly the fields that the view groups by: {required_fields}", field="group")
@@ -110,7 +110,7 @@ def _lets_through(own: Any, value: str) -> bool:
 
 
 def _filter(kind: type[_F], value: Any, field: str) -> _F:
-    """Parse a filter: a value (`eq`), a list (`any`) or an object with operators. Raises BadInput."""
+    """Parse a filter: a value (`eq`), a list (`any`) or an object of operators. Raises BadInput."""
     if not isinstance(value, dict):
         value = {"any": value} if isinstance(value, list) else {"eq": value}
     try:

@@ -68,7 +68,10 @@ async def delete_summary_view(services: ServicesDep, scope: WriteScopeDep, view_
 async def run_summary_view_partition(
     services: ServicesDep, scope: WriteScopeDep, view_id: ViewPath, body: Annotated[RunSummaryViewPartitionRequest, Body()]
 ) -> Response:
-    """Computes and stores one partition now. If no language model wrote the summary, `degraded` contains the reason."""
+    """Computes and stores one partition now.
+
+    If no language model wrote the summary, `degraded` contains the reason.
+    """
     return ModelResponse(await services[ViewService].run_partition(scope, view_id, body))
 
 
@@ -81,7 +84,7 @@ async def list_summary_view_partitions(
     session_id: Annotated[OptionalIdentifier, Query(description="Only groups of this session.")] = None,
     memory_type: Annotated[OptionalIdentifier, Query(description="Only groups of this memory type.")] = None,
 ) -> Response:
-    """Returns the stored partitions of a view, without computing any."""
+    """Returns the stored partitions of a view. Does not compute any."""
     group_values = names.model_dump() | {"session_id": session_id, "memory_type": memory_type}
     return JsonResponse(await services[ViewService].read_partitions(scope, view_id, group_values))
 

@@ -138,7 +138,7 @@ def _whole_tenant(scope: Scope) -> None:
 
 
 def _reaches_view(scope: Scope, view: models.SummaryView) -> bool:
-    """True if the view groups by the fields that restrict the caller, and filters by none of them."""
+    """True if the view groups by every field that restricts the caller, but filters by none."""
     limits = {"namespace": scope.namespaces, "user_id": scope.users}
     needed = {name for name, limit in limits.items() if limit is not None}
     return scope.agents is None and needed <= set(view.group_by) and not needed & set(view.filters)

@@ -33,7 +33,7 @@ class ViewKeys:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """A computed partition, with a fingerprint of its inputs, and the memories that it summarizes."""
+    """A computed partition, a fingerprint of its inputs, and the memories that it summarizes."""
 
     result: SummaryViewPartitionResult
     fingerprint: str
@@ -64,7 +64,10 @@ class ViewStore:
         await write(self._client, lambda pipe: pipe.hset(views, view.id, view.model_dump_json()))
 
     async def add_partition(self, scope: Scope, view_id: str, partition: Partition) -> bool | None:
-        """Store a partition. Return False if its group has one, and None if its view is missing."""
+        """Store a partition.
+
+        Return False if its group already has one, or None if its view is missing.
+        """
         if await self.load_view(scope, view_id) is None:
             return None
         if group_key(partition.result.group) in await self.load_partitions(scope, view_id):
@@ -91,13 +94,14 @@ class ViewStore:
         return bool(existed)
 
     async def load_tenants(self) -> Sequence[str]:
-        """Return all tenants that have, or had, views."""
+        """Return all tenants that have or had views."""
         return sorted(name.decode() for name in (await read(self._client, lambda pipe: pipe.smembers(self._view_keys.tenants)))[0])
 
     async def store_partitions(self, scope: Scope, view_id: str, partitions: Iterable[Partition]) -> bool | None:
-        """Store partitions. Return False if their view is missing, and None if a memory was deleted after it was read.
+        """Store partitions.
 
-        Raises ErasureUnderWay, and stores nothing, while a user whose memories they may contain is being erased.
+        Return False if their view is missing, or None if a memory has been deleted since it was
+        read. Raises ErasureUnderWay while a user whose memories they may contain is being erased.
         """
         items: list[str] = []
         guards: list[Guard] = []
@@ -128,7 +132,7 @@ class ViewStore:
                 await self._client.hdel(self._view_keys.partitions(scope.tenant, view_id), *names)
 
     async def put_task(self, scope: Scope, task: Task) -> None:
-        """Store a task for seven days. Replace a task with the same id."""
+        """Store a task for seven days, replacing any task with the same id."""
         with redis_errors():
             await self._client.set(self._keys.task(scope.tenant, task.id), task.model_dump_json(), ex=_TASK_SECONDS)
 

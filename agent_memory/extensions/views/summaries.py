@@ -52,8 +52,9 @@ class ViewSummarizer:
     ) -> Partition:
         """Compute a partition. The model may take at most `seconds`.
 
-        Return `stored` if its inputs are unchanged, or if a model wrote it but is failing now. Without a usable answer,
-        list the most informative memories, and set `degraded` to the reason.
+        Return `stored` if its inputs are unchanged, or if a model wrote it but is failing now. If
+        there is no usable answer, list the most informative memories and set `degraded` to the
+        reason.
         """
         selection = within(selection_of(view, datetime.now(UTC)), group)
         total, memories = (0, []) if selection is None else await self._survey.load_newest(scope, selection, _MOST_MEMORIES)

@@ -22,9 +22,10 @@ _NO_VIEW = "its summary view does not exist here"
 
 
 class _SummaryLine(BaseModel):
-    """A partition in an export, or a view alone in an export of a whole store.
+    """A partition in an export.
 
-    In other exports, the partition's group must specify one user.
+    In an export of an entire store, a line can contain a view alone. In other exports, the
+    partition's group must specify one user.
     """
 
     view: SummaryView | None = None
@@ -92,7 +93,10 @@ class ViewTransfer:
         return await self._store.add_view(scope, view)
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
-        """Remove the user from views, and delete views of this user alone and partitions that may mention the user."""
+        """Remove the user from views.
+
+        Delete views of only this user, and partitions that may mention the user.
+        """
         counts: Counter[str] = Counter()
         for view in await self._store.load_views(scope):
             if owner.namespace is None and owner.user_id in users_named(view.filters):
@@ -108,7 +112,10 @@ class ViewTransfer:
         return counts
 
     async def purge_groups(self, scope: Scope, groups: Collection[Group], *, dry_run: bool) -> Counter[str]:
-        """Delete partitions that may summarize these groups, or only count them. Return their number."""
+        """Delete partitions that may summarize these groups, and return the count.
+
+        A dry run only counts.
+        """
         counts: Counter[str] = Counter()
         for view in await self._store.load_views(scope) if groups else ():
             stored = await self._store.load_partitions(scope, view.id)

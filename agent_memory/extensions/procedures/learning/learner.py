@@ -81,7 +81,7 @@ class SessionLearner:
         sessions: SessionStore,
         models: tuple[TenantModels, ContextLimits | None, TokenCounter],
     ) -> None:
-        """Create a learner. Without `ContextLimits` in `models`, it uses no language model."""
+        """Create a learner. If `models` contains no `ContextLimits`, it uses no language model."""
         self._settings = settings
         self._client, self._keys = stores
         self._procedure_keys = ProcedureKeys(self._keys.root)
@@ -95,8 +95,9 @@ class SessionLearner:
     async def learn(self, sid: str) -> str:
         """Learn from a session. Return "created", "merged", "nothing" or "gone".
 
-        The result is "gone" if the session was deleted or its result already learned. Raises ModelUnavailable. Raises
-        Conflict if the compared procedures keep changing; the caller can retry later.
+        The result is "gone" if the session was deleted or this result has already been processed.
+        Raises ModelUnavailable. Raises Conflict if the compared procedures keep changing, so that
+        the caller can retry later.
         """
         answers: dict[tuple[Any, ...], LearnedProcedure | None] = {}
         for _ in range(_ATTEMPTS):
@@ -181,9 +182,9 @@ class SessionLearner:
     async def _ask(
         self, session: _Session, similar_procedures: Sequence[StoredProcedure], answers: dict[tuple[Any, ...], LearnedProcedure | None]
     ) -> LearnedProcedure | None:
-        """Return the model's draft, or None without a usable answer.
+        """Return the model's draft, or None if its response is unusable.
 
-        `answers` caches the drafts from earlier attempts.
+        `answers` caches drafts from earlier attempts.
         """
         chat = None if self._limits is None else self._models.chat(session.scope.tenant)
         if chat is None:
@@ -228,7 +229,7 @@ class SessionLearner:
         return [*fitting_lines[:1], *reversed(fitting_lines[1:])]
 
     async def _commit(self, session: _Session, decision: _Decision, counter: str, expected_learned: str) -> bool:
-        """Store the decision. Return False if something has changed since it was read."""
+        """Store the decision. Return False if any of its inputs have changed."""
         marked, now = session.marked, datetime.now(UTC)
         outcome, existing, content, vector = decision
         keys: list[str] = []

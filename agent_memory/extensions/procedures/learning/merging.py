@@ -1,7 +1,8 @@
 """Merge lessons from sessions into existing procedures.
 
-A session only adds pitfalls to a caller's procedure. In a learned one, steps from a success replace steps from a
-failure. Between two successes, a model's steps win. Without a model, the shorter list wins.
+A session only adds pitfalls to a procedure that a caller created. In a learned procedure, steps
+from a success replace steps from a failure. Of two successes, steps from a model win, or else the
+shorter list.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def new_procedure(lesson: Lesson, owner: ProcedureOwner, procedure_id: str, now:
 
 
 def merged(existing: ProcedureContent, lesson: Lesson, now: datetime) -> ProcedureContent:
-    """Return a procedure with the lesson, which replaces the session's earlier one."""
+    """Merge a lesson into a procedure, replacing the session's earlier lesson."""
     existing = without_session(existing, lesson.source.session_id)
     draft = lesson.draft
     takes_steps = existing.origin == "learned" and _takes_steps(existing, lesson)
@@ -74,7 +75,7 @@ def merged(existing: ProcedureContent, lesson: Lesson, now: datetime) -> Procedu
 
 
 def without_session(content: ProcedureContent, *session_ids: str) -> ProcedureContent:
-    """Return a procedure without these sessions and the pitfalls that only they added."""
+    """Remove sessions from a procedure, along with the pitfalls that only they added."""
     removed_sources = [source for source in content.learned_from if source.session_id in session_ids]
     rest = [source for source in content.learned_from if source.session_id not in session_ids]
     removed_pitfalls = {line for source in removed_sources for line in source.pitfalls} - {

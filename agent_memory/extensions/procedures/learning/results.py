@@ -1,4 +1,4 @@
-"""Store session results, and mark the sessions as due for learning."""
+"""Store session results and schedule the sessions for learning."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ LEARN_SESSION = "learn_session"
 
 
 class MarkedSession(NamedTuple):
-    """A session's result, as a worker reads it.
+    """A session's result, as read by a worker.
 
-    `epoch` identifies the session, and `mark` the result. `learned` describes the procedures learned from this result
-    or an earlier one.
+    `epoch` identifies the session, and `mark` the result. `learned` describes the procedures
+    learned from this result or an earlier one.
     """
 
     tenant: str
@@ -78,7 +78,7 @@ class ResultStore:
         return None if reply is None else _result_of(ref, reply)
 
     async def load(self, scope: Scope, ref: SessionRef) -> SessionResult | None:
-        """Return a session's result, or None. Raises Forbidden."""
+        """Return a session's result, if any. Raises Forbidden."""
         permit_session(scope, ref, write=False)
         meta = self._keys.session(self._keys.sid(scope.tenant, ref)).meta
         values = (await read(self._client, lambda pipe: pipe.hmget(meta, "rs", "rt", "rm", "rl")))[0]
@@ -102,7 +102,8 @@ class ResultStore:
     def restore_part(self, scope: Scope, target: RestoreTarget, part: Any, messages: int) -> Mapping[str, str]:
         """Return the hash fields for an exported result. Raises BadInput or Forbidden.
 
-        If a worker has learned from it, do not count tool calls in the first `messages` messages again.
+        If a worker has already learned from it, skip the tool calls in the first `messages`
+        messages.
         """
         line = validated(_ResultLine, part)
         agent_id = target.agent(line.said.agent_id)
@@ -112,7 +113,7 @@ class ResultStore:
         return fields if line.learned == "waiting" else fields | {"rl": compact({"mark": "1", "what": line.learned, "seq": messages})}
 
     async def resume_part(self, scope: Scope, session: SessionRef) -> None:
-        """Request learning from an imported session unless it happened before the export."""
+        """Schedule learning from an imported session, unless a worker did so before the export."""
         session_result = await self.load(scope, session)
         if session_result is not None and session_result.learned == "waiting":
             values = session_result.model_dump(include=set(SessionResultRequest.model_fields))

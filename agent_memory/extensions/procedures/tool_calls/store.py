@@ -59,7 +59,7 @@ class ToolStore:
         return self._procedure_keys.procedure(tool_pid(scope.tenant, owner, call.tool)), arguments
 
     async def count_call(self, scope: Scope, owner: ProcedureOwner, call: ToolCall, at: datetime) -> ToolMemory:
-        """Count a call. Return the tool's statistics."""
+        """Count a call and return the tool's statistics."""
         key, arguments = self.call_arguments(scope, owner, call, at)
         guard = guard_of(self._keys.root, scope.tenant, owner.namespace, owner.user_id, agent_id=owner.agent_id)
         await self._write(tool=key, guard=guard, call=arguments)
@@ -67,14 +67,14 @@ class ToolStore:
         return decode_tool({name.encode(): value for name, value in zip(TOOL_FIELDS, values, strict=True) if value is not None})
 
     async def list_page(self, clause: str, offset: int, limit: int) -> tuple[int, list[ToolMemory]]:
-        """Return the number of matches and a page of them, newest first."""
+        """Return the total number of matches and a page of them, newest first."""
         query = FilterQuery(clause, return_fields=list(TOOL_FIELDS), sort_by=("c", "DESC"))
         query.paging(offset, limit)
         hits = await search(self._client, self._index, query)
         return hits.total, [decode_tool(hit.fields) for hit in hits.hits if b"d" in hit.fields]
 
     async def walk_fields(self, clause: str) -> AsyncIterator[tuple[str, dict[str, str]]]:
-        """Yield the pid and the hash fields of each matching tool."""
+        """Yield the pid and hash fields of each matching tool."""
         async for page in walk(self._client, self._index, clause, "c"):
 
             def build(pipe: Pipe, names: Sequence[str] = page) -> None:
@@ -87,7 +87,10 @@ class ToolStore:
                     yield name, fields
 
     async def bring_in(self, scope: Scope, owner: ProcedureOwner, tool: str, fields: dict[str, str], imported: str) -> bool:
-        """Store exported statistics. Return False if the owner already has some. Raises ErasureUnderWay."""
+        """Store exported statistics. Return False if the tool already has some.
+
+        Raises ErasureUnderWay.
+        """
         key = self._procedure_keys.procedure(tool_pid(scope.tenant, owner, tool))
         own = tool_fields(scope.tenant, owner, tool, float(fields["c"]))
         values = dict(zip(own[::2], own[1::2], strict=True)) | {

@@ -1,4 +1,4 @@
-"""Extract tool calls and their outcomes from messages in the formats of chat APIs and Anthropic."""
+"""Extract tool calls and their outcomes from chat API or Anthropic messages."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _TYPES: tuple[tuple[type[Any], str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A tool call. `answered` is the number of the message that contains the answer."""
+    """A tool call. `answered` is the number of the message that contains the result."""
 
     tool: str
     arguments: Mapping[str, Any]
@@ -46,7 +46,10 @@ class ToolCall:
 
 
 def tool_calls(messages: Sequence[tuple[int, MemoryMessage]]) -> list[ToolCall]:
-    """Return the answered calls, in the order of the answers. `messages` are (number, message) pairs."""
+    """Return the completed calls, in the order of their results.
+
+    `messages` are (number, message) pairs.
+    """
     open_calls: dict[str, tuple[str, Mapping[str, Any], datetime]] = {}
     calls: list[ToolCall] = []
     for number, message in messages:
@@ -78,7 +81,10 @@ def _calls_in(message: MemoryMessage) -> Iterator[tuple[str, str, Mapping[str, A
 
 
 def _answered_by(message: MemoryMessage) -> Iterator[tuple[str, str, bool | None]]:
-    """Yield each answer in a message: call id, text, and whether the call failed (None if unknown)."""
+    """Yield each tool result in a message, as (call id, text, failed).
+
+    `failed` is None if unknown.
+    """
     fields = message.own_fields
     if fields.get("tool_call_id"):
         yield str(fields["tool_call_id"]), message.content, _flag(fields)
@@ -97,7 +103,7 @@ def _flag(fields: Mapping[str, Any]) -> bool | None:
 
 
 def reads_as_failure(content: str) -> bool:
-    """True if an answer looks like an error. Use it only for answers without a failure flag."""
+    """True if a result looks like an error. Use it only for results that have no failure flag."""
     head = content.lstrip()[:200]
     if head.startswith("{"):
         try:
@@ -112,13 +118,16 @@ def reads_as_failure(content: str) -> bool:
 
 
 def shape_of(arguments: Mapping[str, Any]) -> str:
-    """Return the names and JSON types of arguments, as JSON."""
+    """Return the arguments' names and JSON types, as JSON."""
     names = sorted(arguments)[:_MOST_ARGUMENTS]
     return json.dumps({name[:_MOST_NAME_CHARS]: _type_of(arguments[name]) for name in names}, ensure_ascii=False)
 
 
 def example_of(arguments: Mapping[str, Any], *, redacts: bool) -> str:
-    """Return arguments as JSON of at most MAX_EXAMPLE_CHARS characters. If `redacts` is set, redact secrets."""
+    """Encode arguments in at most MAX_EXAMPLE_CHARS characters of JSON.
+
+    If `redacts` is set, redact secrets.
+    """
     example: dict[str, Any] = {}
     for name in sorted(arguments)[:_MOST_ARGUMENTS]:
         example[name[:_MOST_NAME_CHARS]] = _shown_value(name, arguments[name], redacts=redacts)
@@ -134,7 +143,7 @@ def step_of(call: ToolCall, *, redacts: bool) -> str:
 
 
 def steps_of(calls: Sequence[ToolCall], *, redacts: bool) -> list[str]:
-    """Return the successful calls as steps, without repetitions."""
+    """Return the successful calls as steps, skipping immediate repetitions."""
     steps: list[str] = []
     for call in calls:
         step = step_of(call, redacts=redacts)[:MAX_STEP_CHARS]
@@ -144,7 +153,7 @@ def steps_of(calls: Sequence[ToolCall], *, redacts: bool) -> list[str]:
 
 
 def failures_of(calls: Sequence[ToolCall], *, redacts: bool) -> list[str]:
-    """Return each failed call with its error, without duplicates."""
+    """Return the distinct failed calls with their errors."""
     failures: dict[str, None] = {}
     for call in calls:
         if not call.success:
@@ -191,7 +200,7 @@ def _type_of(value: Any) -> str:
 
 
 def _arguments(value: Any) -> Mapping[str, Any]:
-    """Parse the arguments: an object or its JSON text. Return {} for anything else."""
+    """Parse arguments given as an object or as JSON text. Return {} for anything else."""
     if isinstance(value, str):
         try:
             value = json.loads(value[: 64 * 1024])

@@ -39,7 +39,7 @@ def shown_days(event: dict[str, Any]) -> str:
 
 
 def weightiest(events: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Sort events by mentions, certainty of the date, precision and start."""
+    """Sort events by mentions, date certainty, precision and start."""
     return sorted(
         events,
         key=lambda event: (

@@ -26,7 +26,7 @@ _MOST_EVENTS = 200
 class PeriodInputs:
     """The inputs for a period's summary.
 
-    `mark` changes with the period's events. It is "" if no summary is pending.
+    `mark` changes whenever the period's events do. It is "" if no summary is pending.
     """
 
     mark: str

@@ -33,16 +33,17 @@ class PeriodSummarizer:
     """Writes due summaries. Longer periods use the summaries of their days."""
 
     def __init__(self, store: SummaryStore, models: TenantModels, limits: ContextLimits | None, counter: TokenCounter) -> None:
-        """Create a summarizer. Without `limits`, the summarizer uses no language model."""
+        """Create a summarizer. If `limits` is None, it uses no language model."""
         self._store = store
         self._models = models
         self._limits = limits
         self._counter = counter
 
     async def summarize(self, owner: str, tenant: str) -> int:
-        """Write an owner's due summaries, and return their number. `owner` is the owner's `name`.
+        """Write an owner's due summaries and return the count. `owner` is the owner's `name`.
 
-        Raises ModelUnavailable if the model fails or the token budget is spent. The remaining periods stay due.
+        Raises ModelUnavailable if the model fails or the token budget is spent. The remaining
+        periods stay due.
         """
         chat = None if self._limits is None else self._models.chat(tenant)
         if chat is not None and self._limits is not None:
