@@ -1,4 +1,4 @@
-"""Provide one server for the memory block tests over HTTP; each test has its own users and agents."""
+"""Provide an HTTP server for the memory block tests. Each test uses its own users and agents."""
 
 from __future__ import annotations
 
@@ -16,38 +16,34 @@ from tests.support.api import serving
 
 
 class Api:
-    """Block operations for one owner; a call can name another."""
+    """Calls the block operations for one owner."""
 
     def __init__(self, http: httpx.AsyncClient, owner: dict[str, str]) -> None:
         self.http = http
         self.owner = owner
 
     def of(self, **owner: str) -> Api:
-        """Return the same server for another owner."""
+        """Return an API for another owner on the same server."""
         return Api(self.http, owner)
 
     async def call(self, method: str, path: str, body: Any = None, *, status: int = 200, **headers: str) -> Any:
-        """Return the JSON of an answer, and assert its status."""
+        """Send a request, check the status, and return the JSON response."""
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
         answer = await self.http.request(method, f"/v1/blocks{path}", params=self.owner, json=body, headers=sent)
         assert answer.status_code == status, answer.text
         return answer.json()
 
     async def put(self, label: str, value: str | None = None, **more: Any) -> dict[str, Any]:
-        """Create or change a block, and return it."""
         body = more | ({} if value is None else {"value": value})
         return (await self.call("PUT", f"/{label}", body))["block"]
 
     async def edit(self, label: str, operation: str, content: str, *, status: int = 200, **more: Any) -> Any:
-        """Edit a block."""
         return await self.call("PATCH", f"/{label}", {"operation": operation, "content": content, **more}, status=status)
 
     async def value(self, label: str) -> str:
-        """Return the text of a block."""
         return (await self.call("GET", f"/{label}"))["value"]
 
     async def prompt(self, query: str = "What?", **body: Any) -> list[str]:
-        """Return the texts of a prompt's messages."""
         answer = await self.http.post("/v1/memory/prompt", json={"query": query, "long_term_search": True, **body})
         assert answer.status_code == 200, answer.text
         return [message["content"]["text"] for message in answer.json()["messages"]]
@@ -55,7 +51,6 @@ class Api:
 
 @pytest.fixture(scope="module")
 async def runtime(redis_url: str) -> AsyncGenerator[Runtime]:
-    """Return the runtime of the server."""
     settings = load_settings(KEY_PREFIX=f"t{str(ULID()).lower()}", MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local")
     async with open_runtime(settings, redis_url) as runtime:
         yield runtime
@@ -63,12 +58,11 @@ async def runtime(redis_url: str) -> AsyncGenerator[Runtime]:
 
 @pytest.fixture(scope="module")
 async def server(runtime: Runtime) -> AsyncGenerator[httpx.AsyncClient]:
-    """Return a client of the server."""
     async with serving(create_app(runtime.settings, runtime)) as url, httpx.AsyncClient(base_url=url, timeout=30) as http:
         yield http
 
 
 @pytest.fixture
 def api(server: httpx.AsyncClient) -> Api:
-    """Return the blocks of a user that no other test has."""
+    """Call the block operations as a new user."""
     return Api(server, {"user_id": f"u{ULID()}"})

@@ -1,4 +1,4 @@
-"""Test the tools of a self-managing agent over a real server: its archive and past messages."""
+"""Test the archive and conversation tools of a self-managing agent against a real server."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from tests.support.waiting import wait_until
 
 @pytest.fixture(scope="module")
 async def client(redis_url: str) -> AsyncGenerator[MemoryClient]:
-    """Return a client of a server with a worker."""
     settings = load_settings(KEY_PREFIX=f"t{str(ULID()).lower()}", MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local")
     async with stack(settings, redis_url) as url, MemoryClient(MemoryClientConfig(base_url=url)) as client:
         yield client

@@ -1,4 +1,4 @@
-"""Test memory blocks in both Python clients: every call, and the tools for models."""
+"""Test memory blocks in both Python clients, including the tools for models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Test that a block's text equals a replay of its changes and a plain model, in any order of operations."""
+"""Test that a block's text matches a simple model and a replay of its changes.
+
+Operations occur in any order.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ STEP = st.one_of(
 
 
 def expected_text(text: str, step: dict[str, Any]) -> str | None:
-    """Return the text after an edit, or None if the edit is refused."""
+    """Return the text after an edit, or None if the edit must fail."""
     content = step["content"]
     lines = text.split("\n")
     match step["operation"]:
@@ -169,7 +172,7 @@ async def test_concurrent_edits_replay_to_the_block(runtime: Runtime) -> None:
 
 
 async def test_overtaken_edit_must_recount_its_tokens(runtime: Runtime) -> None:
-    """A token count belongs to one version, so an edit in between requires a new count."""
+    """A token count applies to one version, so another edit makes it outdated."""
     store, owner = runtime[BlockStore], BlockOwner(user_id=str(ULID()))
     await runtime[BlockService].put(SCOPE, owner, "b", PutBlockRequest(value="tea", limit_tokens=30), None)
     write = BlockWrite("append", "plums", tokens=40)

@@ -1,4 +1,4 @@
-"""Test memory blocks over HTTP: create, edit, undo, versions, limits, and refusal messages."""
+"""Test memory blocks over HTTP: create, edit, undo, versions, limits, and error messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test export, erasure and import of a user's blocks with their history, including under another name."""
+"""Test exporting, erasing and importing a user's blocks, including under a different user id."""
 
 from __future__ import annotations
 
@@ -99,7 +99,6 @@ async def test_agent_without_attached_blocks_leaves_no_owner_record(runtime: Run
 
 
 async def noted(runtime: Runtime, agent_id: str) -> bool:
-    """True if the store records that the agent has owners."""
     key = BlockKeys(Keys(runtime.settings.redis.key_prefix).root).of_agent(DEFAULT_TENANT, agent_id)
     return bool(await runtime.client.exists(key))
 
@@ -129,13 +128,12 @@ async def test_import_refuses_forged_block_lines(server: httpx.AsyncClient, api:
 
 
 async def erase_user(runtime: Runtime, user: str) -> None:
-    """Run the deletion as a worker does."""
     mark = await runtime[ErasureOrders].order_erasure(Scope(DEFAULT_TENANT), Erasure(DEFAULT_TENANT, None, user, None))
     await erase(runtime, mark.member)
 
 
 async def traces(runtime: Runtime, text: str) -> list[str]:
-    """Return the keys whose value contains a text."""
+    """Return the keys of blocks that contain a text."""
     found: list[str] = []
     async for key in runtime.client.scan_iter(match=f"{runtime.keys.root}bl*", count=1000):
         raw = await runtime.client.dump(key)

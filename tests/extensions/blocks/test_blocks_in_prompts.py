@@ -1,4 +1,4 @@
-"""Test memory blocks in prompts: owner, precedence of equal labels, layout, and cost."""
+"""Test memory blocks in prompts: owners, precedence of labels, layout and cost."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HEAD = "## From memory: blocks\nAlways keep these in mind. Each label shows how 
 
 
 def names() -> dict[str, str]:
-    """Return a user, an agent and a namespace that no other test has."""
+    """Return a unique user, agent and namespace."""
     mark = str(ULID())
     return {"user_id": f"u{mark}", "agent_id": f"a{mark}", "namespace": f"n{mark}"}
 

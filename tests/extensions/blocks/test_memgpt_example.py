@@ -1,4 +1,4 @@
-"""Run examples/memgpt.py against a real server and a scripted model: persistent core memory, a full block, export."""
+"""Run examples/memgpt.py against a real server and a scripted model."""
 
 from __future__ import annotations
 
@@ -33,14 +33,13 @@ def memgpt() -> Any:
 
 @pytest.fixture(scope="module")
 async def config(redis_url: str) -> AsyncGenerator[MemoryClientConfig]:
-    """Start a server with a worker."""
     settings = load_settings(KEY_PREFIX=f"t{str(ULID()).lower()}", MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local")
     async with stack(settings, redis_url) as url:
         yield MemoryClientConfig(base_url=url)
 
 
 async def talk(memgpt: Any, config: MemoryClientConfig, model: Lookalike, user: str, *lines: str, limit: int = 2000) -> list[str]:
-    """Run the program once in a new session; return the agent's answers."""
+    """Run the program once in a new session, and return the agent's answers."""
 
     def run() -> list[str]:
         with SyncMemoryClient(config) as memory:
@@ -74,7 +73,6 @@ async def test_example_without_a_model_shows_blocks_and_past_messages(memgpt: An
 
 @pytest.fixture
 def model(running_lookalike: Lookalike) -> Any:
-    """Start a scripted model."""
     running_lookalike.forget()
     yield running_lookalike
     running_lookalike.forget()

@@ -33,8 +33,6 @@ _ATTACKS: dict[str, Callable[[Any], list[Request]]] = {
 
 
 class Files(Registration):
-    """Files and their passages."""
-
     recorded: ClassVar[Any] = {FileService: "files"}
     path_parts: ClassVar[Any] = {"f1": "{file_id}"}
     reads = (("GET", PATH, {}, None),)

@@ -1,4 +1,4 @@
-"""Make PDF and DOCX files, also hostile ones."""
+"""Create PDF and DOCX files, including hostile ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pypdf import PdfReader, PdfWriter
 
 
 def pdf(pages: Sequence[str]) -> bytes:
-    """Return a PDF with one line of text on each page."""
+    """Create a PDF with one line of text per page."""
     kids = " ".join(f"{4 + 2 * number} 0 R" for number in range(len(pages)))
     objects = ["<< /Type /Catalog /Pages 2 0 R >>", f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} >>"]
     objects += ["<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"]
@@ -35,7 +35,7 @@ def pdf_of(objects: Iterable[bytes]) -> bytes:
 
 
 def huge_stream_pdf() -> bytes:
-    """Return a PDF of 200 KB whose only page unpacks to 200 MB."""
+    """Return a 200 KB PDF whose only page decompresses to 200 MB."""
     packed = zlib.compress(b" " * 200_000_000)
     page = b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 9 9] /Contents 4 0 R >>"
     stream = b"<< /Length %d /Filter /FlateDecode >>\nstream\n%s\nendstream" % (len(packed), packed)
@@ -43,7 +43,7 @@ def huge_stream_pdf() -> bytes:
 
 
 def nested_pdf() -> bytes:
-    """Return a PDF whose page contains 100,000 nested lists."""
+    """Return a PDF page with 100,000 nested arrays."""
     page = b"<< /Type /Page /Parent 2 0 R /MediaBox " + b"[" * 100_000 + b"]" * 100_000 + b" >>"
     return pdf_of([b"<< /Type /Catalog /Pages 2 0 R >>", b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>", page])
 
@@ -73,7 +73,7 @@ def docx(lines: Sequence[str], table: Sequence[Sequence[str]] = ()) -> bytes:
 
 
 def changed_docx(parts: Mapping[str, bytes]) -> bytes:
-    """Return a document with additional or replaced parts."""
+    """Return a DOCX file with additional or replaced parts."""
     file = BytesIO()
     with ZipFile(BytesIO(docx(["hello"]))) as before, ZipFile(file, "w", ZIP_DEFLATED) as after:
         for name in before.namelist():

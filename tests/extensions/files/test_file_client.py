@@ -1,4 +1,4 @@
-"""Test files with the Python clients."""
+"""Test files through the Python clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test facts extracted from a file: new versions replace them; deletions and purges delete them."""
+"""Test that facts from a file disappear after a new version, a deletion or a purge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test files over HTTP with a worker: uploads become passages, versions replace each other, deletions leave nothing."""
+"""Test uploading, replacing and deleting files over HTTP with a worker."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def owner() -> dict[str, str]:
 
 
 async def upload(http: httpx.AsyncClient, owner: dict[str, str], name: str, data: bytes, **more: str) -> dict[str, Any]:
-    """Upload a file, wait until a worker has read it, and return it."""
+    """Upload a file and wait until a worker has read it."""
     answer = await http.post(URL, params={**owner, "name": name, **more}, content=data)
     assert answer.status_code == 200, answer.text
     return await read(http, owner, answer.json()["id"])

@@ -1,4 +1,4 @@
-"""Test that reading a file survives a worker that dies at any step, and a deletion in the middle."""
+"""Test reading a file when the worker dies at any step, or when the file is deleted meanwhile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test that killed servers and workers lose no accepted file, and store none twice."""
+"""Test that killing servers and workers does not lose or duplicate any accepted file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Test text extraction from files: pages, formats, and hostile files, which fail with a reason in bounded time and memory."""
+"""Test text extraction from various formats and from hostile files.
+
+Hostile files must fail with a reason, in bounded time and memory.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Test items over HTTP: read, listed and searchable right after a put, and only by their owner."""
+"""Test items over HTTP.
+
+A new item can be read, listed and searched immediately, but only by its owner.
+"""
 
 from __future__ import annotations
 
@@ -124,7 +127,7 @@ async def test_new_item_is_found_at_once_and_later_by_meaning(worked: httpx.Asyn
 
 
 async def test_few_new_items_are_ranked_by_meaning_at_once(worked: httpx.AsyncClient, owner: dict[str, str]) -> None:
-    """LangGraph programs search right after a put and expect the nearest item first, even with a filter."""
+    """LangGraph programs search right after a put and expect the best match first."""
     texts = {"a": "The sky was grey", "b": "I am a plumber", "c": "I love pizza"}
     for number in range(5):
         for key, text in texts.items():

@@ -1,4 +1,4 @@
-"""Test that items and procedures follow a change of the embedding model."""
+"""Test items and procedures when the embedding model changes."""
 
 from __future__ import annotations
 

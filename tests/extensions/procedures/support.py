@@ -1,4 +1,4 @@
-"""Provide a server on one runtime whose background work the test runs itself, and sessions with tool calls."""
+"""Serve the API to procedure tests, which run the background work themselves."""
 
 from __future__ import annotations
 
@@ -19,20 +19,19 @@ START = datetime(2026, 5, 4, 9, 0, tzinfo=UTC)
 
 
 class Server:
-    """Serve the API of a rig over real HTTP."""
+    """Serves the API of a rig over real HTTP."""
 
     def __init__(self, rig: Rig, http: httpx.AsyncClient) -> None:
         self.rig = rig
         self.http = http
 
     async def call(self, method: str, path: str, body: Any = None, status: int = 200, **params: Any) -> Any:
-        """Return the JSON of an answer."""
+        """Send a request, check the status, and return the JSON response."""
         answer = await self.http.request(method, path, json=body, params={key: value for key, value in params.items() if value})
         assert answer.status_code == status, answer.text
         return answer.json()
 
     async def work(self) -> None:
-        """Run all due orders."""
         await self.rig.work(DueKind.ORDER)
 
     async def create(self, when: str, *steps: str, **more: Any) -> Any:
@@ -42,7 +41,6 @@ class Server:
         return made
 
     async def search(self, situation: str, **more: Any) -> list[Any]:
-        """Return the matching procedures."""
         return (await self.call("POST", "/v1/procedures/search", {"situation": situation, **more}))["procedures"]
 
     async def put_session(self, session_id: str, task: str, *calls: dict[str, Any], **owner: Any) -> None:
@@ -51,7 +49,7 @@ class Server:
         await self.call("PUT", f"/v1/working-memory/{session_id}", {"messages": messages, **owner})
 
     async def mark(self, session_id: str, result: str, user_id: str | None = None, namespace: str | None = None, **more: Any) -> Any:
-        """Set a session's result, run learning, and return the result."""
+        """Set a session's result, learn from it, and return the stored result."""
         path = f"/v1/working-memory/{session_id}/result"
         await self.call("PATCH", path, {"result": result, **more}, user_id=user_id, namespace=namespace)
         await self.work()
@@ -59,7 +57,10 @@ class Server:
 
 
 def call_messages(*calls: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return messages of tool calls: each has a `tool`, `arguments`, a result text `said`, and a duration `took` in seconds."""
+    """Return messages for tool calls.
+
+    Each call has a `tool`, `arguments`, a result text `said`, and a duration `took` in seconds.
+    """
     messages: list[dict[str, Any]] = []
     at = START
     for number, call in enumerate(calls):
@@ -75,6 +76,5 @@ def call_messages(*calls: dict[str, Any]) -> list[dict[str, Any]]:
 
 @asynccontextmanager
 async def serve(rig: Rig) -> AsyncGenerator[Server]:
-    """Serve a rig."""
     async with serving(create_app(rig.settings, rig.rt)) as url, httpx.AsyncClient(base_url=url, timeout=30) as http:
         yield Server(rig, http)

@@ -1,4 +1,4 @@
-"""Test procedures and tool memory learned from sessions: without a model, with one, and while it fails."""
+"""Test learning procedures and tool memory from sessions, with and without a working model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test procedures over HTTP: stored, changed, undone, searched by situation, and ranked by feedback."""
+"""Test procedures over HTTP: storing, changing, undoing, searching, and ranking by feedback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test procedures in prompts, MCP tools, the client, its tools for models, and the command line."""
+"""Test procedures in prompts, MCP tools, the client, and the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Test personal data in procedures and tool memory: export, import, erasure, purge, and separation of users."""
+"""Test personal data in procedures and tool memory.
+
+Covers export, import, erasure, purges, and isolation between users.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ async def server(redis_url: str, local: EmbeddingModel, counter: TokenCounter) -
 
 
 async def fill(server: Server, user: str, **owner: str) -> Any:
-    """Create a procedure with a change and feedback, a learned procedure, and tool calls."""
+    """Create tool calls, a learned procedure, and a procedure with a change and feedback."""
     made = await server.create(FLIGHT, f"Steps of {user}", user_id=user, **owner)
     await server.call("PATCH", f"/v1/procedures/{made['id']}", {"pitfalls": [f"Pitfalls of {user}"]})
     for helped in (True, False):
@@ -60,7 +63,7 @@ async def erase(server: Server, user: str) -> None:
 
 
 async def dump(server: Server) -> str:
-    """Return the whole store as text."""
+    """Return the entire store as text."""
     parts: list[str] = []
     client = server.rig.rt.client
     async for key in client.scan_iter(match=server.rig.keys.root + "*", count=1000):

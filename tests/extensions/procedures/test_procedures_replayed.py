@@ -1,4 +1,4 @@
-"""Test that feedback counts and learned procedures equal a replay, in any order of operations."""
+"""Test that feedback counts and learned procedures match a replay after any operations."""
 
 from __future__ import annotations
 
@@ -42,7 +42,10 @@ async def server(redis_url: str, local: EmbeddingModel, counter: TokenCounter) -
 
 @dataclass
 class Model:
-    """Computes the expected state. A user has at most one learned procedure per situation, because TASKS are dissimilar."""
+    """Computes the expected state.
+
+    A user has at most one learned procedure per situation, because TASKS are dissimilar.
+    """
 
     sessions: set[tuple[str, int]] = field(default_factory=set[tuple[str, int]])
     marks: dict[tuple[str, int], str] = field(default_factory=dict[tuple[str, int], str])
@@ -54,7 +57,7 @@ class Model:
     """Sessions whose calls were counted."""
 
     def learn(self) -> None:
-        """Run the pending work; each session is the only one of its situation."""
+        """Learn from all sessions that are waiting."""
         for key, result in self.waiting.items():
             self.learned[key] = result
             if key not in self.counted:
@@ -70,8 +73,6 @@ class Model:
 
 
 class History:
-    """Runs the same steps on a server and on the model."""
-
     def __init__(self, server: Server, prefix: str) -> None:
         self.server = server
         self.prefix = prefix
@@ -105,7 +106,7 @@ class History:
         self.model.learn()
 
     async def do_feedback(self, key: tuple[str, int], good: bool) -> None:
-        """Send feedback twice at once under one key."""
+        """Send each feedback request twice concurrently with the same idempotency key."""
         for stored in await self.procedures(key[0]):
             path = f"/v1/procedures/{stored['id']}/feedback"
             count = self.model.counts.setdefault(stored["id"], [0, 0])
@@ -120,7 +121,7 @@ class History:
             await self.server.call("PATCH", f"/v1/procedures/{stored['id']}", {"text": f"edited {stored['version']}"})
 
     async def do_undo(self, key: tuple[str, int], good: bool) -> None:
-        """Undo a change, which restores exactly the previous state, and undo the undo, so that learned procedures stay comparable."""
+        """Undo a change, check that the previous state is back, and redo the change."""
         for stored in await self.procedures(key[0]):
             history = await self.server.call("GET", f"/v1/procedures/{stored['id']}/history")
             before = history["changes"][-1]["before"]
@@ -140,7 +141,7 @@ class History:
                 self.model.counts.pop(stored["id"], None)
 
     async def do_forget(self, key: tuple[str, int], good: bool) -> None:
-        """Delete the session: learned procedures stay, pending results are never learned."""
+        """Delete a session. Pending results are lost, but learned procedures remain."""
         await self.server.call("DELETE", f"/v1/working-memory/s{key[1]}", user_id=self.user(key[0]))
         self.model.forget_session(key)
 
@@ -153,7 +154,7 @@ class History:
         self.model.tools.pop(key[0], None)
 
     async def compare(self) -> None:
-        """Assert that the store equals the model."""
+        """Assert that the store matches the model."""
         await self.server.work()
         self.model.learn()
         for name in USERS:

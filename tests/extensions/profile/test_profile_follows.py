@@ -1,4 +1,4 @@
-"""Test that a user's profile equals a rebuild from the memories, in any order of operations."""
+"""Test that a profile matches one rebuilt from the memories after any operations."""
 
 from __future__ import annotations
 
@@ -46,14 +46,13 @@ TEXTS = [
 
 
 async def follow(rig: Rig) -> None:
-    """Run the followers."""
     await rig.make_due(DueKind.FOLLOW)
     await rig.work(DueKind.FOLLOW)
     assert not await rig.marks(DueKind.FOLLOW)
 
 
 async def state(rig: Rig, owner: ProfileOwner = OWNER) -> dict[str, Any]:
-    """Return the stored profile without its version, user and moves."""
+    """Return the stored profile, excluding its version, user and moves."""
     client, base = rig.rt.client, ProfileKeys(rig.keys.root).profile(owner.name)
     pages = {name: text for name, text in (await client.hgetall(f"{base}:r")).items() if name not in (b"v", b"u")}
     heads = {name: json.loads(text) if name[:1] == b"m" else text for name, text in (await client.hgetall(base)).items()}
@@ -62,7 +61,7 @@ async def state(rig: Rig, owner: ProfileOwner = OWNER) -> dict[str, Any]:
 
 
 async def classified(rig: Rig) -> tuple[list[Any], list[Any], list[Any]]:
-    """Return the profile that the rules make from the current memories."""
+    """Classify the current memories."""
     mids = [rig.keys.mid(SCOPE.tenant, memory.id) for memory in await rig.stored()]
     read = await rig.rt[ProfileStore].read_memories(mids)
     entries = [entry for memory in read if memory.memory is not None and (entry := entry_of(memory.memory)) is not None]
@@ -71,7 +70,7 @@ async def classified(rig: Rig) -> tuple[list[Any], list[Any], list[Any]]:
 
 
 async def check(rig: Rig) -> None:
-    """Assert that the profile equals the rules and a rebuild."""
+    """Assert that the profile matches the expected one and a rebuilt one."""
     before = await state(rig)
     pages, _ = await rig.rt[ProfileStore].read_profile(OWNER, MOST_SHOWN)
     assert (list(pages.static), list(pages.dynamic), list(pages.slots)) == await classified(rig)
@@ -81,7 +80,7 @@ async def check(rig: Rig) -> None:
 
 
 async def check_expiry(rig: Rig, *, emptied: bool) -> None:
-    """Assert that only the remains of profiles without memories expire."""
+    """Assert that keys expire only if the profile is empty."""
     base = ProfileKeys(rig.keys.root).profile(OWNER.name)
     for key in (f"{base}:r", f"{base}:h", f"{rig.keys.root}pfu:{OWNER.user_key}"):
         ttl = await rig.rt.client.ttl(key)
@@ -89,7 +88,7 @@ async def check_expiry(rig: Rig, *, emptied: bool) -> None:
 
 
 class Script:
-    """The steps of one example, chosen by numbers."""
+    """Runs the steps of one example."""
 
     def __init__(self, rig: Rig) -> None:
         self.rig = rig
@@ -98,12 +97,11 @@ class Script:
         self.undone = 0
 
     async def memories(self) -> list[StoredMemory]:
-        """Return the current memories."""
         ids = sorted(memory.id for memory in await self.rig.stored())
         return [memory for memory in await self.store.find(SCOPE, ids) if memory is not None]
 
     async def do(self, action: str, number: int, day: int) -> None:
-        """Run one step; `number` selects a memory and a text."""
+        """Run one step. `number` selects a memory and a text."""
         at, text = NOW - timedelta(days=day), TEXTS[number % len(TEXTS)]
         memories = await self.memories()
         chosen = memories[number % len(memories)] if memories else None
@@ -138,7 +136,6 @@ class Script:
             await self.store.sweep_memories([chosen.mid])
 
     async def undo_last(self) -> None:
-        """Undo the last change, if possible."""
         try:
             for change in self.changes[-1:]:
                 self.changes.remove(change)
@@ -160,7 +157,7 @@ STEPS = st.lists(st.tuples(st.sampled_from(ACTIONS), st.integers(0, 40), st.inte
 
 
 async def run_steps(rig: Rig, steps: Sequence[tuple[str, int, int, bool]]) -> Script:
-    """Run the steps and check the profile; then delete all and check that nothing is left."""
+    """Run the steps, check the profile, delete all memories, and check that nothing is left."""
     script = Script(rig)
     for action, number, day, follows in steps:
         await script.do(action, number, day)
@@ -196,7 +193,7 @@ async def test_profile_equals_a_rebuild_after_any_operations(make_rig: MakeRig) 
 
 
 async def entry(rig: Rig, name: str, text: str, *days: int) -> None:
-    """Store a memory stated on each of these days, counted back from today."""
+    """Store a memory that was stated on each of these days ago."""
     first, *again = sorted(days, reverse=True)
     await rig.rt[MemoryStore].write(SCOPE, [record(text, name, user_id="ada", created_at=NOW - timedelta(days=first))])
     for day in again:
@@ -207,7 +204,7 @@ async def entry(rig: Rig, name: str, text: str, *days: int) -> None:
 
 
 async def lists(rig: Rig, at: datetime | None = None) -> tuple[list[str], list[str]]:
-    """Return the static and the dynamic texts."""
+    """Return the static texts and the dynamic texts."""
     profile = await rig.rt[ProfileService].read(SCOPE, "ada", None, as_of=at)
     return [one.text for one in profile.static], [one.text for one in profile.dynamic]
 
@@ -278,7 +275,6 @@ async def test_a_superseded_value_leaves_its_slot_and_each_move_is_recorded(rig:
 
 
 async def moves(rig: Rig) -> list[tuple[str, str | None, str | None]]:
-    """Return the moves of ada's profile, oldest first."""
     found = (await rig.rt[ProfileService].read_moves(SCOPE, "ada", None, 100)).moves
     return [(move.memory_id, move.before, move.after) for move in reversed(found)]
 
@@ -342,7 +338,10 @@ async def test_version_changes_only_with_the_profile(rig: Rig) -> None:
 
 
 async def test_follow_skips_a_record_that_indexing_marked_after_it_was_read(rig: Rig) -> None:
-    """A slow worker must not write outdated data. Indexing marks a record but does not change its version."""
+    """A slow worker must not write outdated data.
+
+    Indexing marks a record but does not change its version.
+    """
     await entry(rig, "name", "My name is Ada", 0)
     mid = rig.keys.mid(SCOPE.tenant, "name")
     (read,) = await rig.rt[ProfileStore].read_memories([mid])

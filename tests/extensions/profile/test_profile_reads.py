@@ -1,4 +1,4 @@
-"""Test the cost of reading a profile: one round trip, independent of the number of facts."""
+"""Test that reading a profile takes one round trip, however many facts there are."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ NOW = datetime.now(UTC)
 
 
 async def facts(rig: Rig, user: str, count: int) -> None:
-    """Store this many facts of a user and run the followers."""
     records = [
         record(f"{user} knows street {number}", f"{user}-{number}", user_id=user, created_at=NOW - timedelta(minutes=number))
         for number in range(count)

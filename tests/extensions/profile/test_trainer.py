@@ -41,7 +41,7 @@ FACTS = {
 
 
 class Trainer:
-    """The trainer program: it logs inputs, and reads the profile before it plans."""
+    """The trainer program, which logs inputs and reads the profile before planning."""
 
     def __init__(self, url: str, model: Lookalike, has_model: bool) -> None:
         self.url = url
@@ -50,7 +50,7 @@ class Trainer:
         self.api = MemoryAPIClient(MemoryClientConfig(base_url=url, max_retries=0))
 
     async def tell_home(self, user: str, city: str, said: str, days_ago: int = 0) -> None:
-        """Store where the user lives: as a message if there is a model, else as a memory."""
+        """Store the user's home, as a message if there is a model, or else as a memory."""
         if self.has_model:
             await self.log(user, [said], days_ago)
             return
@@ -61,11 +61,11 @@ class Trainer:
         await self.api.create_long_term_memory([home])
 
     async def asked_for(self, words: str) -> bool:
-        """True if the model received this text."""
+        """True if the model received these words."""
         return any(words in str(body) for body in self.model.bodies("chat"))
 
     async def log(self, user: str, texts: Sequence[str], days_ago: int = 0) -> None:
-        """Store the inputs of a day."""
+        """Append a day's messages and wait until they are processed."""
         at = NOW - timedelta(days=days_ago)
         for number, text in enumerate(texts):
             message = MemoryMessage(role="user", content=text, created_at=at + timedelta(seconds=number))
@@ -73,7 +73,6 @@ class Trainer:
         await self.api.flush_working_memory(f"day-{days_ago}", user_id=user, wait=20)
 
     async def system_text(self, user: str, **more: Any) -> str:
-        """Return the system text of a prompt."""
         body = {
             "query": "What about the weather in the mountains?",
             "user_id": user,
@@ -87,7 +86,7 @@ class Trainer:
         return str(answer.json().get("system"))
 
     async def profile_when(self, user: str, holds: Callable[[Profile], object], what: str) -> Profile:
-        """Return the profile once a condition holds."""
+        """Wait until the profile meets a condition, and return it."""
         last: list[Profile] = []
 
         async def check() -> bool:
@@ -100,7 +99,7 @@ class Trainer:
 
 @pytest.fixture(scope="module", params=["keyless", "model"])
 async def trainer(redis_url: str, request: pytest.FixtureRequest) -> AsyncGenerator[tuple[Trainer, bool]]:
-    """Run the trainer on a server with and without a language model; also yield whether it has one."""
+    """Run the trainer against a server with and without a language model."""
     has_model = request.param == "model"
     options: dict[str, Any] = {"KEY_PREFIX": f"trainer-{request.param}", "EMBEDDING_PROVIDER": "local", "MODEL_PROVIDER": "local"}
     model = Lookalike().start()
@@ -121,7 +120,7 @@ async def trainer(redis_url: str, request: pytest.FixtureRequest) -> AsyncGenera
 
 
 def texts(profile: Profile) -> tuple[set[str], set[str]]:
-    """Return the static and the dynamic texts."""
+    """Return the static texts and the dynamic texts."""
     return {entry.text for entry in profile.static}, {entry.text for entry in profile.dynamic}
 
 

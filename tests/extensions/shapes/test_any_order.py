@@ -1,7 +1,6 @@
-"""Test that derived data equals a rebuild after any order of operations, and that erasure leaves nothing.
+"""Test that derived data matches a rebuild after any operations, and that erasure leaves nothing.
 
-Profiles and timelines equal a rebuild from memories, blocks a replay of their changes, and procedures have the given
-feedback. `SHAPES_EXAMPLES=200 SHAPES_STEPS=28` runs more and longer examples.
+To run more and longer examples, set `SHAPES_EXAMPLES=200 SHAPES_STEPS=28`.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ SHAPES = ("m:", "h:", "v:", "ev:", "pf", "tl", "bl:", "bla", "blh", "blu", "blg"
 
 
 async def derived(rig: Rig) -> dict[str, Any]:
-    """Return the stored profiles and timelines without versions, moves, due times, and the list of former profiles."""
+    """Return the stored profiles and timelines, ignoring versions, moves and due times."""
     client, root, found = rig.rt.client, rig.keys.root, dict[str, Any]()
     for name in sorted(key for key in await rig.raw_keys() if key.startswith(("pf", "tl"))):
         if name.endswith((":h", ":p")) or name.startswith("pfu"):
@@ -69,13 +68,13 @@ async def derived(rig: Rig) -> dict[str, Any]:
 
 
 def _value(stored: bytes) -> Any:
-    """Return the content of a field; for a summary, without its creation time."""
+    """Parse a stored value, ignoring a summary's creation time."""
     value = json.loads(stored) if stored[:1] in (b"{", b"[") else stored
     return {name: one for name, one in value.items() if name != "made_at"} if isinstance(value, dict) else value
 
 
 async def check_profile(world: World, owner: ProfileOwner, mids: Sequence[str]) -> None:
-    """Assert that a profile equals the rules applied to the memories."""
+    """Assert that a profile matches the one computed from the memories."""
     store, follower = world.rig.rt[ProfileStore], world.rig.rt[ProfileFollower]
     zone = await follower.zone_of(owner)
     read = [one.memory for one in await store.read_memories(mids) if one.memory is not None]
@@ -88,7 +87,7 @@ async def check_profile(world: World, owner: ProfileOwner, mids: Sequence[str]) 
 
 
 async def check_timeline(world: World, owner: ProfileOwner, mids: Sequence[str]) -> None:
-    """Assert that a timeline equals the rules applied to the memories."""
+    """Assert that a timeline matches the one computed from the memories."""
     store = world.rig.rt[TimelineStore]
     zone = await world.rig.rt[TimelineFollower].zone_of(owner)
     read = [(one.memory, one.over) for one in await store.read_memories(mids) if one.memory is not None]
@@ -99,7 +98,7 @@ async def check_timeline(world: World, owner: ProfileOwner, mids: Sequence[str])
 
 
 async def check_block(world: World) -> None:
-    """Assert that the block equals its expected text and a replay of its changes."""
+    """Assert that the block matches its expected text and a replay of its changes."""
     owner, service = BlockOwner(user_id=world.user), world.rig.rt[BlockService]
     shown = await world.call("GET", f"/v1/blocks/{LABEL}", user_id=world.user)
     assert (shown and shown["value"]) == world.block
@@ -113,7 +112,7 @@ async def check_block(world: World) -> None:
 
 
 async def check(world: World) -> None:
-    """Check every kind of derived data after all work is done."""
+    """Finish all work and check all derived data."""
     await world.work()
     await world.close()
     # Current memories and expired ones; ids of former versions contain a dot.
@@ -133,7 +132,10 @@ async def check(world: World) -> None:
 
 
 async def check_nothing_left(world: World, others: set[str]) -> None:
-    """Assert that nothing of either user is left. `others` are keys from an earlier failed example."""
+    """Erase both users and assert that no data remains.
+
+    `others` are keys from an earlier failed example.
+    """
     for user in (world.user, world.other):
         await world.call("DELETE", f"/v1/users/{user}")
     await world.work()

@@ -1,4 +1,4 @@
-"""Random operations over the API on one user's memories, blocks and procedures, with the background work."""
+"""Random API operations on one user's memories, blocks and procedures."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ REFUSED = frozenset({400, 404, 409})
 
 @dataclass
 class World:
-    """Operations on one user, chosen by numbers: `n` selects an object, `day` the age of a statement."""
+    """Operations on one user. `n` selects an object, and `day` is the age of a statement."""
 
     rig: Rig
     http: httpx.AsyncClient
@@ -68,7 +68,7 @@ class World:
 
     @property
     def other(self) -> str:
-        """Another user, who receives memories."""
+        """A second user, who receives memories."""
         return f"{self.user}-2"
 
     @property
@@ -76,23 +76,21 @@ class World:
         return [ProfileOwner(SCOPE.tenant, namespace, user) for user in (self.user, self.other) for namespace in (None, "home")]
 
     async def call(self, method: str, path: str, body: Any = None, **params: Any) -> Any:
-        """Return the JSON response, or None if the state refuses the request. Assert that no response is a server error."""
+        """Return the JSON response, or None for a rejected request. Fail on any other status."""
         answer = await self.http.request(method, path, json=body, params=params)
         assert answer.status_code == 200 or answer.status_code in REFUSED, (method, path, answer.status_code, answer.text)
         return answer.json() if answer.status_code == 200 else None
 
     async def memories(self) -> list[MemoryRecord]:
-        """Return the user's current memories in an order independent of their ids."""
+        """Return the user's current memories, in an order that does not depend on ids."""
         mine = [one for one in await self.rig.stored() if one.user_id in (self.user, self.other)]
         return sorted(mine, key=lambda one: (one.text, one.created_at, one.memory_type, one.namespace or "", one.pinned))
 
     async def chosen(self, n: int) -> MemoryRecord | None:
-        """Select one of the memories that do not wait for review."""
         every = await self.memories()
         return every[n % len(every)] if every else None
 
     async def work(self) -> None:
-        """Run all pending work, including derived data."""
         kinds = (DueKind.DELETION, DueKind.SESSION, DueKind.ORDER, DueKind.MEMORY, DueKind.FOLLOW)
         for _ in range(5):
             waiting = [kind for kind in kinds if await self.rig.marks(kind)]
@@ -104,7 +102,7 @@ class World:
         raise AssertionError("the work does not end")
 
     async def begin(self, n: int) -> None:
-        """Create one object of every kind."""
+        """Create objects of every kind."""
         records = [self._record(n + number + 4 * add, number) for number in range(3) for add in range(3)]
         await self.call("POST", "/v1/long-term-memory/", {"memories": records})
         await self._say(TEXTS[n % len(TEXTS)], n, 3)
@@ -228,7 +226,7 @@ class World:
                 await self.call("POST", f"/v1/changes/{found[day % min(3, len(found))]['id']}/undo")
 
     async def erase(self, n: int, day: int) -> None:
-        """Erase the user in one namespace or everywhere; later operations start with a new user."""
+        """Erase a user, everywhere or in one namespace."""
         if n % 3 == 0:
             await self.call("DELETE", f"/v1/users/{self.user}", namespace="home")
         else:
@@ -257,12 +255,12 @@ class World:
         await sweep(self.rig.rt)
 
     async def close(self, n: int = 0, day: int = 0) -> None:
-        """Summarize the days, weeks and months that are over."""
+        """Summarize all finished periods."""
         for owner in self.owners:
             await self.summarize(owner)
 
     async def move(self, n: int, day: int) -> None:
-        """Change the user's time zone; as documented, derived data is then rebuilt."""
+        """Change the user's time zone and rebuild the derived data."""
         await self.call("PUT", "/v1/extraction-rules", {"timezone": ZONES[n % 3]}, user_id=self.user)
         for shape in ("profile", "timeline"):
             for where in ({}, {"namespace": "home"}):
@@ -309,7 +307,7 @@ class World:
         await self.rig.work(DueKind.SESSION)
 
     async def _decide(self, n: int, day: int, action: str, *, review: bool) -> None:
-        """Return a fact from a conversation, and the model's decision about it and the known facts."""
+        """Commit the model's decision about a new fact and the known ones."""
         assert self.model is not None
         self.count += 1
         at = self.now - timedelta(days=day)
@@ -365,7 +363,6 @@ class World:
 
 @asynccontextmanager
 async def faced(rig: Rig) -> AsyncGenerator[httpx.AsyncClient]:
-    """Return the API of a rig."""
     transport = httpx.ASGITransport(create_app(rig.settings, rig.rt))
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:
         yield http

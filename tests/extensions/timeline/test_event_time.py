@@ -1,4 +1,4 @@
-"""Test event times that are read from texts and dates of memories."""
+"""Test how event times are read from texts and memory dates."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_event_days_use_the_users_time_zone() -> None:
 
 
 def told(text: str, zone: tzinfo = UTC, **more: Any) -> list[tuple[str, str]]:
-    """Return text and first day of each event in a message."""
+    """Return the text and first day of each event in a message."""
     message = record(text, user_id="ada", created_at=SAID, memory_type=MemoryTypeEnum.MESSAGE, **more)
     return [(entry.payload["text"], entry.payload["start"]) for entry in events_of(FollowedMemory("mid", "t", message), zone)]
 
@@ -107,7 +107,6 @@ def test_sentence_that_is_only_a_time_is_neither_an_event_nor_a_profile_entry(te
 
 
 def fact(memory_type: MemoryTypeEnum, text: str, **more: Any) -> MemoryRecord:
-    """Return a fact of ada's."""
     return record(text, user_id="ada", created_at=SAID, memory_type=memory_type, **more)
 
 

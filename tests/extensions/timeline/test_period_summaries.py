@@ -1,4 +1,4 @@
-"""Test summaries of finished days, weeks and months; they never contain deleted or changed events."""
+"""Test summaries of days, weeks and months. They never contain deleted or changed events."""
 
 from __future__ import annotations
 

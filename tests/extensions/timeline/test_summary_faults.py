@@ -1,4 +1,4 @@
-"""Test summaries when a worker dies during the work."""
+"""Test summaries when a worker dies."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tests.support.timelines import TRIP, close_periods, follow, periods, store,
 
 
 class Died(BaseException):
-    """Simulated death of the worker process: no code catches it, and the tests' event loop continues."""
+    """Simulates the death of a worker process. No code catches it."""
 
 
 async def summaries(rig: Rig) -> dict[str, tuple[str | None, str | None]]:
-    """Return state and text of each of ada's days, weeks and months."""
+    """Return the state and text of each of ada's days, weeks and months."""
     named = {f"{unit} {name}": period for unit in ("day", "week", "month") for name, period in (await periods(rig, unit)).items()}
     return {name: (period.state, period.summary and period.summary.text) for name, period in named.items()}
 

@@ -1,4 +1,4 @@
-"""Test that a user's timeline equals a rebuild from the memories, in any order of operations."""
+"""Test that a timeline matches one rebuilt from the memories after any operations."""
 
 from __future__ import annotations
 
@@ -54,14 +54,16 @@ RANGES = [
 
 
 async def follow(rig: Rig) -> None:
-    """Run the followers."""
     await rig.make_due(DueKind.FOLLOW)
     await rig.work(DueKind.FOLLOW)
     assert not await rig.marks(DueKind.FOLLOW)
 
 
 async def state(rig: Rig) -> dict[str, Any]:
-    """Return the stored timelines; for periods only the event counts, because the rest depends on the creation time."""
+    """Return the stored timelines.
+
+    For periods, return only event counts, because the rest depends on creation times.
+    """
     client, root = rig.rt.client, rig.keys.root
     stored: dict[str, Any] = {}
     for name in sorted(await rig.raw_keys()):
@@ -77,7 +79,7 @@ async def state(rig: Rig) -> dict[str, Any]:
 
 
 async def summarize(rig: Rig) -> None:
-    """Write a summary for every finished period of ada's."""
+    """Write a summary for each of ada's finished periods."""
     key, now = TimelineKeys(rig.keys.root).timeline(OWNER.name), datetime.now(UTC).timestamp()
     for _ in range(10):
         for name in await rig.rt.client.zrange(f"{key}:p", 0, -1):
@@ -89,7 +91,7 @@ async def summarize(rig: Rig) -> None:
 
 
 async def summaries_of(rig: Rig) -> dict[str, Any]:
-    """Return the stored summaries of ada's periods, without creation times."""
+    """Return the summaries of ada's periods, ignoring creation times."""
     key = TimelineKeys(rig.keys.root).timeline(OWNER.name) + ":s"
     stored = {name.decode(): value for name, value in (await rig.rt.client.hgetall(key)).items()}
     made = {name: json.loads(value) for name, value in stored.items() if name[0] in "dwm"}
@@ -98,7 +100,7 @@ async def summaries_of(rig: Rig) -> dict[str, Any]:
 
 
 async def check(rig: Rig, mids: Sequence[str]) -> None:
-    """Assert that the timeline equals the rules for every query, and a rebuild."""
+    """Assert that the timeline matches the expected one for every query, and a rebuilt one."""
     before = await state(rig)
     store = rig.rt[TimelineStore]
     read = await store.read_memories(sorted(set(mids)))
@@ -116,7 +118,7 @@ async def check(rig: Rig, mids: Sequence[str]) -> None:
 
 
 class Script:
-    """The steps of one example, chosen by numbers."""
+    """Runs the steps of one example."""
 
     def __init__(self, rig: Rig) -> None:
         self.rig = rig
@@ -125,7 +127,7 @@ class Script:
         self.mids: list[str] = []
 
     def new(self, number: int, name: str, at: datetime) -> Any:
-        """Return a memory of ada's, of some type."""
+        """Create one of ada's memories, with a varying type."""
         self.mids.append(self.rig.keys.mid(SCOPE.tenant, name))
         more: dict[str, Any] = {"memory_type": ("message", "semantic", "episodic")[number % 3]}
         if number % 5 == 0:
@@ -135,12 +137,11 @@ class Script:
         return record(TEXTS[number % len(TEXTS)], name, user_id="ada", created_at=at, **more)
 
     async def memories(self) -> list[StoredMemory]:
-        """Return the current memories."""
         ids = sorted(memory.id for memory in await self.rig.stored())
         return [memory for memory in await self.store.find(SCOPE, ids) if memory is not None]
 
     async def do(self, action: str, number: int, day: int) -> None:
-        """Run one step; `number` selects a memory and a text."""
+        """Run one step. `number` selects a memory and a text."""
         at = NOW - timedelta(days=day)
         memories = await self.memories()
         chosen = memories[number % len(memories)] if memories else None
@@ -175,7 +176,6 @@ class Script:
             await self.store.sweep_memories([chosen.mid])
 
     async def undo_last(self) -> None:
-        """Undo the last change, if possible."""
         try:
             for change in self.changes[-1:]:
                 self.changes.remove(change)
@@ -190,7 +190,7 @@ STEPS = st.lists(st.tuples(st.sampled_from((*ACTIONS, *ENDS)), st.integers(0, 40
 
 
 async def run_steps(rig: Rig, steps: Sequence[tuple[str, int, int, bool]]) -> None:
-    """Run the steps and check the timeline; then erase the user and check that nothing is left."""
+    """Run the steps, check the timeline, erase the user, and check that nothing is left."""
     script = Script(rig)
     for action, number, day, follows in steps:
         await script.do(action, number, day)
@@ -205,7 +205,6 @@ async def run_steps(rig: Rig, steps: Sequence[tuple[str, int, int, bool]]) -> No
 
 
 async def all_memories(rig: Rig, script: Script) -> list[StoredMemory]:
-    """Return all memories, including expired ones."""
     found = await rig.rt[MemoryStore].find_by_mids(SCOPE, sorted(set(script.mids)))
     return [memory for memory in found if memory is not None]
 
@@ -223,18 +222,16 @@ async def test_timeline_equals_a_rebuild_after_any_operations(make_rig: MakeRig)
 
 
 async def stored(rig: Rig, name: str, text: str, **more: Any) -> None:
-    """Store an event of ada's and run the followers."""
+    """Store one of ada's events and run the followers."""
     await rig.rt[MemoryStore].write(SCOPE, [record(text, name, **{"user_id": "ada", "memory_type": "episodic", "created_at": NOW, **more})])
     await follow(rig)
 
 
 async def timeline(rig: Rig, **query: Any) -> Timeline:
-    """Return ada's timeline."""
     return await rig.rt[TimelineService].read(SCOPE, TimelineQuery.model_validate({"user_id": "ada", **query}))
 
 
 async def ids(rig: Rig, **query: Any) -> list[str]:
-    """Return the memories behind the events of ada's timeline."""
     return [event.id for event in (await timeline(rig, **query)).events]
 
 

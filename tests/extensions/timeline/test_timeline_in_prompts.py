@@ -1,4 +1,4 @@
-"""Test that a prompt shows events of the requested time, else recent ones, within its token limit."""
+"""Test that a prompt shows events from the requested time or else recent ones, within its limit."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ async def test_yesterday_is_resolved_in_the_users_time_zone(rig: Rig) -> None:
 
 
 async def test_query_for_a_day_shows_only_events_known_to_that_day(rig: Rig) -> None:
-    """An event with only a month or year belongs to that period, not to the day. The prompt shows a longer event that covers the day."""
+    """A day shows longer events that cover it, but not events with only a month or year."""
     await store(rig, *TRIP, ("year", "Ada learned to sail in 2024"), ("oslo", "Ada was in Oslo from 28 February to 5 March 2024"))
     await store(rig, ("acme", "Ada has worked at Acme since 2020"))
     day = await prompt(rig, "What happened on 4 March 2024?")
@@ -88,7 +88,6 @@ async def test_prompt_timeline_stays_within_its_token_limit(rig: Rig, counter: T
 
 
 async def test_prompt_timeline_contains_only_the_callers_scope(rig: Rig) -> None:
-    """The timeline covers exactly this user in this namespace, within the scope of the credentials."""
     await store(rig, *TRIP)
     await store(rig, ("bob", "Bob robbed a bank on 5 March 2024"), user_id="bob")
     await store(rig, ("choir", "Ada sang on 6 March 2024"), namespace="choir")

@@ -1,4 +1,4 @@
-"""Test timelines through client, model tools, command line and export, with and without a model."""
+"""Test timelines through the client, model tools, command line and export."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MARCH = TimelineQuery(from_=date(2026, 3, 1), to=date(2026, 3, 31))
 
 @pytest.fixture(scope="module", params=["keyless", "model"])
 async def server(redis_url: str, request: pytest.FixtureRequest) -> AsyncGenerator[tuple[str, MemoryAPIClient, bool]]:
-    """Start a server with and without a language model; yield its URL, a client, and whether it has a model."""
+    """Start a server with and without a language model."""
     options: dict[str, Any] = {"KEY_PREFIX": f"timeline-{request.param}", "EMBEDDING_PROVIDER": "local", "MODEL_PROVIDER": "local"}
     model = Lookalike().start()
     if request.param == "model":
@@ -57,7 +57,7 @@ async def server(redis_url: str, request: pytest.FixtureRequest) -> AsyncGenerat
 
 
 async def timeline_of(client: MemoryAPIClient, user: str) -> Timeline:
-    """Return a user's March once it has two events."""
+    """Wait until a user has two events in March, and return the timeline."""
     last: list[Timeline] = []
 
     async def told() -> bool:

@@ -1,4 +1,7 @@
-"""Test summary views with the archived Python client; part of the programs in `tests/compat/archived_clients/`."""
+"""Test summary views with the archived Python client.
+
+This is part of the programs in `tests/compat/archived_clients/`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ Client = Any
 
 
 def scenarios(program: Any) -> tuple[Callable[[Client], Awaitable[None]], ...]:
-    """Yield the scenarios that `oldclient_program.py` also runs."""
+    """Return the scenarios that `oldclient_program.py` also runs."""
     from agent_memory_client.models import CreateSummaryViewRequest
 
     async def views(client: Client) -> None:

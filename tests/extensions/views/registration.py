@@ -55,8 +55,6 @@ _ATTACKS: dict[str, Callable[[Any], list[Request]]] = {
 
 
 class Views(Registration):
-    """Summary views and their tasks."""
-
     recorded: ClassVar[Any] = {ViewService: "views"}
     least_bodies: ClassVar[Any] = {
         ("POST", PATH): {"source": "long_term"},

@@ -1,4 +1,4 @@
-"""Test summary views and tasks through both clients and the command line, on a real server without a model."""
+"""Test summary views and tasks through both clients and the command line, without a model."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ async def test_view_can_be_created_run_read_and_deleted(memory: MemoryAPIClient)
 
 
 class Cutting(httpx.AsyncBaseTransport):
-    """Carries requests out, but drops the first response to a POST."""
+    """Drops the first response to a POST."""
 
     def __init__(self) -> None:
         self.below = httpx.AsyncHTTPTransport()

@@ -1,4 +1,4 @@
-"""Test that the archived server's summary view and task operations are served as in the contract."""
+"""Test that summary view and task operations match the archived server's contract."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test the effect of a purge on summary views."""
+"""Test how purges affect summary views."""
 
 from __future__ import annotations
 

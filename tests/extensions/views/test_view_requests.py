@@ -1,4 +1,4 @@
-"""Test summary views and tasks over HTTP: contract shapes, and a 4xx for every misuse."""
+"""Test summary views and tasks over HTTP, including a 4xx response to each misuse."""
 
 from __future__ import annotations
 

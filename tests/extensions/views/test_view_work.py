@@ -1,4 +1,4 @@
-"""Test partitions of summary views with and without a model, and their runs and refreshes."""
+"""Test computing, running and refreshing summary view partitions, with and without a model."""
 
 from __future__ import annotations
 

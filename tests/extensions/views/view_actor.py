@@ -1,4 +1,4 @@
-"""Summary views in the mixed fault run."""
+"""Exercise summary views in the mixed fault run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tests.system.faults.workload import Actor, Client, Figures
 
 
 class ViewActor(Actor):
-    """Create views with an idempotency key (the server names them), compute them, and delete them."""
+    """Creates views with an idempotency key, runs them, and deletes them."""
 
     def __init__(self, name: str, seed: str, client: Client, journal: Journal, figures: Figures) -> None:
         super().__init__(name, seed, client, journal, figures)
