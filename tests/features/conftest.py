@@ -1,4 +1,4 @@
-"""Provide the fixtures below the API, and the API over recorded answers."""
+"""Provide fixtures for tests below the API, and for the API with recorded responses."""
 
 from tests.support.http_fixtures import *  # noqa: F403
 from tests.support.rig_fixtures import *  # noqa: F403

@@ -1,4 +1,4 @@
-"""Call every method of the Python client with hostile ids. Build the arguments from the parameter names."""
+"""Call every method of the Python client with hostile ids, based on the parameter names."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from tests.features.access.hostile import ANA, OWNED, Ids, bodies, exported
 
 
 def _records(i: Ids) -> list[ClientMemoryRecord]:
-    """Use the caller's own names or forged ones, alternating from case to case."""
+    """Return memories with the caller's own names in one case out of four, or else forged ones."""
     if i.number % 4 == 0:
         return [ClientMemoryRecord(id=i.memory, text="mine", user_id=i.user, namespace=i.namespace)]
     return [ClientMemoryRecord.model_validate(one) for one in bodies(i)[0]["memories"]]
 
 
 def _calls(i: Ids) -> list[dict[str, Any]]:
-    """Return calls of each tool that a model can receive."""
+    """Return one call for each tool that a model can receive."""
     planted = {"text": "secret tea is planted", "memory_type": "semantic"}
     named = [i.memory, *OWNED][i.number % 4]
     calls: dict[str, dict[str, Any]] = {
@@ -113,7 +113,7 @@ _REQUESTS: dict[str, Callable[[Ids], Any]] = {
 
 
 def methods() -> dict[str, inspect.Signature]:
-    """Return the client methods that send a request, by name."""
+    """Return the client methods that send requests, by name."""
     found: dict[str, inspect.Signature] = {}
     for name, method in inspect.getmembers(MemoryAPIClient, inspect.isfunction):
         asks = inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method)
@@ -125,7 +125,8 @@ def methods() -> dict[str, inspect.Signature]:
 def arguments(name: str, signature: inspect.Signature, ids: Ids) -> dict[str, Any]:
     """Return the arguments for a method.
 
-    Raises ValueError if the client's own models refuse an id, and for a parameter without a value.
+    Raises ValueError if the client's models reject an id. Raises AssertionError if a parameter has
+    no value.
     """
     given: dict[str, Any] = {}
     for parameter in list(signature.parameters.values())[1:]:
@@ -143,7 +144,7 @@ def arguments(name: str, signature: inspect.Signature, ids: Ids) -> dict[str, An
 
 
 class Bridge(httpx.BaseTransport):
-    """Connect a synchronous client in a thread to an application of this event loop."""
+    """Connects a synchronous client in a thread to an application on this event loop."""
 
     def __init__(self, transport: httpx.AsyncBaseTransport) -> None:
         self._transport = transport
@@ -163,7 +164,7 @@ class Bridge(httpx.BaseTransport):
 async def attack(client: MemoryAPIClient | SyncMemoryAPIClient, name: str, signature: inspect.Signature, ids: Ids) -> str:
     """Return everything that a call reveals: its response, or the text of its error.
 
-    Raises AssertionError for a 5xx, and for errors that are not the client's own.
+    Raises AssertionError for a 5xx. Errors that the client does not define also propagate.
     """
     try:
         given = arguments(name, signature, ids)

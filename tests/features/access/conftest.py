@@ -1,4 +1,4 @@
-"""Provide a server that requires credentials, in the process of the tests."""
+"""Provide an in-process server that requires credentials."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ ADMIN = "the-operator-of-this-server"
 
 @dataclass
 class Guarded:
-    """A runtime with AUTH_MODE=token, and its clients."""
+    """A runtime with AUTH_MODE=token and its clients."""
 
     runtime: Runtime
     transport: httpx.ASGITransport
     operator: httpx.AsyncClient
 
     def client(self, key: str | None = None, **headers: str) -> httpx.AsyncClient:
-        """Return a client with this API key. Tests must not close it."""
+        """Return a client that uses this API key. Do not close it."""
         sent = {"accept": "application/json, text/event-stream"} | headers | ({} if key is None else {"authorization": f"Bearer {key}"})
         return httpx.AsyncClient(transport=self.transport, base_url="http://127.0.0.1", headers=sent)
 
     async def key(self, tenant: str = "default", role: str = "write", **more: Any) -> dict[str, Any]:
-        """Return a new API key."""
+        """Create an API key."""
         answer = await self.operator.post("/v1/auth/tokens", json={"tenant": tenant, "role": role, **more})
         assert answer.status_code == 200, answer.text
         return answer.json()
 
     async def caller(self, tenant: str = "default", role: str = "write", **more: Any) -> httpx.AsyncClient:
-        """Return a client with a new API key."""
+        """Create an API key and return a client that uses it."""
         return self.client((await self.key(tenant, role, **more))["token"])
 
 

@@ -1,6 +1,6 @@
-"""Find every field that can name an id or an owner in the OpenAPI document and the tool schemas.
+"""Find every field in the OpenAPI document and tool schemas that can specify an id or owner.
 
-New fields are included.
+New fields are included automatically.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LEAST: dict[str, Any] = {"array": [], "boolean": True, "integer": 1, "number": 
 
 
 class SchemaFields:
-    """Finds the fields of one schema that can name an id or an owner."""
+    """Finds the fields in a schema that can specify an id or owner."""
 
     def __init__(self, schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> None:
         self._schema = schema
@@ -39,7 +39,7 @@ class SchemaFields:
         self.paths: dict[Path, Any] = dict(self._walk(schema, (), frozenset()))
 
     def _resolved(self, schema: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], str]]:
-        """Return the alternatives of a schema, each with its name."""
+        """Yield each alternative in a schema, with its name."""
         if "$ref" in schema:
             name = schema["$ref"].rsplit("/", 1)[1]
             yield self._schemas[name], name
@@ -63,7 +63,7 @@ class SchemaFields:
                 yield from self._walk(inner, (*path, field), below)
 
     def least(self, schema: Mapping[str, Any] | None = None) -> Any:
-        """Return the smallest value that a schema accepts."""
+        """Return a minimal value for a schema."""
         part, _ = next(self._resolved(self._schema if schema is None else schema))
         if "enum" in part:
             return part["enum"][0]
@@ -72,7 +72,6 @@ class SchemaFields:
         return copy.copy(_LEAST.get(part.get("type", ""), "x"))
 
     def value(self, path: Path, ids: Ids) -> Any:
-        """Return the forged value for the field at a path."""
         known = _VALUES.get(str(path[-1]), ["m-shared", "x1", ids.memory, ids.session][ids.number % 4])
         parts = [part for part, _ in self._resolved(self.paths[path])]
         if isinstance(known, list) or not {part.get("type") for part in parts} <= {"array", "null"}:
@@ -82,7 +81,7 @@ class SchemaFields:
         return [known] if texts else [self.least(items)]
 
     def put(self, body: Any, path: Path, value: Any, schema: Mapping[str, Any] | None = None) -> Any:
-        """Return a copy of a body with a value at a path. Create missing parents as the schema requires."""
+        """Return a copy of a body with a value set at a path. Create missing parents."""
         if not path:
             return value
         step, rest = path[0], path[1:]
@@ -97,7 +96,7 @@ class SchemaFields:
 
 
 class Forgeries:
-    """Yields calls to all operations and tools, each with one forged field."""
+    """Yields calls to all operations and tools, with one forged field each."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self._fields: dict[str, SchemaFields] = {}
@@ -114,7 +113,7 @@ class Forgeries:
             self._fields[name] = SchemaFields(schema, schema.get("$defs", {}))
 
     def cases(self, name: str, ids: Ids) -> list[Case]:
-        """Yield each field and parameter of an operation, in its first case and in the smallest valid body."""
+        """Forge each field and parameter, in the operation's first case and in a minimal body."""
         if name not in self._fields:
             return []  # MCP's resources and prompts have no schema
         if name in TOOL_CASES:

@@ -1,6 +1,6 @@
-"""Requests with hostile ids and filters for every operation of the API.
+"""Requests with hostile ids and filters for every API operation.
 
-The walk over the OpenAPI document and the isolation tests share them.
+The OpenAPI tests and the isolation tests share them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ hostile = st.one_of(
 
 @dataclass(frozen=True)
 class Ids:
-    """The four values of one case, and the ids that the server assigned to the other tenant."""
+    """The four values in a test case, and ids that the server assigned to the other tenant."""
 
     session: str
     user: str
@@ -62,7 +62,7 @@ class Ids:
 
     @property
     def number(self) -> int:
-        """Return the number of the case, which selects one of many forgeries."""
+        """A number for this case, which selects one of many forgeries."""
         return sum(map(ord, self.session + self.user + self.namespace + self.memory))
 
     @property
@@ -74,11 +74,11 @@ Case = tuple[str, str, dict[str, Any], Any]
 
 
 class Sent(dict[str, Any]):
-    """Arguments for httpx instead of a JSON body, such as a form and headers."""
+    """Arguments for httpx that replace a JSON body, such as a form and headers."""
 
 
 def exported(i: Ids, user: str) -> bytes:
-    """Return lines of an export that would overwrite the victim's memory, aliases, changes and session."""
+    """Return export lines that try to overwrite the victim's memory, changes and session."""
     marks = {"n": "1", "h": "0" * 32, "ra": "1.0"}
     record = {"id": i.memory, "text": "mine", "user_id": "ana", "namespace": "work"}
     lines: list[dict[str, Any]] = [
@@ -128,7 +128,7 @@ OWNED = ("m-shared", "m-aside", OF_MESSAGE)
 
 
 def forged(i: Ids) -> list[dict[str, Any]]:
-    """Return memories that would belong to the victim or replace hers. Send each in its own request."""
+    """Return memories that try to take over the victim's. Send each in a separate request."""
     names = [{"id": name, "text": "mine"} for name in (i.memory, *OWNED)]
     places: list[dict[str, Any]] = [
         {},
@@ -146,7 +146,7 @@ def forged(i: Ids) -> list[dict[str, Any]]:
 
 
 def bodies(i: Ids) -> list[dict[str, Any]]:
-    """Return session bodies with the caller's own words, and with a different forged memory in each case."""
+    """Return session bodies, each with a forged memory that depends on the case."""
     some, at = forged(i), i.number
     chosen = [some[(at + 5 * step) % len(some)] for step in range(3)]
     whose = [i.where, {}, ANA]
@@ -175,7 +175,7 @@ def _wide(i: Ids) -> dict[str, Any]:
 
 
 def item_owners(i: Ids) -> list[dict[str, str]]:
-    """Return owners for item requests: the case's values, the victim's, and similar ones."""
+    """Return owners for item requests: the case's values, the victim, and similar owners."""
     return [i.where, ANA, {"user_id": "ana"}, {"namespace": "work"}, {}]
 
 
@@ -190,7 +190,7 @@ PROCEDURES, TOOL_MEMORY = "/v1/procedures", "/v1/tools/memory"
 
 
 def owners_of(i: Ids) -> list[dict[str, str]]:
-    """Return owners for requested or created procedures and tools."""
+    """Return owners for requests about procedures and tools."""
     return [i.where, {}, ANA, {"user_id": "ana"}, {"agent_id": i.user}, {"agent_id": "robot", **ANA}]
 
 

@@ -1,4 +1,4 @@
-"""Test that `X-Acting-User` limits an application's key to one user, request by request."""
+"""Test that `X-Acting-User` limits an application's key to one user per request."""
 
 from __future__ import annotations
 

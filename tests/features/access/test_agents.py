@@ -1,4 +1,7 @@
-"""Test that callers limited to some agents cannot read or change data of other agents, by any operation or tool."""
+"""Test that callers limited to certain agents cannot read or change other agents' data.
+
+Covers all operations and tools.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ OTHERS = ({"agents": ["robot"]}, {"agents": ["robot"], "users": ["ana"]}, {"agen
 
 @dataclass
 class Field:
-    """The coach's data about Ana, and callers that are limited to other agents."""
+    """The coach's data about Ana, and callers limited to other agents."""
 
     coach: httpx.AsyncClient
     attackers: list[httpx.AsyncClient]
@@ -46,7 +49,7 @@ def _ok(answer: httpx.Response) -> Any:
 
 
 async def _work(guarded: Guarded) -> None:
-    """Run the workers' jobs for sessions and orders."""
+    """Process pending sessions and orders."""
     runtime = guarded.runtime
     for sid in await runtime.client.zrange(runtime.keys.due(DueKind.SESSION), 0, -1):
         await promote_session(runtime, sid.decode())
@@ -87,7 +90,7 @@ async def field(guarded: Guarded) -> AsyncGenerator[Field]:
 
 
 async def _state(field: Field) -> list[Any]:
-    """Return the coach's data after workers have processed the attacks."""
+    """Process the attacks and return the coach's data."""
     await _work(field.guarded)
     coach, counted = field.coach, ("access_count", "last_accessed", "as_of")
     answers = [

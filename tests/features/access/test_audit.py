@@ -1,6 +1,6 @@
 """Test that the audit trail records who did what.
 
-Logs, metrics and errors contain no secrets and no message contents (row S9).
+Logs, metrics and errors contain no secrets or message contents (row S9).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Test access to memory blocks for callers that are limited to users, namespaces or agents."""
+"""Test access to memory blocks for callers limited to certain users, namespaces or agents."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ LIMITS: list[tuple[dict[str, Any], set[str], set[str]]] = [
 
 @pytest.fixture(scope="module")
 async def blocks(guarded: Guarded) -> httpx.AsyncClient:
-    """Return a client with full access that has created a block of each owner."""
+    """Create a block for each owner, and return a client with full access."""
     admin = await guarded.caller("blocks", "admin")
     for name, owner in OWNERS.items():
         (await admin.put("/v1/blocks/note", params=owner, json={"value": f"of {name}"})).raise_for_status()

@@ -1,6 +1,6 @@
-"""Test forgetting over HTTP. A refusal names the field and the fix.
+"""Test forgetting over HTTP. Error responses identify the field and the fix.
 
-Callers cannot forget, see or undo memories of other users.
+Callers cannot forget, see or restore other users' memories.
 """
 
 from __future__ import annotations

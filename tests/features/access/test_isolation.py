@@ -1,8 +1,9 @@
-"""Test that no tenant, user or namespace can read or change data of another (row S1).
+"""Test that no tenant, user or namespace can read or change another's data (row S1).
 
-Covers every operation, hostile ids, and equal ids on both sides.
+Covers every operation, hostile ids, and identical ids on both sides.
 
-`ISOLATION_CASES=10000` sets the number of random cases. CI runs a few of them and every hostile id of the list.
+`ISOLATION_CASES=10000` sets the number of random cases. CI runs a few of them and every hostile id
+in the list.
 """
 
 from __future__ import annotations
@@ -91,7 +92,6 @@ def _sender(client: httpx.AsyncClient) -> Send:
 
 @pytest.fixture(scope="module", autouse=True)
 async def upstream() -> AsyncGenerator[Upstream]:
-    """Model server behind the proxy."""
     async with running_upstream() as server:
         MORE_SETTINGS["PROXY_UPSTREAMS"] = f"main={server.url}"
         yield server
@@ -164,7 +164,7 @@ async def field(upstream: Upstream, guarded: Guarded) -> AsyncGenerator[Field]:
 
 
 async def _store_what_sessions_hold(guarded: Guarded) -> None:
-    """Run the workers' jobs for all sessions but the victim's pending one, which the test inspects."""
+    """Process all sessions except the victim's pending one, which the test inspects."""
     keys = guarded.runtime.keys
     waiting = keys.sid("victim", SessionRef("waiting", "work", "ana"))
     for sid in await guarded.runtime.client.zrange(keys.due(DueKind.SESSION), 0, -1):
@@ -173,7 +173,7 @@ async def _store_what_sessions_hold(guarded: Guarded) -> None:
 
 
 async def _carry_out_erasures(guarded: Guarded) -> None:
-    """Carry out ordered erasures. Until then, writes for the named owner are refused."""
+    """Run all ordered erasures, because they block writes for their owners until then."""
     outbox = guarded.runtime.outbox
     while claims := (await claim_kind(outbox, DueKind.DELETION, limit=100, lease_seconds=60, max_attempts=8)).claims:
         for claim in claims:
@@ -182,7 +182,7 @@ async def _carry_out_erasures(guarded: Guarded) -> None:
 
 
 async def _state(field: Field) -> list[Any]:
-    """Return all data of the victim that an attacker could change, after workers have processed the attacks."""
+    """Process the attacks and return all of the victim's data that an attacker could change."""
     await _carry_out_erasures(field.guarded)
     await _store_what_sessions_hold(field.guarded)
     v = field.victim
@@ -233,7 +233,10 @@ async def _state(field: Field) -> list[Any]:
 
 
 async def _attack(field: Field, attacker: httpx.AsyncClient, name: str, values: list[str]) -> int:
-    """Attack one operation with these values; return the number of requests. No response reveals the victim's data, and none is a 5xx."""
+    """Attack one operation with these values, and return the number of requests.
+
+    Assert that no response reveals the victim's data or is a 5xx.
+    """
     session, user, namespace, memory = values
     ids = Ids(session, user, namespace, memory, **field.ids, made=field.made)
     forged = FORGERIES.cases(name, ids)
@@ -261,7 +264,7 @@ async def _send(attacker: httpx.AsyncClient, cases: Sequence[Case]) -> int:
 
 
 async def _attack_by_client(field: Field, client: AnyClient, name: str, values: list[str]) -> None:
-    """Attack one method of the client with these values, just as `_attack` does."""
+    """Attack one client method with these values. Make the same assertions as `_attack`."""
     session, user, namespace, memory = values
     ids = Ids(session, user, namespace, memory, **field.ids, made=field.made)
     said = await client_attacks.attack(client, name, METHODS[name], ids)
@@ -269,7 +272,7 @@ async def _attack_by_client(field: Field, client: AnyClient, name: str, values: 
 
 
 def _moved_block() -> bytes:
-    """Return lines of another system's export that contain a block of the victim."""
+    """Return export lines from another system that contain a block of the victim's."""
     block = {"label": "moved", "value": MARK, "description": "", "read_only": False, "limit": 5000, "chars": len(MARK), "tokens": 0}
     block |= {"version": 1, "created_at": TIME, "updated_at": TIME}
     header = {"kind": "header", "format": EXPORT_FORMAT, "version": EXPORT_VERSION, "user_id": "ana", "namespace": "work", "moved": True}
@@ -277,7 +280,7 @@ def _moved_block() -> bytes:
 
 
 def _without_bearer(guarded: Guarded, caller: httpx.AsyncClient) -> httpx.AsyncClient:
-    """Return the same caller with an `Authorization` header for the model server behind the proxy."""
+    """Return the same caller, but send its key as `x-api-key` instead of a bearer token."""
     headers = {name: value for name, value in caller.headers.items() if name in ("x-api-key", ACTING_USER_HEADER.lower())}
     return guarded.client(**{"x-api-key": caller.headers["authorization"].removeprefix("Bearer "), **headers})
 
@@ -328,7 +331,7 @@ async def test_hostile_ids_never_reveal_or_change_another_owners_data(field: Fie
 
 
 async def test_forged_owner_fields_never_reach_another_owners_data(field: Field) -> None:
-    """Forge each field that can name an id or an owner. The fields come from the schemas, so new ones are included."""
+    """Forge each field that can specify an id or owner. The fields come from the schemas."""
     before = await _state(field)
     count = 0
     for name in ALL:
@@ -341,7 +344,7 @@ async def test_forged_owner_fields_never_reach_another_owners_data(field: Field)
 
 @pytest.mark.parametrize("kind", ["clients", "blocking"])
 async def test_client_methods_never_reach_another_owners_data(field: Field, kind: str) -> None:
-    """Covers the asynchronous and the synchronous client."""
+    """Covers both the asynchronous and the synchronous client."""
     before = await _state(field)
     choose = random.Random(5)
     clients: list[AnyClient] = getattr(field, kind)
@@ -354,7 +357,6 @@ async def test_client_methods_never_reach_another_owners_data(field: Field, kind
 
 @pytest.mark.timeout(300 + EXAMPLES // 4)
 async def test_random_ids_never_reach_another_owners_data_over_any_interface(field: Field) -> None:
-    """Run `ISOLATION_CASES` random cases."""
     before = await _state(field)
     choose = random.Random(11)
     cases: list[list[str]] = []
@@ -390,7 +392,6 @@ async def _carry_out_orders(guarded: Guarded) -> None:
 
 
 async def test_background_orders_reach_only_the_data_of_their_caller(field: Field, guarded: Guarded) -> None:
-    """Workers carry out the orders of these attacks."""
     await _carry_out_orders(guarded)
     before = await _state(field)
     every = ["user", "client", "assistant", "tool", "import", "inference"]
@@ -416,7 +417,7 @@ async def test_background_orders_reach_only_the_data_of_their_caller(field: Fiel
 
 
 async def test_authorized_caller_sees_all_of_the_victims_data(field: Field, guarded: Guarded, upstream: Upstream) -> None:
-    """As a counter-check, send the same requests as an authorized caller, who gets the data."""
+    """Send the same requests as an authorized caller, who must receive the data."""
     for limits in ({"users": ["ana"]}, {"namespaces": ["work", "home"]}, {"users": ["ana", "bo"], "namespaces": ["work"]}):
         friend = await guarded.caller("victim", "read", **limits)
         assert MARK in (await friend.get("/v1/working-memory/shared", params=WHERE)).text

@@ -1,4 +1,7 @@
-"""Test that limits of a tenant apply to that tenant only (row S7): requests, memories, model tokens, sizes."""
+"""Test that a tenant's limits apply only to that tenant (row S7).
+
+Covers requests, memories, model tokens and sizes.
+"""
 
 from __future__ import annotations
 
@@ -44,8 +47,6 @@ def _client(rig: Rig) -> httpx.AsyncClient:
 
 
 class Clock:
-    """A clock that the test moves."""
-
     def __init__(self) -> None:
         self.now = 1000.0
 
@@ -54,14 +55,14 @@ class Clock:
 
 
 async def _admitted(limit: RequestLimit, tenant: str, number: int) -> int:
-    """Return how many of the concurrent requests are admitted."""
+    """Return how many of the concurrent requests succeed."""
     found = await asyncio.gather(*(limit.admit(tenant) for _ in range(number)), return_exceptions=True)
     assert all(one is None or isinstance(one, TooMany) for one in found)
     return sum(one is None for one in found)
 
 
 async def test_request_limit_is_shared_by_all_processes(rig: Rig) -> None:
-    """At one request per hour, only the bucket's content is admitted, however many processes there are."""
+    """At one request per hour, only the burst succeeds, however many processes there are."""
     settings = LimitSettings.model_validate({"requests_per_minute": 1, "requests_burst": 60})
     limits = [RequestLimit(settings, LimitStore(rig.rt.client, rig.keys), Clock()) for _ in range(3)]
     found = await asyncio.gather(*(_admitted(limit, "busy", 100) for limit in limits))

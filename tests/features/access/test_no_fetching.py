@@ -1,4 +1,7 @@
-"""Test that the server calls only addresses from its operator's settings, whatever callers and model servers send (row S6)."""
+"""Test that the server only connects to configured addresses (row S6).
+
+Addresses in requests or in responses from model servers have no effect.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ from tests.features.access.tool_cases import TOOL_CASES
 
 @dataclass
 class Ear:
-    """A server that records its callers, and answers with a redirect to `location` or with nothing."""
+    """A server that records requests and redirects them to `location`."""
 
     location: str = ""
     port: int = 0
@@ -57,7 +60,7 @@ async def ear(location: str = "") -> AsyncGenerator[Ear]:
 
 
 async def test_addresses_in_requests_are_never_called(guarded: Guarded) -> None:
-    """Send the address as an id, a filter, a name and a text, in every operation and every tool."""
+    """Send the address as an id, filter, name and text to every operation and tool."""
     caller = await guarded.caller("fetcher", "admin")
 
     async def ask(name: str, method: str, path: str, params: dict[str, Any], body: Any) -> None:

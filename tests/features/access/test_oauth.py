@@ -1,4 +1,4 @@
-"""Test JSON Web Tokens: how claims become a principal, and every known way to forge a token (row S4)."""
+"""Test how JSON Web Tokens become principals, and every known way to forge one (row S4)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _jwks(**more: Any) -> bytes:
 
 
 class Provider:
-    """A fake login provider: it returns its keys, or fails."""
+    """A fake login provider that returns its keys or fails."""
 
     def __init__(self) -> None:
         self.answer: bytes | Exception = _jwks()
@@ -84,7 +84,10 @@ def _by_hand(header: dict[str, Any], body: dict[str, Any], signature: bytes = b"
 
 
 def _hmac_with_public_key(body: dict[str, Any]) -> str:
-    """Sign a token with the public key as an HMAC secret (RS/HS confusion). PyJWT itself refuses to do this."""
+    """Sign a token with the public key as an HMAC secret (RS/HS confusion).
+
+    PyJWT refuses to do this.
+    """
     import hashlib
     import hmac
 
@@ -270,7 +273,7 @@ def test_start_fails_if_the_configuration_cannot_verify_tokens() -> None:
 
 @pytest.fixture
 async def keys_url() -> AsyncGenerator[tuple[str, list[str]]]:
-    """A server with the provider's keys, and the requests that it received."""
+    """Start a server with the provider's keys. Yield its URL and the requests it receives."""
     import asyncio
 
     asked: list[str] = []
@@ -356,7 +359,7 @@ async def test_keys_and_tokens_work_beside_each_other(redis_url: str, keys_url: 
 
 
 async def _finds_the_provider(client: httpx.AsyncClient, resource: str) -> None:
-    """Act like the MCP SDK's client after a 401: read the address of the metadata, and check that it describes this server."""
+    """After a 401, find the metadata like the MCP SDK, and check that it describes this server."""
     refused: Any = await client.post("/team/mcp", json={})
     assert refused.status_code == 401
     told = extract_resource_metadata_from_www_auth(refused)

@@ -1,4 +1,4 @@
-"""Test attacks on the console's login at a provider: forged answers, replays, foreign tokens and addresses."""
+"""Test attacks on the console's login, such as forged responses, replays, and foreign tokens."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def provider() -> AsyncGenerator[LoginProvider]:
 
 @asynccontextmanager
 async def console(settings: Settings, redis_url: str) -> AsyncGenerator[Callable[[], httpx.AsyncClient]]:
-    """Yield a function that opens a browser without cookies, which follows no redirects."""
+    """Yield a function that opens a new browser."""
     async with open_runtime(settings, redis_url) as runtime:
         transport = httpx.ASGITransport(create_app(settings, runtime))
         yield lambda: httpx.AsyncClient(transport=transport, base_url=HOST)
@@ -47,7 +47,7 @@ async def browsers(provider: LoginProvider, make_settings: MakeSettings, redis_u
 
 
 async def answer_of(provider: LoginProvider, browser: httpx.AsyncClient, next_page: str = "/console/people") -> dict[str, str]:
-    """Start a login, and return the parameters of the provider's redirect to our callback."""
+    """Start a login, and return the parameters of the provider's redirect back to the console."""
     started = await browser.get("/console/login/start", params={"next": next_page})
     assert started.status_code == 303, started.text
     address = urlsplit(started.headers["location"])

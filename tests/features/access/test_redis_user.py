@@ -1,4 +1,7 @@
-"""Test the server with the Redis ACL user of docs/running/security.md, and over TLS (rows S10b and S10c)."""
+"""Test the server over TLS and with the Redis ACL user in docs/running/security.md.
+
+Covers rows S10b and S10c.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ PASSWORD = "a-password-of-this-test"
 
 
 def documented(prefix: str) -> list[str]:
-    """Return the rules of the documented user, for another key prefix."""
+    """Return the documented user's rules, adapted to a key prefix."""
     found = re.search(r"^ACL SETUSER agent-memory on >\S+ (.+)$", PAGE.read_text(), re.MULTILINE)
     assert found is not None
     assert "-@dangerous" in found[1]
@@ -40,7 +43,7 @@ def documented(prefix: str) -> list[str]:
 
 
 async def lives(rig: Rig) -> None:
-    """Create, process and read a session and a memory through a worker, then erase their user."""
+    """Use the server normally: store, process and search a session and a memory."""
     stop = asyncio.Event()
     worker = asyncio.create_task(run_worker(rig.rt, rig.settings, stop))
     try:

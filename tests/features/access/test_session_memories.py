@@ -1,6 +1,6 @@
 """Test that session memories are written with the rights of the session's writer.
 
-This applies at the request and when a worker stores them.
+This applies to the request and to the worker that stores them.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ BOB = {"user_id": "bob", "namespace": "work"}
 
 
 async def promote(guarded: Guarded) -> None:
-    """Store pending session memories the way a worker does."""
+    """Store pending session memories like a worker."""
     while claims := (await claim_kind(guarded.runtime.outbox, DueKind.SESSION, limit=100, lease_seconds=60, max_attempts=8)).claims:
         for claim in claims:
             await Tasks(guarded.runtime).process_session(claim.member, claim.lease, claim.attempt)
 
 
 async def tenant_of(guarded: Guarded, name: str) -> tuple[httpx.AsyncClient, httpx.AsyncClient]:
-    """Return an administrator of a tenant with this name, and a caller limited to Bob at work."""
+    """Return a tenant's administrator, and a caller limited to Bob at work."""
     return await guarded.caller(name, "admin"), await guarded.caller(name, "write", users=["bob"], namespaces=["work"])
 
 
@@ -45,7 +45,7 @@ async def over_mcp(client: httpx.AsyncClient, name: str, **arguments: Any) -> di
 
 
 async def ids_of(client: httpx.AsyncClient) -> dict[str, tuple[str, Any]]:
-    """Return text and user of every memory that a caller sees, by id."""
+    """Return the text and user of every memory that a caller sees, by id."""
     found = (await client.post(f"{MEMORIES}search", json={"text": "", "limit": 100})).json()
     return {one["id"]: (one["text"], one["user_id"]) for one in found["memories"]}
 
@@ -101,7 +101,7 @@ async def test_session_with_another_owners_memory_id_is_refused_as_a_whole(guard
 
 
 async def test_memory_id_taken_before_promotion_stays_with_its_owner(guarded: Guarded) -> None:
-    """The session reports which memory was not stored."""
+    """The session reports which memory could not be stored."""
     admin, bob = await tenant_of(guarded, "race")
     assert (await put(bob, "s", {"id": "late", "text": "Bob's"}, {"id": "fine", "text": "also Bob's"})).status_code == 200
     assert (await admin.post(MEMORIES, json={"memories": [{"id": "late", "text": "Ada's", **ADA}]})).status_code == 200
@@ -119,7 +119,7 @@ async def test_memory_id_taken_before_promotion_stays_with_its_owner(guarded: Gu
 
 
 async def test_promotion_uses_the_rights_of_the_session_writer(guarded: Guarded) -> None:
-    """A caller with access to the whole tenant may name another user in a session, as it may when creating memories."""
+    """A caller with access to the entire tenant may name another user."""
     admin, bob = await tenant_of(guarded, "rights")
     assert (await put(admin, "s", {"id": "for-ada", "text": "for Ada", "user_id": "ada"})).status_code == 200
     await promote(guarded)

@@ -2,7 +2,8 @@
 
 Covers rules, schemas, views and orders.
 
-The requests are discovered: every API operation, every MCP tool and every operation of the compatible APIs, for each place of a tenant.
+The test discovers all API operations, MCP tools and compatible API operations, and runs each for
+every place in a tenant.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ SUPERMEMORY_BODIES: dict[str, type[BaseModel]] = {
 
 @dataclass
 class Shared:
-    """Shared state of a tenant, and its administrator."""
+    """A tenant's shared state, and its administrator."""
 
     admin: httpx.AsyncClient
     guarded: Guarded
@@ -86,7 +87,7 @@ def _ok(answer: httpx.Response) -> Any:
 
 
 async def _give_up_all_work(guarded: Guarded) -> None:
-    """Move every mark of the outbox to the dead letters."""
+    """Move all pending work to the dead letters."""
     client, keys = guarded.runtime.client, guarded.runtime.keys
     for kind in (DueKind.ORDER, DueKind.DELETION, DueKind.SESSION, DueKind.MEMORY):
         for member in await client.zrange(keys.due(kind), 0, -1):
@@ -129,7 +130,7 @@ async def shared(guarded: Guarded) -> AsyncGenerator[Shared]:
 
 
 def _native(ids: Ids) -> Iterator[Case]:
-    """Yield every operation of our API, for every possible place."""
+    """Yield every operation in our API, for every possible place."""
     takes = {
         operation["operationId"]: {parameter["name"] for parameter in operation.get("parameters", ()) if parameter["in"] == "query"}
         for methods in DOCUMENT["paths"].values()
@@ -152,7 +153,7 @@ def _tools(ids: Ids) -> Iterator[Case]:
 
 
 def _compatible(operations: Sequence[Operation], models: Mapping[str, type[BaseModel]]) -> Iterator[Case]:
-    """Yield every operation of another product's API on the shared state of the tenant."""
+    """Yield every compatible operation of another product, directed at the shared state."""
     assert models.keys() <= {handler.__name__ for _, _, handler in operations}
     parts = {"namespace": "ana", "name": "ana", "kind": "user", "org": "default", "project": "mem0"}
     for method, path, handler in operations:
@@ -164,7 +165,7 @@ def _compatible(operations: Sequence[Operation], models: Mapping[str, type[BaseM
 
 
 def _marks(body: Any) -> list[str]:
-    """Return all parts of a response that contain the mark."""
+    """Return all strings in a response that contain the mark."""
     if isinstance(body, dict):
         return [mark for value in body.values() for mark in _marks(value)]
     if isinstance(body, list):
@@ -173,7 +174,7 @@ def _marks(body: Any) -> list[str]:
 
 
 async def _state(shared: Shared) -> dict[str, list[str]]:
-    """Return the tenant's state: the result of every read without an id in its path, for every place, and the dead letters."""
+    """Read everything that can be read without an id, for every place, and the dead letters."""
     state: dict[str, list[str]] = {}
     for path, methods in DOCUMENT["paths"].items():
         asked = [parameter for parameter in methods.get("get", {}).get("parameters", ()) if parameter["in"] != "header"]

@@ -1,6 +1,6 @@
-"""Test that embeddings count against the daily model tokens of a tenant (row S7).
+"""Test that embeddings count toward a tenant's daily model tokens (row S7).
 
-No memory is lost after the budget is spent.
+Memories survive even after the budget is spent.
 """
 
 from __future__ import annotations

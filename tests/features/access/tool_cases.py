@@ -1,4 +1,4 @@
-"""More hostile calls than in `hostile.py`: of MCP tools, resources and prompts, and of routes missing from the OpenAPI document."""
+"""More hostile calls: MCP tools, resources and prompts, and routes outside the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ RESOURCE_CASES: dict[str, Callable[[Ids], list[Case]]] = {
 
 
 def _model_calls(i: Ids, path: str) -> list[Case]:
-    """Return calls to a model through the proxy that would add the victim's memories or store messages in her session."""
+    """Return model calls through the proxy that try to use the victim's memories or session."""
     asked = {"role": "user", "content": "What do I drink? Which secret tea?"}
     body = {"model": "m", ("input" if path.endswith("responses") else "messages"): [asked]}
     headers = [{"x-memory-namespace": namespace, "x-memory-agent": agent} for namespace in (i.namespace, "work") for agent in ("", "coach")]
@@ -135,7 +135,7 @@ def _model_calls(i: Ids, path: str) -> list[Case]:
 
 
 def _connection(i: Ids) -> dict[str, str]:
-    """Return a connection request from an app that pretends to be the victim's app."""
+    """Return a connection request that impersonates the victim's app."""
     app = {"client_id": i.made["app"], "redirect_uri": "https://evil.example/callback", "resource": "http://127.0.0.1/mcp"}
     return app | {"response_type": "code", "code_challenge": i.session, "code_challenge_method": "S256", "state": i.user, "scope": i.memory}
 

@@ -1,4 +1,4 @@
-"""Run a scripted conversation through the real pipeline and read the resulting memories."""
+"""Run scripted conversations through the real pipeline, and read the resulting memories."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ SCOPE = scope_of_work("default")
 
 
 def write_script(lookalike: Lookalike) -> None:
-    """Script the model's answers for all cases."""
     scripted = lookalike.scripted
     scripted.silent = True
     yesterday = (datetime.now(UTC) - timedelta(days=1)).date().isoformat()
@@ -51,7 +50,7 @@ def write_script(lookalike: Lookalike) -> None:
 
 @dataclass
 class Memory:
-    """A user's stored data, read from Redis alone: current memories, history, and evidence for each."""
+    """A user's current memories, history and evidence, as stored in Redis."""
 
     current: list[StoredMemory] = field(default_factory=list)
     history: list[StoredMemory] = field(default_factory=list)
@@ -59,7 +58,7 @@ class Memory:
 
 
 async def read_memories(runtime: Runtime, keys: Keys) -> dict[str, Memory]:
-    """Return everything but messages, by user."""
+    """Return all memories except messages, by user."""
     names = [key.decode() async for key in runtime.client.scan_iter(match=keys.root + "[mh]:*", count=1000)]
     async with runtime.client.pipeline(transaction=False) as pipe:
         for name in names:
@@ -83,7 +82,7 @@ async def read_memories(runtime: Runtime, keys: Keys) -> dict[str, Memory]:
 
 @dataclass
 class Conversation:
-    """One case, sent over HTTP with its own user."""
+    """One scripted case, sent over HTTP as a separate user."""
 
     api: MemoryAPIClient
     runtime: Runtime
@@ -93,11 +92,10 @@ class Conversation:
 
     @property
     def user(self) -> str:
-        """Return the case's user."""
         return self.case["name"]
 
     async def run(self) -> None:
-        """Run all steps; finish the work of each before the next."""
+        """Run all steps, finishing the background work after each."""
         if "rules" in self.case:
             await self.api.put_extraction_rules(ExtractionRules.model_validate(self.case["rules"]), user_id=self.user)
         if "strategy" in self.case:
@@ -144,7 +142,7 @@ class Conversation:
         await wait_until(settled, f"the work on {self.user!r}")
 
     async def failure(self) -> str:
-        """Return the reason for the last failed extraction of the session, from its operation."""
+        """Return the reason why the session's last extraction failed."""
         member = self.keys.sid(SCOPE.tenant, SessionRef("one", None, self.user))
         operation = await self.api.get_operation(f"{DueKind.EXTRACTION}-{member}")
         return (operation and operation.reason) or ""

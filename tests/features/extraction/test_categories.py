@@ -1,4 +1,4 @@
-"""Test the categories of statements if no model is configured."""
+"""Test how statements are categorized if no model is configured."""
 
 from __future__ import annotations
 

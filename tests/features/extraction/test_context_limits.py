@@ -1,6 +1,6 @@
 """Test extraction with a model whose context is smaller than assumed.
 
-Work is split, and no refused request is repeated, whatever the server's wording.
+The work is split, and rejected requests are not repeated, whatever the server's error message.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ async def facts(rig: Rig) -> list[str]:
 
 
 async def aside(rig: Rig) -> list[OperationRecord]:
-    """Return the batches on which extraction gave up."""
+    """Return the batches that extraction gave up on."""
     kind = OperationKind.EXTRACTION
     return (await rig.rt[OperationService].list_operations(SCOPE, state=OperationState.DEAD, kind=kind, offset=0, limit=10)).operations
 
 
 def sent_twice(lookalike: Lookalike) -> list[dict[str, Any]]:
-    """Return the refused requests that were sent again."""
+    """Return rejected requests that were sent again."""
     counted = Counter(json.dumps(body, sort_keys=True) for body in lookalike.bodies("chat"))
     return [body for body in lookalike.context.refused if counted[json.dumps(body, sort_keys=True)] > 1]
 
@@ -114,7 +114,6 @@ async def test_server_is_asked_for_its_limit_once_and_never_during_a_request(
 
 
 async def test_failed_limit_query_falls_back_to_the_assumed_limit(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
-    """Like most servers, this one does not report its limit."""
     async with make_rig(chat, **OFF) as rig:
         await rig.append("s", *SAID[:3])
         await rig.work()
@@ -288,7 +287,7 @@ async def test_reconciliation_is_split_if_many_memories_do_not_fit(make_rig: Mak
 
 
 async def test_extraction_is_split_if_the_answer_does_not_fit(make_rig: MakeRig, make_chat: Any, lookalike: Lookalike) -> None:
-    """The prompt fits but the answer does not: the end of the context cuts it off."""
+    """The prompt fits the context, but the model's response is cut off."""
     lookalike.context.tokens, lookalike.context.tells = 3000, "vllm"
     chat = await make_chat(GENERATION_MODEL="any-name")
     lookalike.context.wording = "llama.cpp"

@@ -1,6 +1,6 @@
-"""Test that each scripted conversation ends in exactly the expected facts, history and evidence.
+"""Test that each scripted conversation produces exactly the expected facts, history and evidence.
 
-One server runs them all.
+All conversations run on one server.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ async def test_conversation_leaves_exactly_the_expected_memories(talked: Talked,
 
 
 async def test_each_batch_costs_at_most_two_model_calls(talked: Talked) -> None:
-    """One call extracts the facts, and at most one decides about existing memories. A failed batch is sent again."""
+    """One call extracts the facts, and at most one more compares them with existing memories."""
     prompts = [body["messages"][-1]["content"] for body in talked.model.bodies("chat")]
     new = [_texts(prompt.split("New messages", 1)[-1]) for prompt in prompts if "New messages" in prompt]
     notes = [_texts(prompt.split("New notes", 1)[-1]) for prompt in prompts if "New notes" in prompt]

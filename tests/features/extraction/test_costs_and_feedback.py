@@ -1,4 +1,4 @@
-"""Test that extraction has a bounded cost at the model server, and that a returned memory prompt adds no memory."""
+"""Test that extraction costs are bounded. Sending a memory prompt back adds no memories."""
 
 from __future__ import annotations
 
@@ -37,13 +37,12 @@ async def served(redis_url: str) -> AsyncGenerator[tuple[MemoryAPIClient, Lookal
 
 
 async def everything(api: MemoryAPIClient, user: str) -> dict[str, Any]:
-    """Return all current memories of a user, including messages, by id."""
+    """Return all of a user's current memories, including messages, by id."""
     found = api.search_all_long_term_memories("", user_id={"eq": user}, batch_size=100)
     return {record.id: (record.text, record.extracted_from) async for record in found}
 
 
 async def flushed(api: MemoryAPIClient, session: str, user: str) -> None:
-    """Wait until a session has no pending work."""
     assert (await api.flush_working_memory(session, user_id=user, wait=20)).status == "ok"
 
 

@@ -1,4 +1,4 @@
-"""Test that the same text, written through any two entry points, becomes one memory with two pieces of evidence.
+"""Test that the same text from any two entry points becomes one memory with two pieces of evidence.
 
 One server runs every ordered pair.
 """
@@ -38,13 +38,13 @@ PREFIX = "entrances"
 
 
 def text_of(user: str) -> str:
-    """Return a text that is different for each user, so that no embedding batch serves two users."""
+    """Return a text unique to the user, so that no two users share an embedding batch."""
     return f"The boat of {user} lies in Bergen"
 
 
 @dataclass
 class Server:
-    """A server with all features, and its entrances."""
+    """A server with all features, and a method for each entry point."""
 
     url: str
     redis_url: str
@@ -57,51 +57,51 @@ class Server:
     mcp: Session | None = None
 
     async def create(self, user: str, n: int) -> None:
-        """REST, with required fields only."""
+        """Create a memory over REST, with only the required fields."""
         body = {"memories": [{"id": f"{user} {n}", "text": text_of(user), "user_id": user}]}
         assert (await self.http.post("/v1/long-term-memory/", json=body)).status_code == 200
 
     async def episodic(self, user: str, n: int) -> None:
-        """REST, with another memory type."""
+        """Create an episodic memory over REST."""
         record = ClientMemoryRecord(id=f"{user} {n}", text=text_of(user), user_id=user, memory_type="episodic")
         await self.api.create_long_term_memory([record])
 
     async def in_session(self, user: str, n: int) -> None:
-        """PUT a session with a memory. Unless the request names a type, its type is "message"."""
+        """PUT a session that contains a memory. The default type is "message"."""
         body = {"user_id": user, "messages": [], "memories": [{"id": f"{user} {n}", "text": text_of(user)}]}
         assert (await self.http.put(f"/v1/working-memory/held-{n}", json=body)).status_code == 200
         self.sessions.add((user, f"held-{n}"))
 
     async def message(self, user: str, n: int) -> None:
-        """A user message with exactly this text."""
+        """Append a user message with exactly this text."""
         await self.api.append_messages("chat", [MemoryMessage(role="user", content=text_of(user), id=f"{n}")], user_id=user)
         self.sessions.add((user, "chat"))
 
     async def elsewhere(self, user: str, n: int) -> None:
-        """A user message in a separate session, on a separate day."""
+        """Append a user message in a separate session, on a separate day."""
         said = MemoryMessage(role="user", content=text_of(user), id=f"{n}", created_at=datetime(2024, 3, 1 + n, tzinfo=UTC))
         await self.api.append_messages(f"of day {n}", [said], user_id=user)
         self.sessions.add((user, f"of day {n}"))
 
     async def extraction(self, user: str, n: int) -> None:
-        """A user message in other words, from which a model extracts the text."""
+        """Append a user message with different words, from which a model extracts the text."""
         said = f"By the way, part {n}: {user} keeps a boat, and it lies over in Bergen!"
         self.model.scripted.facts[said] = [{"text": text_of(user), "type": "semantic", "speaker": user, "slot": "boat_place"}]
         await self.api.append_messages(f"talk-{n}", [MemoryMessage(role="user", content=said, id=f"said-{n}")], user_id=user)
         self.sessions.add((user, f"talk-{n}"))
 
     async def by_mcp(self, user: str, n: int) -> None:
-        """The MCP tool."""
+        """Create a memory with the MCP tool."""
         assert self.mcp is not None
         memory = {"text": text_of(user), "user_id": user, "memory_type": "semantic"}
         assert (await self.mcp.call("create_long_term_memories", memories=[memory]))["status"] == "ok"
 
     async def eager_tool(self, user: str, n: int) -> None:
-        """The client tool that stores a memory at once."""
+        """Use the client tool that stores a memory immediately."""
         await self._tool("eagerly_create_long_term_memory", {"memories": [{"text": text_of(user), "memory_type": "semantic"}]}, user, n)
 
     async def lazy_tool(self, user: str, n: int) -> None:
-        """The client tool that stores a memory through the session."""
+        """Use the client tool that stores a memory through the session."""
         await self._tool("lazily_create_long_term_memory", {"text": text_of(user), "memory_type": "episodic"}, user, n)
         self.sessions.add((user, f"tools-{n}"))
 
@@ -110,12 +110,12 @@ class Server:
         assert done["success"], done
 
     async def move(self, user: str, n: int) -> None:
-        """Prepare an old server's memory for `agent-memory migrate` (see `moved_in`)."""
+        """Create a memory in the old layout for `agent-memory migrate` (see `moved_in`)."""
         record = {"id": f"old {user} {n}", "text": text_of(user), "user_id": user, "memory_type": "semantic", "created_at": 1.7e9}
         await self.runtime.client.hset(f"{PREFIX}-old-{n}:{record['id']}", mapping=hashed(record, None))  # pyright: ignore[reportGeneralTypeIssues]
 
     async def moved_in(self, n: int) -> None:
-        """Migrate all data in the old layout and delete it there, so that each migration moves only new data."""
+        """Migrate all data from the old layout, then delete the old data."""
         client, embedder = self.runtime.client, SharedEmbedder(self.runtime.embedder)
         report = await move(Rig(self.runtime, self.settings, embedder), self.redis_url, prefixes=OldPrefixes(memories=f"{PREFIX}-old-{n}"))
         assert report.imported.get("memory", 0) + report.present.get("memory", 0) == len(ENTRANCES), report
@@ -123,7 +123,7 @@ class Server:
             await client.delete(key)
 
     async def user_import(self, user: str, n: int) -> None:
-        """Import the export of another server's user as this user."""
+        """Import another user's export as this user."""
         there = f"{user} there {n}"
         await self.create(there, n)
         lines = [line async for line in self.api.export_user(there)]
@@ -134,7 +134,6 @@ class Server:
         assert not report.problem_count, report
 
     async def worked_off(self) -> None:
-        """Wait until no session has pending work."""
         sessions, self.sessions = self.sessions, set()
         some = asyncio.Semaphore(8)
 
@@ -195,7 +194,7 @@ PAIRS = list(product(ENTRANCES, ENTRANCES))
 
 @dataclass
 class Kept:
-    """The results of search, get and list for a text, and its evidence."""
+    """Search and list results for a text, and its evidence."""
 
     found: list[MemoryRecord]
     listed: int
@@ -204,7 +203,7 @@ class Kept:
 
 @pytest.fixture(scope="module")
 async def kept(server: Server) -> dict[tuple[str, str], Kept]:
-    """Return the results for all pairs, each with its own user. All first halves are written before any second half."""
+    """Run all pairs, each as a separate user, and return the results."""
     users = {pair: f"{pair[0]} then {pair[1]}" for pair in PAIRS}
     some = asyncio.Semaphore(8)
 

@@ -1,4 +1,4 @@
-"""Test that extraction writes the facts and the cursor together or not at all."""
+"""Test that extraction writes the facts and the cursor atomically."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def cursor(rig: Rig) -> int:
 
 
 def answering(chat: OpenAIChat, monkeypatch: pytest.MonkeyPatch, *answers: dict[str, Any]) -> None:
-    """Script the model: it returns these facts one after the other, then none, and decides ADD for each."""
+    """Script the model to return these facts one at a time, and to decide ADD for each."""
     left = list(answers)
 
     async def structured(messages: Any, answer: Any, **__: Any) -> Any:
@@ -198,7 +198,7 @@ async def test_parallel_workers_store_each_fact_once(make_rig: MakeRig, chat: Op
 
 
 async def test_parallel_extraction_and_promotion_lose_no_message(make_rig: MakeRig, chat: OpenAIChat) -> None:
-    """Both trim the journal only up to the messages that both have processed. Neither shifts what the other reads."""
+    """Each trims the journal only up to the messages that the other has also processed."""
     async with make_rig(chat, EXTRACTION_DEBOUNCE_SECONDS="0", EXTRACTION_BATCH_TOKENS=100) as rig:
 
         async def write() -> None:

@@ -1,4 +1,7 @@
-"""Test when the extraction model is called: by time, by tokens, or at the end of a session. It never receives secrets."""
+"""Test when extraction calls the model, and that it never sends secrets.
+
+The triggers are elapsed time, tokens, and the end of a session.
+"""
 
 from __future__ import annotations
 

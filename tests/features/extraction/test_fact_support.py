@@ -1,4 +1,4 @@
-"""Test which messages support a fact, and which facts no message supports."""
+"""Test which messages support a fact, and detect facts that no message supports."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def _cases(name: str) -> list[Any]:
 
 
 def test_facts_of_a_perfect_model_are_all_accepted() -> None:
-    """Check each fact of the scenarios, first with a citation, then without one against all messages of its day."""
+    """Check each fact with its citation, then against all messages of its day."""
     refused: list[str] = []
     count = 0
     for scenario in _cases("prompt_scenarios.yaml"):

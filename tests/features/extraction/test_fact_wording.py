@@ -1,4 +1,4 @@
-"""Test whether two facts of one slot have the same meaning."""
+"""Test whether two facts in the same slot have the same meaning."""
 
 from __future__ import annotations
 

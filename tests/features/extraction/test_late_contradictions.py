@@ -1,6 +1,6 @@
 """Test that the late pass finds contradictions between facts that were never compared.
 
-It runs while the tenant is idle, and its changes can be undone.
+It runs while the tenant is idle, and users can undo its changes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def said(text: str, day: int, memory_id: str | None = None, **more: Any) -> Memo
 
 
 async def settled(rig: Rig, *records: MemoryRecord) -> None:
-    """Store memories as callers do, and run the due work."""
+    """Store memories and process them."""
     for memory in records:
         await rig.remember(memory)
     await rig.work()
@@ -62,7 +62,7 @@ async def changes(rig: Rig, state: str) -> list[Change]:
 
 
 async def move_in(rig: Rig, facts: dict[str, int]) -> dict[str, int]:
-    """Import another system's facts, each with the day on which it was recorded there. Return the imported numbers."""
+    """Import facts from another system, each with a day, and return the import counts."""
     place = Placement("mem0", "ada", None, None)
     lines = [fact_line(Fact(text, text, created_at=WHEN + timedelta(days=day)), place, WHEN) for text, day in facts.items()]
     body = "\n".join(json.dumps(line) for line in [place.header, *lines])
@@ -73,7 +73,7 @@ async def move_in(rig: Rig, facts: dict[str, int]) -> dict[str, int]:
 
 @pytest.fixture
 def ends(lookalike: Lookalike) -> Lookalike:
-    """Script a model that decides that the Oslo fact ends the Turin fact."""
+    """Script the model to decide that the Oslo fact supersedes the Turin fact."""
     lookalike.scripted.decisions[OSLO] = ["SUPERSEDE", TURIN]
     return lookalike
 
@@ -218,7 +218,7 @@ async def test_a_rejected_proposal_is_not_made_again(make_rig: MakeRig, chat: Op
 
 
 async def forget_what_was_judged(rig: Rig) -> None:
-    """Simulate a worker that died after its write: neither the pairs nor the cursor are stored."""
+    """Simulate a worker that died before it stored the compared pairs and the cursor."""
     for key in await rig.raw_keys():
         if key.startswith("apart:"):
             await rig.rt.client.delete(rig.keys.root + key)

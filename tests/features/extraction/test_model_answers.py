@@ -1,4 +1,7 @@
-"""Test the answers of weak and slow models: a bad fact does not affect the others, and slow answers shrink the prompts."""
+"""Test responses from weak and slow models.
+
+A bad fact does not affect the others, and slow responses shrink the prompts.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,6 @@ async def facts(rig: Rig) -> list[str]:
 
 
 async def extraction_of(rig: Rig, session_id: str) -> OperationRecord:
-    """Return the operation of a session's extraction."""
     operations = rig.rt[OperationService]
     (sid,) = {mark.member for mark in operations.session_marks(SCOPE, SessionRef(session_id, None, None))}
     return await operations.get_operation(SCOPE, f"extraction-{sid}")

@@ -1,4 +1,4 @@
-"""Compare the prompts word for word: a changed prompt fails a test, so that its version changes too.
+"""Compare prompts with reviewed copies, so that a changed prompt also gets a new version.
 
 `python -m tests.features.extraction.test_prompt_texts` writes the files.
 """
@@ -51,7 +51,7 @@ PROMPTS: dict[str, tuple[str, list[ChatMessage]]] = {
 
 
 def shown(version: str, messages: list[ChatMessage]) -> str:
-    """Return a prompt from its file."""
+    """Format a prompt as in its file."""
     return "\n\n".join([f"# {version}", *(f"## {message.role}\n{message.content}" for message in messages)]) + "\n"
 
 

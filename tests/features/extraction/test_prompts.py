@@ -1,4 +1,4 @@
-"""Test the prompts: safe fences, their contents, and lenient parsing of answers."""
+"""Test the prompts' contents, secure fences, and lenient parsing of the model's responses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test that with REVIEW_SUPERSESSIONS a conversation supersedes no fact by itself.
+"""Test that with REVIEW_SUPERSESSIONS, a conversation does not supersede any fact by itself.
 
 A reviewer approves or rejects each proposal.
 """

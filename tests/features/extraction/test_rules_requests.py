@@ -1,4 +1,4 @@
-"""Test extraction rules over HTTP: one set for each place, replaced as a whole."""
+"""Test extraction rules over HTTP. Each place has one set, which a PUT replaces."""
 
 from __future__ import annotations
 

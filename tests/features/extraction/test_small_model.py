@@ -1,4 +1,7 @@
-"""Test extraction with a real small model and little context: for any answers, the work finishes and no request is repeated."""
+"""Test extraction with a real small model and a small context.
+
+Whatever the model returns, the work finishes and no request is repeated.
+"""
 
 from __future__ import annotations
 
@@ -38,14 +41,14 @@ _LONG = "The museum by the river shows old maps of the town, and its keeper told
 
 @pytest.fixture(scope="module", params=[2048, 8192])
 def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Generator[tuple[str, int]]:
-    """Return the address of the model's server and its context size in tokens."""
+    """Start the model server. Return its URL and context size in tokens."""
     with small_model(request.param, tmp_path_factory.mktemp("model") / "log.txt") as url:
         yield url, request.param
 
 
 @pytest.fixture
 def requests(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
-    """Record every request to the model's server with the status of its answer."""
+    """Record each request to the model server and the response status."""
     seen: list[tuple[str, int]] = []
     send = httpx2.AsyncClient.send
 
@@ -96,7 +99,6 @@ async def test_extraction_finishes_a_session_with_a_small_real_model(
 async def test_limit_that_is_too_high_is_corrected_by_one_refusal(
     served: tuple[str, int], counter: TokenCounter, requests: list[tuple[str, int]]
 ) -> None:
-    """The server does not report its limit."""
     url, context = served
     settings = load_settings(OPENAI_BASE_URL=url, GENERATION_MODEL=MODEL, MODEL_CONTEXT_WINDOWS={MODEL: 100_000})
     chat = await OpenAIChat.open(settings, counter=counter)

@@ -1,4 +1,4 @@
-"""Test the whole worker over a real Redis: outbox, relay, docket and tasks."""
+"""Test the entire worker against a real Redis: outbox, relay, docket and tasks."""
 
 from __future__ import annotations
 
@@ -37,7 +37,6 @@ QUICK = {"WORKER_RETRY_BASE_SECONDS": 0.01, "WORKER_RETRY_MAX_SECONDS": 0.02, "W
 
 @asynccontextmanager
 async def working(rig: Rig, count: int = 1) -> AsyncGenerator[asyncio.Event]:
-    """Run workers in this process."""
     stop = asyncio.Event()
     rig.workers = [asyncio.create_task(run_worker(rig.rt, rig.settings, stop)) for _ in range(count)]
     try:
@@ -48,7 +47,7 @@ async def working(rig: Rig, count: int = 1) -> AsyncGenerator[asyncio.Event]:
 
 
 async def eventually(rig: Rig, condition: Callable[[], Awaitable[Any]], what: str) -> None:
-    """Wait until `condition` holds; fail if a worker ends."""
+    """Wait until `condition` is true. Fail if a worker stops."""
 
     async def checked() -> bool:
         return any(worker.done() for worker in rig.workers) or bool(await condition())
@@ -58,8 +57,6 @@ async def eventually(rig: Rig, condition: Callable[[], Awaitable[Any]], what: st
 
 
 async def rest(rig: Rig) -> None:
-    """Wait until no work is pending."""
-
     async def nothing() -> bool:
         backlog = await rig.rt.outbox.backlog()
         return not any(one.pending for kind, one in backlog.items() if kind in WORK)
@@ -182,7 +179,7 @@ async def test_indexing_resumes_after_an_embedder_outage(make_rig: MakeRig) -> N
 async def test_appends_during_a_slow_summary_are_processed_without_failures(
     make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike
 ) -> None:
-    """Appends during one long summary do not fail it, and the next run processes their messages."""
+    """The next run processes the messages appended during the summary."""
     async with make_rig(chat, **QUICK) as rig, working(rig):
         long = [f"Turn {number}: somebody carried {number} baskets of figs to the harbour" for number in range(60)]
         lookalike.latency_seconds = 0.5
@@ -230,7 +227,7 @@ async def test_work_of_a_dead_worker_is_done_by_another(make_rig: MakeRig) -> No
 
 
 async def test_work_beyond_the_worker_concurrency_stays_in_the_outbox(make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In docket it would only wait: its leases would expire, and workers would claim all of it again."""
+    """In docket, the work would only wait until its leases expire and workers claim it again."""
     waiting = 0
     gate = asyncio.Event()
     promote = task_handlers.promote_session
@@ -276,7 +273,7 @@ Schedule = Callable[[Docket, list[TaskCall]], Awaitable[list[Execution]]]
 
 
 def fail_first_schedule(monkeypatch: pytest.MonkeyPatch, outcome: Schedule) -> list[int]:
-    """End the first tasks handed to docket with `outcome`, and return their number once they have been handed over."""
+    """Make docket's first scheduling call end with `outcome`. Return the number of its tasks."""
     add_many = Docket.add_many
     failed: list[int] = []
 
@@ -315,7 +312,7 @@ async def test_failed_handover_to_docket_is_retried_before_the_lease_ends(
 async def test_unscheduled_docket_tasks_are_retried_before_the_lease_ends(
     make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch, overdue: bool
 ) -> None:
-    """This covers all memories in a batch, including those whose earlier claim ended with its worker."""
+    """Covers all memories in a batch, including those whose earlier claim ended with its worker."""
 
     async def refuse(docket: Docket, calls: list[TaskCall]) -> list[Execution]:
         executions = [Execution(docket, call.function, call.args, call.kwargs, call.key, call.when, attempt=1) for call in calls]

@@ -38,7 +38,7 @@ def sids(rig: Rig, scope: Scope, number: int) -> set[str]:
 
 
 async def pretend(rig: Rig, tenant: str, number: int) -> None:
-    """Mark sessions as due without further data."""
+    """Mark sessions as due, but create no other data for them."""
     async with rig.rt.client.pipeline(transaction=False) as pipe:
         for place in range(number):
             pipe.hset(rig.keys.session(f"{tenant}{place}").journal, "tn", tenant)

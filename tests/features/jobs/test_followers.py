@@ -1,4 +1,4 @@
-"""Test followers of memories: every change sets a mark, which is removed when the followers have finished."""
+"""Test memory followers. Each change sets a mark, which is removed once the followers are done."""
 
 from __future__ import annotations
 
@@ -19,14 +19,13 @@ BY_TEST = ChangeOrigin("test")
 
 
 class Recorder:
-    """A follower that records its calls, and fails `failures` times."""
+    """A follower that records the memories, and fails `failures` times."""
 
     def __init__(self) -> None:
         self.mids: list[str] = []
         self.failures = 0
 
     async def follow_memories(self, mids: Sequence[str]) -> None:
-        """Record the memories."""
         if self.failures:
             self.failures -= 1
             raise RuntimeError("the follower fails")
@@ -35,7 +34,7 @@ class Recorder:
 
 @pytest.fixture
 async def follower(rig: Rig) -> AsyncGenerator[Recorder]:
-    """Return the only follower of the rig's runtime."""
+    """Replace all followers of the rig's runtime."""
     recorder = Recorder()
     before = [*rig.rt.services.followers]
     rig.rt.services.followers[:] = [recorder]
@@ -44,7 +43,7 @@ async def follower(rig: Rig) -> AsyncGenerator[Recorder]:
 
 
 async def followed(rig: Rig, follower: Recorder) -> set[str]:
-    """Return the memories that the followers received after the last operation. No mark is left by then."""
+    """Run the followers, and return the memories they received. Assert that no mark is left."""
     follower.mids.clear()
     await rig.make_due(DueKind.FOLLOW)
     await rig.work(DueKind.FOLLOW)
@@ -53,7 +52,6 @@ async def followed(rig: Rig, follower: Recorder) -> set[str]:
 
 
 def mid(rig: Rig, name: str) -> str:
-    """Return a memory's name in keys."""
     return rig.keys.mid(SCOPE.tenant, name)
 
 

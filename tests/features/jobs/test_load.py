@@ -1,4 +1,4 @@
-"""Test the load over time: what processes count, who writes totals, and who may read them."""
+"""Test load metrics: what processes count, who writes the totals, and who may read them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test that long texts share the passages that a worker embeds at the same time: every text gets its turn."""
+"""Test that long texts share a worker's embedding capacity fairly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test background work over HTTP: idempotency keys, waiting, operations, dead letters and cascading deletions."""
+"""Test background work over HTTP: idempotency keys, waiting, operations and dead letters."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.support.waiting import wait_until
 
 @pytest.fixture(scope="module")
 async def worked(redis_url: str) -> AsyncGenerator[tuple[httpx.AsyncClient, Runtime], None]:
-    """A client of a server with a worker, and access to its runtime."""
+    """Start a server with a worker. Yield a client and a runtime."""
     settings = load_settings(KEY_PREFIX=f"ops{ULID()}".lower(), MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local")
     async with (
         stack(settings, redis_url) as url,

@@ -1,4 +1,7 @@
-"""Test that each periodic job runs once per period on any worker. A crash or a failure loses no job."""
+"""Test that each periodic job runs once per period, on any worker.
+
+A crash or failure does not lose a job.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,6 @@ PERIODS = {
 
 @asynccontextmanager
 async def working(rig: Rig) -> AsyncGenerator[None]:
-    """A worker in this process."""
     stop = asyncio.Event()
     worker = asyncio.create_task(run_worker(rig.rt, rig.settings, stop))
     try:
@@ -48,7 +50,7 @@ async def working(rig: Rig) -> AsyncGenerator[None]:
 
 
 async def scheduled(docket: Docket, number: int) -> dict[str, float]:
-    """Return the jobs and the times (s) of their next runs, once this many jobs have one."""
+    """Wait until `number` jobs have a next run, and return the times of the runs in seconds."""
 
     async def times() -> dict[str, float]:
         async with docket.redis() as redis:
@@ -60,7 +62,7 @@ async def scheduled(docket: Docket, number: int) -> dict[str, float]:
 
 @pytest.fixture
 def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Replace every job by one that only records its run."""
+    """Replace each job with one that only records its run."""
     seen: list[str] = []
 
     def seeing(name: str) -> Any:
@@ -126,7 +128,7 @@ async def test_failing_job_is_retried_soon_and_never_given_up(rig: Rig, monkeypa
 
 
 async def test_job_that_kills_its_workers_is_skipped_until_its_next_period(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    """docket delivers the task again each time its worker dies."""
+    """docket redelivers the task each time its worker dies."""
     deaths = 0
 
     async def deadly(_: Runtime) -> int:

@@ -30,7 +30,7 @@ class Gadget:
 
 
 def gadgets(trace: Path) -> list[bytes]:
-    """Return pickles that create the folder `trace` when read, with every opcode that can name code."""
+    """Return pickles that create the folder `trace`, using every opcode that can reference code."""
     name = str(trace)
     ways = [pickle.dumps((Gadget(os.mkdir, name),), protocol) for protocol in range(6)]
     ways.append(pickle.dumps({"deep": [({"er": Gadget(os.mkdir, name)},)]}))

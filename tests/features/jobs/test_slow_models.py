@@ -1,4 +1,4 @@
-"""Test that work that waits for a slow model does not delay other work."""
+"""Test that work waiting for a slow model does not delay other work."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.rig import SCOPE, MakeRig, Rig, record
 
 
 class HeldEmbedder(EmbedderWrapper):
-    """An embedder that does not answer calls with texts about beets until the test releases it."""
+    """An embedder that blocks on texts about beets until released."""
 
     def __init__(self, inner: EmbeddingModel) -> None:
         super().__init__(inner)
@@ -32,13 +32,13 @@ class HeldEmbedder(EmbedderWrapper):
         return await self._inner.embed(["about vegetables" if "beets" in text else text for text in texts], timeout=timeout)
 
     async def __aenter__(self) -> None:
-        """Release the model at the end, so that a worker can stop."""
+        """Release the model on exit, so that a worker can stop."""
 
     async def __aexit__(self, *_: object) -> None:
         self.let_go.set()
 
     async def close(self) -> None:
-        """Do nothing: the inner embedder outlives a runtime."""
+        """Do nothing, because the inner embedder outlives a runtime."""
 
 
 def long_text(number: int, passages: int = 90) -> str:
@@ -80,7 +80,7 @@ async def test_long_memories_do_not_delay_erasures_and_messages(make_rig: MakeRi
 
 
 async def erase_and_say(rig: Rig) -> None:
-    """Wait until a user is erased, and until another user's message is a memory with a vector."""
+    """Erase a user, append another user's message, and wait until both are processed."""
     await rig.rt[ErasureOrders].order_erasure(SCOPE, Erasure(SCOPE.tenant, None, "vic", None))
     await rig.append("s", "I own a boat", user_id="eve")
 
@@ -111,7 +111,7 @@ async def test_many_memories_do_not_delay_erasures_and_messages(make_rig: MakeRi
 
 
 class HeldChat(ChatWrapper):
-    """A chat model that does not answer until the test releases it, and then fails."""
+    """A chat model that blocks until released, and then fails."""
 
     def __init__(self, inner: ChatModel) -> None:
         super().__init__(inner)

@@ -1,4 +1,4 @@
-"""Test that commits of memory decisions are atomic. They overwrite nothing and refuse outdated reads."""
+"""Test that commits of memory decisions are atomic and reject outdated reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test that compaction merges memories with the same meaning, and keeps ids and data that callers know."""
+"""Test that compaction merges memories with the same meaning. Callers' ids and data remain."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WHEN = datetime(2025, 3, 1, tzinfo=UTC)
 
 
 def fact(text: str, session: str = "s1", *, user: str | None = "ada", day: int = 0, **more: Any) -> MemoryRecord:
-    """Return a memory like one that a worker creates for a fact from a session."""
+    """Return a fact memory that looks like a worker created it from a session."""
     ref = SessionRef(session, None, user)
     made = datetime.now(UTC)
     given: dict[str, Any] = {
@@ -245,7 +245,7 @@ async def test_imported_facts_are_compared_although_they_are_older_than_the_last
 async def test_similar_facts_are_compared_in_batches_that_fit_the_context(
     make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike
 ) -> None:
-    """A pair that does not fit even alone stays unmerged, and delays no other pair."""
+    """A pair that does not fit even on its own stays unmerged, but does not delay other pairs."""
     lookalike.context.tokens = 1000
     ports = ("Turin", "Porto", "Lisbon", "Bergen", "Oslo", "Rome", "Cremona", "Vienna", "Prague", "Bern")
     at_length = "with Anna, whom she has known since they both went to school in the old town, and whose brother repairs them " * 2

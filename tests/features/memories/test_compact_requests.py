@@ -1,4 +1,4 @@
-"""Test compaction over HTTP: a worker runs it, and the answer counts the remaining memories."""
+"""Test compaction over HTTP. A worker runs it, and the response counts the remaining memories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test forgetting: which memories a policy selects, and that the scan covers all memories page by page."""
+"""Test which memories a retention policy selects, and that the scan covers every page."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NOW = datetime(2025, 6, 1, 12, tzinfo=UTC)
 
 
 def aged(name: str, age: float, idle: float | None = None, **more: Any) -> MemoryRecord:
-    """Return a memory with this age, last read `idle` days ago. Both are in days."""
+    """Return a memory that is `age` days old and was last read `idle` days ago."""
     read = NOW - timedelta(days=age if idle is None else idle)
     return record(name, created_at=NOW - timedelta(days=age), last_accessed=read, **more)
 

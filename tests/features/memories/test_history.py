@@ -1,4 +1,4 @@
-"""Test bitemporal facts: what was true and known when, the history of a fact, and exact undo."""
+"""Test bitemporal facts: what was true and known at a time, a fact's history, and exact undo."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def listed(rig: Rig, **request: Any) -> list[str]:
 
 
 async def everything(rig: Rig, *names: str) -> list[Any]:
-    """Return the responses of search, get and prompt."""
+    """Return search, get and prompt responses."""
     texts = ["Where does Ada live?", "What does Ada drink?"]
     fixed: dict[str, Any] = {"recency_boost": False, "reference_time": datetime(2025, 1, 1, tzinfo=UTC)}
     answers: list[Any] = [await rig.rt[SearchService].search(SCOPE, SearchRequest(text=text, limit=20, **fixed)) for text in texts]
@@ -77,7 +77,10 @@ DAYS = [datetime(2020, 1, 1, tzinfo=UTC) + timedelta(days=365 * n) for n in rang
 
 
 async def test_timeline_shows_past_statements_and_when_they_were_recorded(rig: Rig) -> None:
-    """Lived in Turin from 2020; Oslo from 2022, learned at once; Rome 2018-2019, learned late; Turin's text was corrected later."""
+    """Turin from 2020, Oslo from 2022, and Rome 2018-2019 learned late.
+
+    Oslo is learned immediately. The text about Turin is corrected later.
+    """
     await create(rig, fact("Ada lives in Turin", "turin", slot="home_city", valid_from=DAYS[0], created_at=DAYS[0]))
     first = (await found(rig, "turin")).record.recorded_at
     await create(rig, fact("Ada lives in Oslo", "oslo", slot="home_city", valid_from=DAYS[2], created_at=DAYS[2]))
@@ -231,7 +234,7 @@ async def test_each_undo_restores_search_list_prompt_and_get_responses(rig: Rig,
 
 
 async def test_memories_with_equal_creation_times_keep_their_order_after_undos(rig: Rig) -> None:
-    """The engine returns recently rewritten memories first, but the pages of a list must not overlap."""
+    """The engine returns recently rewritten memories first, but list pages must not overlap."""
     names = [f"n{place:02}" for place in range(30)]
     when = [DAYS[1 + (place > 9) + (place > 24)] for place in range(30)]
     await create(rig, *(fact(f"Ada has boat {n}", n, created_at=at, last_accessed=DAYS[0]) for n, at in zip(names, when, strict=True)))

@@ -1,4 +1,4 @@
-"""Test long-term memories in Redis: idempotent writes, changes, permanent deletion, and the index entries."""
+"""Test long-term memories in Redis: idempotent writes, changes, deletion, and index entries."""
 
 from __future__ import annotations
 
@@ -216,8 +216,6 @@ async def test_messages_of_different_sessions_are_not_neighbors(rig: Rig) -> Non
 
 
 async def test_concurrent_writes_and_indexing_end_with_current_vectors(rig: Rig) -> None:
-    """In the end, every memory has the vector of its latest text."""
-
     async def write(number: int) -> None:
         for turn in range(5):
             await rig.rt[MemoryStore].write(SCOPE, [record(f"turn {turn} of word{number}", str(number))])

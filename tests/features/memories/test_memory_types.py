@@ -1,4 +1,4 @@
-"""Test procedural memories for callers that know the type, and for clients of the archived server, which do not."""
+"""Test procedural memories, both for current clients and for archived ones that lack the type."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FACT = "The espresso machine stands beside the window."
 
 
 class Space:
-    """A new namespace with one procedural and one semantic memory, whose ids contain `how` and `fact`."""
+    """A new namespace with one procedural memory (`how`) and one semantic memory (`fact`)."""
 
     def __init__(self, client: httpx.AsyncClient) -> None:
         self.client = client
@@ -30,7 +30,7 @@ class Space:
         assert answer.status_code == 200, answer.text
 
     async def search(self, headers: dict[str, str] | None = None, **body: Any) -> dict[str, str]:
-        """Return the types of the memories that a search finds, keyed by their ids without the namespace."""
+        """Return the types of the memories found, keyed by short id."""
         asked = {"text": "espresso machine", "namespace": {"eq": self.name}, **body}
         answer = await self.client.post("/v1/long-term-memory/search", json=asked, headers=headers)
         assert answer.status_code == 200, answer.text
@@ -48,7 +48,7 @@ class Space:
         return answer.json()["memory_type"]
 
     async def session(self, method: str, headers: dict[str, str] | None = None, **body: Any) -> list[dict[str, Any]]:
-        """Return the memories that a response shows for the session `s`."""
+        """Return the memories in the response for session `s`."""
         where = {"params": {"namespace": self.name}} if method == "GET" else {"json": {"namespace": self.name, **body}}
         answer = await self.client.request(method, "/v1/working-memory/s", headers=headers, **where)
         assert answer.status_code == 200, answer.text

@@ -1,4 +1,4 @@
-"""Test that the vectors of the default model classify messages that the rules do not recognize."""
+"""Test that default model vectors classify messages that the rules do not recognize."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ REQUEST = "that thing about the oboe, get rid of it"
 
 @pytest.fixture(scope="session")
 async def e5() -> EmbeddingModel:
-    """The default model: the weights are fitted to its vectors."""
+    """Return the default model, because the weights are fitted to its vectors."""
     return await shared_embedder(load_settings(LOCAL_MODEL=MODEL))
 
 

@@ -1,6 +1,6 @@
-"""Test that within a tenant an id belongs to one owner: namespace, user and agent.
+"""Test that each id in a tenant belongs to one owner: namespace, user and agent.
 
-Another owner cannot take it, whatever state its memory is in.
+Another owner cannot take the id, whatever the memory's state.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ async def found_of(rig: Rig, memory_id: str) -> StoredMemory:
 
 
 async def hold(rig: Rig, how: str) -> None:
-    """Give Ada the id "x", in one of several states."""
+    """Give Ada the id "x" in a specific state."""
     await create(rig, {"id": "x", "text": "Ada likes tea", **ADA})
     match how:
         case "forgotten":
@@ -110,7 +110,7 @@ async def test_owner_of_an_id_is_namespace_user_and_agent(rig: Rig, other: dict[
 
 
 async def test_ownerless_create_of_an_identical_memory_changes_nothing(rig: Rig) -> None:
-    """Archived clients create a session's memories again as they read them: without the session's user and namespace."""
+    """Archived clients send back a session's memories but omit its user and namespace."""
     await put(rig, "s", {"id": "x", "text": "Ada likes tea"}, **ADA)
     await rig.work()
     before = await found_of(rig, "x")
@@ -195,7 +195,7 @@ async def test_deleted_id_is_free_for_another_owner(rig: Rig) -> None:
 
 
 async def test_id_taken_between_check_and_write_stays_with_its_new_owner(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The id of a repetition becomes an alias of the original, unless another owner took it in the meantime."""
+    """A repetition's id becomes an alias of the original, unless another owner has taken it."""
     await create(rig, {"id": "x", "text": "Bob likes tea", **BOB})
     write = MemoryStore.write_all
 
@@ -261,7 +261,6 @@ async def test_generated_session_memory_id_is_stable_but_not_guessable(make_rig:
 
 
 async def test_late_fact_cannot_end_another_owners_fact_through_supersedes(rig: Rig) -> None:
-    """Callers can set `supersedes` themselves."""
     begun = datetime(2024, 1, 1, tzinfo=UTC)
     over = {"valid_from": begun.isoformat(), "valid_to": (begun + timedelta(days=300)).isoformat()}
     await create(rig, {"id": "hers", "text": "Ada lives in Oslo", **over, **ADA})

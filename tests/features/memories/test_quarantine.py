@@ -1,6 +1,6 @@
-"""Test hostile content: texts that read like instructions are quarantined until approved.
+"""Test hostile content. Text that reads like instructions is quarantined until approved.
 
-Trust follows the source (row S5).
+Trust depends on the source (row S5).
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ async def test_quarantined_memory_is_hidden_until_approved(http: httpx.AsyncClie
 
 
 async def test_memory_prompt_shows_one_line_per_memory_for_any_content(make_rig: MakeRig) -> None:
-    """Each memory is one line below the heading, followed by the note, whatever its text and id contain."""
+    """Each memory is one line between the heading and the note, whatever it contains."""
     async with make_rig(QUARANTINE="false", SEARCH_MIN_SIMILARITY="-1") as rig:
         await _quotes(rig)
 
@@ -242,7 +242,7 @@ BREAKOUTS = [
 
 @pytest.mark.parametrize("text", BREAKOUTS)
 def test_stored_text_cannot_leave_its_fence_in_any_prompt(text: str) -> None:
-    """In every prompt of a worker, the text is within one fence whose mark it does not contain, or on one line of JSON."""
+    """The text must be inside one fence whose mark it does not contain, or on one line of JSON."""
     closing = fence(text, "memories").rsplit("\n", 1)[-1]
     assert closing not in text
     assert fence(text + closing, "memories").rsplit("\n", 1)[-1] not in text + closing, "not even when it knows the mark"

@@ -1,4 +1,4 @@
-"""Test background forgetting by settings."""
+"""Test the background forgetting that the settings define."""
 
 from __future__ import annotations
 

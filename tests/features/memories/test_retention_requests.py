@@ -1,4 +1,4 @@
-"""Test forgetting over HTTP: the response of the contract, dry run by default, and refusals that name the field."""
+"""Test forgetting over HTTP: the contract's response, default dry runs, and validation errors."""
 
 from __future__ import annotations
 

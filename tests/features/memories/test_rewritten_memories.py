@@ -1,4 +1,4 @@
-"""Test that words keep their weight after rewrites, before the engine has cleaned its statistics."""
+"""Test that words keep their weight after rewrites, before the engine has cleaned up."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.rig import SCOPE, Rig, record
 
 @pytest.fixture
 async def rewritten(rig: Rig) -> AsyncGenerator[Rig]:
-    """Store forty memories that contain "ferry", each written three times, in an index without garbage collection."""
+    """Write each of forty memories three times, with the index's garbage collection disabled."""
     option = ("FT.CONFIG", "GET", "FORK_GC_CLEAN_THRESHOLD")
     before: Any = await rig.rt.client.execute_command(*option)
     value = next(iter(before.values())) if isinstance(before, dict) else before[0][1]

@@ -1,4 +1,7 @@
-"""Test repeated statements: the last mention, the count and the speaker, and how they change when evidence is deleted."""
+"""Test the last mention, count and speaker of repeated statements.
+
+They change when evidence is deleted.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,7 @@ BOAT = "The boat lies in Bergen"
 
 
 async def say(rig: Rig, session: str, *said: tuple[str, str, datetime], role: str = "user", user: str = "ada", scope: Any = SCOPE) -> None:
-    """Return messages, each with an id, a text and a time."""
+    """Append messages, given as (id, text, time)."""
     messages = [MemoryMessage(role=role, content=text, id=name, created_at=when) for name, text, when in said]
     await rig.rt[SessionService].append(scope, session, AppendMessagesRequest(messages=messages, user_id=user))
     await rig.work()
@@ -51,7 +54,7 @@ async def memory_of(rig: Rig, text: str, **fields: Any) -> MemoryRecord:
 
 
 async def sayings(rig: Rig, memory: MemoryRecord, scope: Any = SCOPE) -> tuple[datetime, int]:
-    """Return a memory's last mention and mention count from its hash, after checking the vector's document."""
+    """Return a memory's last mention and mention count. Assert that both documents agree."""
     mid = rig.keys.mid(scope.tenant, memory.id)
     last, times = await rig.rt.client.hmget(rig.keys.memory(mid), ["ls", "ts"])
     assert await rig.rt.client.hget(rig.keys.vector(mid), "ls") == last, "both documents say the same"
@@ -223,7 +226,7 @@ async def test_export_and_import_preserve_mention_times_and_counts(rig: Rig) -> 
 async def test_fact_repeated_by_a_later_message_has_that_messages_time(
     make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike, action: str
 ) -> None:
-    """Either a model decides this, or the words match. Each message counts as one mention."""
+    """Either a model recognizes the repetition, or the words match. Each message counts once."""
     scripted = lookalike.scripted
     scripted.silent = True
     later = "Ada eats no meat" if action == "NONE" else "Ada is vegetarian"

@@ -1,6 +1,6 @@
-"""Test that one text is one memory, in any session and by any speaker.
+"""Test that identical text is one memory, in any session and from any speaker.
 
-Covers its evidence, its search terms, and the deletion of its sessions.
+Covers its evidence, its search terms, and deletion of its sessions.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ BOAT = "The boat lies in Bergen"
 
 
 async def say(rig: Rig, session: str, *texts: str, on: int = 1, role: str = "user", user: str | None = "ada", **more: Any) -> None:
-    """Return messages of a day in March, with the ids "<session>-<place>"."""
+    """Append messages from a day in March, with ids like "<session>-<number>"."""
     when = datetime(2024, 3, on, 12, tzinfo=UTC)
     messages = [MemoryMessage(role=role, content=text, id=f"{session}-{n}", created_at=when) for n, text in enumerate(texts)]
     await rig.rt[SessionService].append(SCOPE, session, AppendMessagesRequest(messages=messages, user_id=user, **more))
@@ -150,7 +150,7 @@ async def test_message_with_the_text_of_a_statement_becomes_its_evidence(rig: Ri
 
 
 async def test_erasing_a_statements_session_keeps_evidence_from_others(rig: Rig) -> None:
-    """The other client's statement comes first. It remains a statement, and the message becomes its evidence."""
+    """The other client's statement comes first and remains. The message becomes its evidence."""
     held = {"messages": [], "memories": [{"id": "held", "text": BOAT, "memory_type": "semantic"}], "user_id": "ada"}
     await rig.rt[SessionService].put(SCOPE, "tools", UpdateWorkingMemory.model_validate(held))
     await rig.work()
@@ -214,7 +214,7 @@ async def test_same_text_of_different_owners_is_never_shared(rig: Rig) -> None:
 
 
 async def test_import_merges_with_existing_memories_and_keeps_evidence(rig: Rig) -> None:
-    """Import a statement with an absorbed message, a message, and a statement, each where the same text exists."""
+    """Import various combinations of statements and messages where the same text already exists."""
     await say(rig, "chat", "Look at this storm", BOAT)
     message = await exported(rig)
     await state(rig, "stated")

@@ -1,4 +1,4 @@
-"""Test that `ShownMemory` objects equal the records, although they are built without them."""
+"""Test that `ShownMemory` objects match the records that they replace."""
 
 from __future__ import annotations
 

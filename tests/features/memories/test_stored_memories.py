@@ -1,4 +1,7 @@
-"""Test that stored memories are encoded in few steps and decoded without validation, including those of other versions."""
+"""Test the encoding of stored memories.
+
+Encoding takes few steps. Decoding skips validation, even for memories from other versions.
+"""
 
 from __future__ import annotations
 
@@ -91,7 +94,7 @@ def _kinds(kind: type[MemoryRecord]) -> list[type[MemoryRecord]]:
 
 
 def _containers(value: object) -> set[int]:
-    """Return the lists and objects in a value at any depth, by identity."""
+    """Return the ids of all lists and objects in a value, at any depth."""
     if isinstance(value, BaseModel):
         return _containers(vars(value))
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Test that reads of memories are counted in a separate record, which everything that depends on them uses."""
+"""Test that memory reads are counted in a separate record, which all dependent features use."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def known(rig: Rig) -> Rig:
 
 
 async def stored(rig: Rig, memory_id: str) -> MemoryRecord:
-    """Return the memory without counting a read."""
+    """Return the memory. Does not count as a read."""
     await rig.rt[UsageLog].flush()
     found = (await rig.rt[MemoryStore].get(SCOPE, [memory_id]))[0]
     assert found is not None

@@ -1,4 +1,4 @@
-"""Users with data of every kind for export, import and erasure: fill, read and compare them."""
+"""Create, read and compare users with all kinds of data, for export, import and erasure tests."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OLD = datetime(2024, 5, 1, 12, tzinfo=UTC)
 
 @dataclass
 class Face:
-    """A rig with its API and a client of it."""
+    """A rig, its API and a client."""
 
     rig: Rig
     http: httpx.AsyncClient
@@ -75,7 +75,7 @@ def said(*texts: str, user: str = ANN, **more: Any) -> dict[str, Any]:
 
 
 async def fill(face: Face, user: str, word: str) -> None:
-    """Store data of all kinds: sessions, promoted messages, facts with versions, slots, evidence, aliases, changes, old memories, rules."""
+    """Store all kinds of data for a user, such as sessions, facts, evidence and rules."""
     rig = face.rig
     body = said(f"the {word} is loud", f"is the {word} yours?", f"yes, the {word} of my aunt", user=user)
     data = {"data": {"mood": word, "deep": {"a": [1, None, 2.5]}}, "context": f"they speak of the {word}", "namespace": "home"}
@@ -113,7 +113,7 @@ async def fill(face: Face, user: str, word: str) -> None:
 
 
 async def know(face: Face, user: str, word: str) -> None:
-    """Store a user's data beside memories: blocks, procedures, tool calls, the result of a session, items."""
+    """Store a user's data other than memories, such as blocks, procedures and items."""
     where = {"user_id": user, "namespace": "home"}
     # Events of several days, and of the current day.
     lasts = record(f"was in Rome with the {word} from 3 May to 9 June 2023", f"{user}-f8", memory_type=MemoryTypeEnum.EPISODIC, **where)
@@ -141,7 +141,7 @@ NAMES = [f"{ANN}-f{n}" for n in range(1, 7)]
 
 
 async def picture(face: Face, user: str = ANN) -> dict[str, Any]:
-    """Return every response with data of a user, without fields that reads change."""
+    """Return every response with a user's data, excluding fields that change on reads."""
     shown: dict[str, Any] = {}
     for session in (f"{user}-s1", f"{user}-s2"):
         shown[session] = await face.ok("GET", f"/v1/working-memory/{session}", params={"user_id": user})
@@ -187,7 +187,7 @@ async def stored_keys(face: Face) -> set[str]:
 
 
 async def settle(face: Face) -> None:
-    """Run all due work and its followers, so that two snapshots of the keys can be compared."""
+    """Run all due work and followers, so that tests can compare key snapshots."""
     await face.rig.work()
     await face.rig.make_due(DueKind.FOLLOW)
     await face.rig.work()

@@ -1,4 +1,4 @@
-"""Test that an agent is an owner: its data can be erased, exported and imported by its name, and nothing else is affected."""
+"""Test erasing, exporting and importing an agent's own data. Other data is not affected."""
 
 from __future__ import annotations
 
@@ -24,8 +24,6 @@ SECRET, PLAIN = "xylophone", "marmalade"
 
 
 class Face:
-    """A rig with its API."""
-
     def __init__(self, rig: Rig, http: httpx.AsyncClient, client: MemoryClient) -> None:
         self.rig = rig
         self.http = http
@@ -37,13 +35,12 @@ class Face:
         return answer.json()
 
     async def settle(self) -> None:
-        """Run the workers' pending jobs."""
         await self.rig.work()
         await self.rig.work(DueKind.DELETION)
         await self.rig.work()
 
     async def trace_none(self, *signs: str) -> None:
-        """Wait until no value in Redis contains any of these texts. Derived data follows memories a moment later."""
+        """Wait until no key contains any of these strings. Derived data lags behind memories."""
 
         async def clean() -> bool:
             await self.settle()
@@ -69,7 +66,7 @@ async def face(rig: Rig) -> AsyncGenerator[Face]:
 
 
 async def fill(face: Face, agent: str, word: str) -> None:
-    """Store what an agent can own: blocks alone and with a user, sessions, memories, procedures, tool memory, attachments."""
+    """Store all kinds of data that an agent can own, such as blocks, sessions and memories."""
     pair = {"user_id": USER, "agent_id": agent}
     for owner in ({"agent_id": agent}, pair):
         await face.ok("PUT", "/v1/blocks/human", params=owner, json={"value": f"{word} is loud"})
@@ -101,7 +98,7 @@ async def fill(face: Face, agent: str, word: str) -> None:
 
 
 async def values_of(redis: Any, key: bytes) -> bytes:
-    """Return the content of a key."""
+    """Return a key's name and content as bytes."""
     reads = {
         b"string": lambda: redis.get(key),
         b"hash": lambda: redis.hgetall(key),
@@ -116,7 +113,7 @@ async def values_of(redis: Any, key: bytes) -> bytes:
 
 
 async def traces(rig: Rig, *signs: str) -> list[tuple[str, str]]:
-    """Return every key that contains one of the marks in its name or content."""
+    """Return the keys whose name or content contains any of these strings."""
     hits: list[tuple[str, str]] = []
     async for key in rig.rt.client.scan_iter(match=f"{rig.settings.redis.key_prefix}:*", count=1000):
         whole = await values_of(rig.rt.client, key)
@@ -165,7 +162,7 @@ async def test_agent_can_be_erased_in_one_namespace_only(face: Face) -> None:
 
 
 async def shown(face: Face, agent: str) -> list[Any]:
-    """Return what callers read of an agent, without read times."""
+    """Return an agent's data as callers see it, excluding read times."""
     owners = ({"agent_id": agent}, {"user_id": USER, "agent_id": agent})
     asked = {"text": "", "agent_id": {"eq": agent}, "limit": 50}
     hits = (await face.ok("POST", "/v1/long-term-memory/search", json=asked))["memories"]

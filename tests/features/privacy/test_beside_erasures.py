@@ -1,6 +1,6 @@
 """Test writes and undos during an erasure.
 
-Erased data does not return, and no write acknowledged after the order is lost.
+Erased data does not come back, and writes acknowledged after the order are not lost.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ Send = Callable[..., Awaitable[httpx.Response]]
 
 @pytest.fixture(autouse=True)
 def refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Refuse writes during an erasure at once, so that tests that pause it do not wait."""
+    """Reject writes during an erasure immediately, so that tests do not wait."""
     monkeypatch.setattr(scripts, "_ERASURE_SECONDS", 0.0, raising=False)
 
 
 @dataclass
 class Person:
-    """A user with every kind of data that an undo or an import restores."""
+    """A user with every kind of data that an undo or import restores."""
 
     user: str
     restores: list[tuple[str, str, dict[str, Any]]] = field(default_factory=list[tuple[str, str, dict[str, Any]]])
@@ -49,7 +49,7 @@ class Person:
 
 
 async def person(face: Face, user: str) -> Person:
-    """Fill a user; return the requests that restore some of its data."""
+    """Create a user's data, along with the requests that restore parts of it."""
     someone = Person(user)
     said = [{"id": f"{user}-m", "role": "user", "content": f"My {SIGN} is called {user}."}]
     await face.ok("POST", f"/v1/working-memory/{user}-s/messages", json={"messages": said, **someone.where})
@@ -77,7 +77,10 @@ async def person(face: Face, user: str) -> Person:
 
 @contextmanager
 def interrupted(monkeypatch: pytest.MonkeyPatch, at: Callable[[int], bool], run: Callable[[], Awaitable[Any]]) -> Iterator[list[int]]:
-    """Run an action before the round trips to Redis that `at` selects by number, and count all round trips."""
+    """Run an action before each selected round trip to Redis, and count all round trips.
+
+    `at` selects round trips by number.
+    """
     count, whole = [0], round_trip.exchange
 
     async def aside() -> None:
@@ -102,7 +105,10 @@ def interrupted(monkeypatch: pytest.MonkeyPatch, at: Callable[[int], bool], run:
 async def test_undo_during_any_step_of_an_erasure_restores_nothing(
     make_rig: MakeRig, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Send every restoring request before each round trip of an erasure, and one user's import before every eleventh."""
+    """Send all restoring requests before selected round trips of an erasure.
+
+    Together, the users cover every round trip.
+    """
     async with make_rig() as rig, faced(rig) as face:
         fired = 0
         for first in range(_PERSONS):
@@ -126,7 +132,10 @@ async def test_undo_during_any_step_of_an_erasure_restores_nothing(
 async def test_restoring_request_overtaken_by_an_erasure_restores_nothing(
     make_rig: MakeRig, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Run the whole erasure before each round trip of each request. An import that began after it is a separate write."""
+    """Run the erasure before each round trip of each request.
+
+    An import that begins afterward is a separate write.
+    """
     async with make_rig() as rig, faced(rig) as face:
         for which in range(5):
             at, steps = 1, [1]
@@ -148,7 +157,7 @@ async def test_restoring_request_overtaken_by_an_erasure_restores_nothing(
 
 
 def writes(user: str, session: str, agent: str | None = None) -> list[tuple[str, str, dict[str, Any]]]:
-    """Return requests that write new data of a user and, with an agent, in its name."""
+    """Return requests that write new data for a user. With an agent, they write in its name."""
     where = {"user_id": user} | ({} if agent is None else {"agent_id": agent})
     messages = {"messages": [{"role": "user", "content": f"A new {SIGN}."}], "user_id": user}
     if agent is not None:
@@ -178,7 +187,7 @@ def writes(user: str, session: str, agent: str | None = None) -> list[tuple[str,
 
 
 async def answers(face: Face, requests: list[tuple[str, str, dict[str, Any]]]) -> dict[str, int]:
-    """Return the status of each request by method and path. Each refusal must have its code and a retry time."""
+    """Send all requests and return their statuses. Check the code and retry time of each 409."""
     replies = await asyncio.gather(*(face.http.request(method, path, **more) for method, path, more in requests))
     for reply in replies:
         if reply.status_code == 409:
@@ -187,7 +196,7 @@ async def answers(face: Face, requests: list[tuple[str, str, dict[str, Any]]]) -
 
 
 async def test_write_after_an_erasure_order_conflicts_until_the_erasure_is_done(make_rig: MakeRig) -> None:
-    """No worker runs meanwhile: writes acknowledged after the order must survive, however long the order waits."""
+    """No worker runs until later, so acknowledged writes must survive even a long wait."""
     async with make_rig() as rig, faced(rig) as face:
         for user in ("ann", "bob"):
             await person(face, user)

@@ -1,4 +1,7 @@
-"""Test the right to be forgotten: after an erasure no key or value in Redis shows that the user existed (row S8)."""
+"""Test the right to be forgotten (row S8).
+
+After an erasure, no key or value in Redis reveals that the user existed.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +56,7 @@ async def _values(redis: Any, key: bytes) -> list[Any]:
 
 
 async def traces(url: str, prefix: str, *signs: str) -> list[tuple[bytes, str]]:
-    """Return every key with this prefix that contains one of the marks in its name or content."""
+    """Return the keys whose name or content contains any of these strings."""
     found: list[tuple[bytes, str]] = []
     async with Redis.from_url(url) as redis:
         async for key in redis.scan_iter(match=f"{prefix}:*", count=1000):
@@ -63,7 +66,7 @@ async def traces(url: str, prefix: str, *signs: str) -> list[tuple[bytes, str]]:
 
 
 async def stored_keys(url: str, prefix: str) -> list[str]:
-    """Return the keys of a prefix, without it."""
+    """Return the keys with a prefix, but strip the prefix."""
     async with Redis.from_url(url) as redis:
         return [key.decode().partition("}:")[2] async for key in redis.scan_iter(match=f"{prefix}:*", count=1000)]
 
@@ -73,7 +76,7 @@ def _said(n: int, user: str, who: str, role: str = "user") -> dict[str, Any]:
 
 
 async def test_erasure_during_writes_leaves_no_trace(redis_url: str, model: Lookalike) -> None:
-    """Acceptance criterion 4, including memories in quarantine, purges, and exports and imports in progress."""
+    """Acceptance criterion 4. Covers quarantine, purges, and running exports and imports."""
     prefix = "auth-erase"
     settings = load_settings(
         KEY_PREFIX=prefix,

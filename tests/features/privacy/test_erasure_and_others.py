@@ -1,4 +1,4 @@
-"""Test that an erasure deletes what belongs to its user, in every bucket, and leaves other users and tenants alone."""
+"""Test that an erasure deletes all of a user's data, in every bucket, and no one else's."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Tenants:
         return await self._clients.enter_async_context(httpx.AsyncClient(base_url=self._url, timeout=30, headers={"x-api-key": key}))
 
     async def key(self, **fields: Any) -> httpx.AsyncClient:
-        """Return a client with a new API key."""
+        """Create an API key and return a client that uses it."""
         operator = await self.caller(OPERATOR)
         return await self.caller((await operator.post("/v1/auth/tokens", json=fields)).raise_for_status().json()["token"])
 

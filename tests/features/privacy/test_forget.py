@@ -1,4 +1,7 @@
-"""Test that forgetting a thing deletes all of it at once and keeps everything else. An undo restores it unchanged."""
+"""Test that forgetting deletes all of a statement at once and nothing else.
+
+An undo restores it unchanged.
+"""
 
 from __future__ import annotations
 
@@ -37,15 +40,15 @@ WHO = {"user_id": "ana"}
 
 
 def fact(text: str, name: str, *messages: str, session: str = "s", **more: Any) -> MemoryRecord:
-    """Return a fact extracted from messages of a session."""
+    """Return a fact extracted from messages in a session."""
     evidence = [Evidence(source="user", session_id=session, message_ids=[message], quote=message.partition("-")[2]) for message in messages]
     return record(text, name, **{"user_id": "ana", "evidence": evidence or None, **more})
 
 
 async def shown(rig: Rig, text: str = "", user: str = "ana") -> list[Any]:
-    """Return a search over all memories of a user, without read counts, read times and word scores.
+    """Search a user's memories, and return fields that depend only on their content.
 
-    The engine's word scores count deleted memories until it has collected them.
+    The engine's scores include deleted memories until it collects them.
     """
     request = SearchRequest(text=text or None, user_id=UserId(eq=user), limit=100)
     answer = await rig.rt[SearchService].search(SCOPE, request)
@@ -63,7 +66,7 @@ async def forget(rig: Rig, text: str | None = None, *, scope: Scope = SCOPE, **m
 
 
 async def everything(rig: Rig) -> bytes:
-    """Return all keys of this store, except receipts."""
+    """Return everything in this store."""
     parts: list[Any] = []
     client: Any = rig.rt.client
     async for key in client.scan_iter(match=rig.keys.root.replace("{", "\\{") + "*", count=1000):
@@ -81,7 +84,7 @@ async def everything(rig: Rig) -> bytes:
 
 
 async def say(rig: Rig, *texts: str, session: str = "s", role: str = "user", user: str = "ana") -> None:
-    """Append messages whose ids are "<session><number of the session's messages>"."""
+    """Append messages with ids like "<session><number>"."""
     for text in texts:
         count = len(await rig.contents(session, user_id=user)) if await rig.rt[SessionStore].find(SCOPE, session, None, user) else 0
         message = MemoryMessage(role=role, content=text, id=f"{session}{count + 1}")
@@ -94,7 +97,7 @@ async def add(rig: Rig, *facts: MemoryRecord) -> None:
 
 
 async def peanuts(rig: Rig) -> None:
-    """Store a message with two statements, and facts of both."""
+    """Store a message that makes two statements, and a fact for each."""
     await say(rig, "I am allergic to peanuts. I work at Acme.", "We talked about the weather in Rome.")
     await rig.work()
     quote = "I am allergic to peanuts. I work at Acme."
@@ -273,7 +276,7 @@ async def test_forget_matches_former_versions(rig: Rig) -> None:
 
 
 async def test_forget_fences_off_late_extraction(rig: Rig) -> None:
-    """A worker that has read the forgotten text must not write any of it."""
+    """A worker that has already read the forgotten text must not write any of it."""
     await say(rig, "I am allergic to peanuts.", "I work at Acme.")
     sid = rig.sid(SessionRef("s", None, "ana"))
     journal = await rig.rt[SessionStore].journal(sid, "jp", 10)

@@ -1,4 +1,4 @@
-"""Test forgetting during concurrent writes, and if the server dies in the middle of it."""
+"""Test forgetting during concurrent writes or a server crash."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.rig import SCOPE, Rig
 
 
 class Died(BaseException):
-    """Simulated end of the worker's process: no code catches it, and the tests' event loop continues."""
+    """Simulates the death of a server process. No code catches it."""
 
 
 async def test_forget_retries_if_the_session_changed_meanwhile(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,7 +37,7 @@ async def test_forget_retries_if_the_session_changed_meanwhile(rig: Rig, monkeyp
 
 @pytest.mark.parametrize("dies_at", [1, 2])
 async def test_forget_is_atomic_if_the_server_dies(rig: Rig, monkeypatch: pytest.MonkeyPatch, dies_at: int) -> None:
-    """Before the single step, nothing is deleted. After it, everything is. Repeating the request ends in the same state."""
+    """A crash leaves everything or nothing deleted. A retry completes the request."""
     await peanuts(rig)
     before = await texts(rig)
     calls: list[Plan] = []

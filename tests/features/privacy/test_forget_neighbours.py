@@ -1,6 +1,6 @@
-"""Test that forgotten text also disappears from the terms and vectors of its neighbors and from summaries.
+"""Test that forgotten text disappears from summaries and from its neighbors' terms and vectors.
 
-All of these are rebuilt without it.
+All of these are rebuilt.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ async def index_terms(rig: Rig, name: str) -> str:
 @pytest.mark.parametrize("said", [SECRET, TWO])
 @pytest.mark.parametrize("elsewhere", [False, True])
 async def test_neighbors_lose_the_forgotten_words_and_are_reindexed(rig: Rig, said: str, elsewhere: bool) -> None:
-    """This includes neighbors of the same text in another session, whose terms also contain it."""
+    """Covers neighbors of the same text in another session, whose terms contain it too."""
     (word,) = terms("peanuts")
     await say(rig, "a", BEFORE, said, AFTER)
     neighbours = [mid(rig, "a", 0), mid(rig, "a", 2)]
@@ -80,7 +80,7 @@ async def test_statement_that_absorbed_a_neighbor_loses_the_forgotten_words(rig:
 
 
 async def vectors(rig: Rig, names: list[str]) -> list[bytes]:
-    """Return the vectors of memories: the longest field of their documents."""
+    """Return the vectors of memories, assuming that each is its document's longest field."""
     client: Any = rig.rt.client
     return [max((await client.hgetall(rig.keys.vector(name))).values(), key=len) for name in names]
 
@@ -97,7 +97,7 @@ async def test_neighbor_vectors_match_those_of_a_session_without_the_text(make_r
 
 
 async def test_results_show_no_forgotten_words_even_before_reindexing(rig: Rig) -> None:
-    """Until a worker runs, a neighbor may still be near the forgotten text, and is shown with its own words only."""
+    """Until a worker runs, a neighbor may still match, but only its own words are shown."""
     await say(rig, "a", BEFORE, SECRET, AFTER)
     await forget(rig)
     search = {"user_id": {"eq": "ana"}, "limit": 20}
@@ -110,7 +110,7 @@ async def test_results_show_no_forgotten_words_even_before_reindexing(rig: Rig) 
 
 
 async def test_next_model_summary_does_not_contain_the_forgotten_text(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike) -> None:
-    """A model's summary is deleted as a whole. The next one covers only later messages, without the forgotten text."""
+    """The old summary is deleted entirely. The next one covers only later messages."""
     async with make_rig(chat) as rig:
 
         def told(start: int) -> list[str]:

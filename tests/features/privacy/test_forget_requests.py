@@ -1,6 +1,6 @@
-"""Test that forget requests in conversations are never remembered themselves.
+"""Test that forget requests in conversations are never remembered.
 
-Only the user can make them, and a worker crash loses none.
+Only the user can make them, and a worker crash does not lose any.
 """
 
 from __future__ import annotations

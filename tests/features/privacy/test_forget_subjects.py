@@ -1,6 +1,6 @@
-"""Test when a forget request matches for certain: all its words, the same person, the same negation.
+"""Test which forget requests match with certainty, and which are only guesses.
 
-Otherwise it is a guess.
+A certain match has all the words, the same person and the same negation.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Test that forgotten data is readable until its undo expires, by callers who may undo it. After the undo, the restored data is."""
+"""Test who can read forgotten data.
+
+Callers who may undo it can read it until the undo expires, and can read the restored data
+afterward.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Test that forgotten, released or erased data is listed: who asked, who decided, when, and how much, without content."""
+"""Test lists of forgotten, released or erased data.
+
+They show who requested and decided it, when, and how much, but no content.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Test export and import (row S8).
 
-A user's data is exported completely and restored unchanged, and nothing else is imported.
+An export contains all of a user's data. An import restores it unchanged and adds nothing else.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ async def test_erased_user_can_be_restored_from_its_export(face: Face) -> None:
 
 
 async def test_export_contains_every_write_acknowledged_before_it_began(face: Face) -> None:
-    """Meanwhile, other callers write, sessions are promoted and deleted, and facts change, end and return."""
+    """Meanwhile, other callers write and facts change, while sessions are promoted and deleted."""
     rig = face.rig
     stop, enough = asyncio.Event(), asyncio.Event()
     sure: set[str] = set()

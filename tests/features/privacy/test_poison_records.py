@@ -1,6 +1,6 @@
-"""Test that an unreadable record or a message without text does not stop an erasure or a purge.
+"""Test that an unreadable record or a message with no text does not stop an erasure or purge.
 
-The operation names the record.
+The operation identifies the record.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ BAD, GOOD = "ann-bad", "ann-good"
 
 
 def call(name: str, user: str, session: str) -> dict[str, Any]:
-    """Return messages without text, such as every agent with tools writes."""
+    """Return messages that have no text, like those of any agent that uses tools."""
     asked = {
         "id": f"{session}-c",
         "role": "assistant",
@@ -31,7 +31,7 @@ def call(name: str, user: str, session: str) -> dict[str, Any]:
 
 
 async def fill(face: Face) -> None:
-    """Store two users with tool calls and memories of an agent, including sessions and a former version."""
+    """Store sessions with tool calls for two users, and an agent's memories."""
     for user in ("ann", "bob"):
         await face.ok("POST", f"/v1/working-memory/{user}-s/messages", json=call("look_up", user, f"{user}-s"))
     where = {"user_id": "ann", "agent_id": "coach", "session_id": "ann-s"}
@@ -44,7 +44,7 @@ async def fill(face: Face) -> None:
 
 
 async def poison(face: Face, *, former: bool) -> str:
-    """Damage a memory, or a former version of it, and another memory's evidence. Return the key as operations name it."""
+    """Corrupt a memory or its former version, and return the key."""
     client: Any = face.rig.rt.client
     root, mid = face.rig.keys.root, face.rig.keys.mid(SCOPE.tenant, BAD)
     key = next(key for key in await face.rig.raw_keys() if key.startswith(f"h:{mid}.")) if former else f"m:{mid}"
@@ -95,7 +95,6 @@ async def test_purge_completes_and_reports_unreadable_records(make_rig: MakeRig,
 
 
 async def test_purge_includes_tool_call_messages_without_text(make_rig: MakeRig) -> None:
-    """Some messages of a source have no text."""
     async with make_rig() as rig, faced(rig) as face:
         await fill(face)
         params = {"dry_run": False, "wait": 0}

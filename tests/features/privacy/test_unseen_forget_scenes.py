@@ -1,8 +1,7 @@
-"""Test forget requests in scenes by a writer who had not seen the code.
+"""Measure how often forget proposals match the intent, with no language model.
 
-How often does the proposal match the intent, without a language model?
-
-The rules were tuned on these scenes, so the figures no longer measure unseen ones. The score counts whole messages: a message is forgotten
+The author of the scenes had not seen the code. The rules have since been tuned on them, so the
+figures no longer measure unseen scenes. The score counts entire messages: a message is forgotten
 with all its statements.
 """
 
@@ -34,7 +33,7 @@ SCENES: list[dict[str, Any]] = [
 
 @dataclass(frozen=True)
 class Scene:
-    """A conversation, and the positions of messages to forget and of messages to keep."""
+    """A conversation, and the positions of messages to forget and to keep."""
 
     number: int
     texts: list[str]
@@ -63,7 +62,7 @@ def scene_of(number: int, row: dict[str, Any]) -> Scene:
 
 
 async def converse(rig: Rig, scene: Scene) -> None:
-    """Store a scene up to its request, and its memories."""
+    """Append a scene's messages before the request, and process them."""
     messages = [
         MemoryMessage(role=role, content=text, id=f"{scene.user}-{place}")
         for place, (role, text) in enumerate(zip(scene.roles, scene.texts, strict=True))
@@ -73,7 +72,7 @@ async def converse(rig: Rig, scene: Scene) -> None:
 
 
 async def judge(rig: Rig, scene: Scene) -> str:
-    """Approve the proposal; return whether exactly the intended messages and memories are deleted."""
+    """Approve the proposal, and compare what is deleted with the intent."""
     changes = (await rig.rt[HistoryService].read_changes(SCOPE, {"st": "proposed", "u": scene.user}, None, 0, 10)).changes
     for change in changes:
         await rig.rt[HistoryService].approve_proposal(SCOPE, change.id)
@@ -89,13 +88,13 @@ async def judge(rig: Rig, scene: Scene) -> str:
 
 @pytest.mark.parametrize(("recognized", "least"), [(False, 10), (True, 32)])
 async def test_forget_proposals_match_enough_labelled_scenes(rig: Rig, recognized: bool, least: int) -> None:
-    """Test the requests as recognized in the conversation, and again as if every request had been `recognized`."""
+    """With `recognized`, propose every request. Otherwise, detect requests in the conversation."""
     outcomes = await outcomes_of(rig, recognized=recognized)
     assert outcomes["right"] >= least, sorted(outcomes.items())
 
 
 async def test_forget_proposals_by_default_model_vectors_match_enough_scenes(make_rig: MakeRig) -> None:
-    """Rules detect a third of the requests in the conversation, and the weights of message kinds detect most of the others."""
+    """Rules detect a third of the requests, and the vectors detect most of the others."""
     async with make_rig(embedder=await shared_embedder(load_settings(LOCAL_MODEL=MODEL))) as rig:
         outcomes = await outcomes_of(rig, recognized=False)
         assert outcomes["right"] >= 30, sorted(outcomes.items())

@@ -1,4 +1,7 @@
-"""Test that pins, metadata, ids and dates survive every sequence of operations, and that undone operations leave nothing behind."""
+"""Test that pins, metadata, ids and dates survive any sequence of operations.
+
+Undone operations leave nothing behind.
+"""
 
 from __future__ import annotations
 
@@ -86,7 +89,7 @@ _steps = st.one_of(
 
 
 def differences(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
-    """Return the differences by field, because a record is long."""
+    """Return the differences field by field, because records are long."""
     found: dict[str, Any] = {}
     for name, old in before.items():
         new = after.get(name)
@@ -103,7 +106,7 @@ def _message(text: str) -> MemoryMessage:
 
 @dataclass
 class World:
-    """A user's memories, and the fields that callers set, by the callers' ids."""
+    """A user's memories, and the fields set by callers, keyed by the callers' ids."""
 
     rig: Rig
     chat: OpenAIChat
@@ -119,7 +122,7 @@ class World:
         return (await self.rig.rt[MemoryStore].get(SCOPE, [memory_id]))[0]
 
     async def picture(self) -> dict[str, Any]:
-        """Return the responses of get and list."""
+        """Return get and list responses."""
         answers: dict[str, Any] = {}
         for name in self.said:
             one = await self.current(name)
@@ -147,7 +150,7 @@ class World:
                 self.said[name]["text"] = edited.text
 
     async def reconcile(self, text: str, action: str, review: bool) -> None:
-        """Script a model with arbitrary answers, so that the server must reject decisions that the model may not make."""
+        """Script arbitrary decisions, and check that the server rejects the disallowed ones."""
         now = datetime.now(UTC)
         piece = Evidence(session_id="s", message_ids=[str(ULID())], role="user", source="user", at=now)
         name = f"{text}, she said on {ULID()}"
@@ -162,7 +165,7 @@ class World:
         await self.rig.rt[MemoryCommits].commit(SCOPE, decisions, ChangeOrigin("extraction"), background=True, review=review)
 
     async def say(self, text: str, session: str) -> None:
-        """Say the same words in a message, which becomes evidence of the statement, its alias, or a memory."""
+        """Repeat the text in a message. It becomes evidence, an alias, or a memory."""
         await self.rig.rt[SessionService].append(SCOPE, session, AppendMessagesRequest(messages=[_message(text)], user_id=self.user))
         await self.rig.work(DueKind.SESSION)
         listed = [one for one in await self.rig.stored() if one.user_id == self.user]
@@ -170,7 +173,7 @@ class World:
         assert len(turns) == len(set(turns)), "said by one person in the same words, it is one memory"
 
     async def erase(self, session: str) -> None:
-        """Delete what a session contributed and nothing else."""
+        """Erase a session, and assert that nothing else changes."""
         before = await self.picture()
         await self.rig.rt[ErasureOrders].order_erasure(SCOPE, Erasure(SCOPE.tenant, None, self.user, session))
         await self.rig.work(DueKind.DELETION)
@@ -200,7 +203,7 @@ class World:
         return [one for one in found.changes if one.kind != "undo"]
 
     async def undo(self, place: int) -> None:
-        """Undo a change that no caller made: undoing a caller's change would remove the caller's statement."""
+        """Undo a change, unless a caller made it and expects it to remain."""
         changes = [one for one in await self._changes() if one.actor != "client"]
         if place < len(changes):
             try:
@@ -216,7 +219,7 @@ class World:
             await sweep(self.rig.rt)
 
     async def rewrite(self) -> None:
-        """Simulate a change of the layout or of the model: index everything again."""
+        """Reindex everything, as after a change of layout or model."""
         before = await self.picture()
         await self.rig.rt[Reindexer].mark_all_memories()
         await self.rig.index()

@@ -1,4 +1,7 @@
-"""Test that days follow one time zone: of the request, else of the user's rules, else UTC. A plain day covers all of it."""
+"""Test that days follow one time zone: the request's, or else the user's, or else UTC.
+
+A plain date covers the entire day.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ ROOM = {"profile": {"tokens": 300}, "timeline": {"tokens": 300}}
 
 
 class Home:
-    """A server with the compatible API of Mem0, and one user of it."""
+    """A server with the Mem0-compatible API, and one user."""
 
     def __init__(self, http: httpx.AsyncClient) -> None:
         self.http = http
@@ -34,7 +37,7 @@ class Home:
         await self.call("PUT", "/v1/extraction-rules", {"timezone": zone}, user_id=self.user)
 
     async def store(self, *records: dict[str, Any]) -> Any:
-        """Store memories that are searchable, and part of profile and timeline."""
+        """Store memories, and wait until they are searchable and in the profile."""
         memories = [{"id": str(ULID()), "user_id": self.user, **record} for record in records]
         answer = await self.call("POST", "/v1/long-term-memory/", {"memories": memories}, wait=15)
 
@@ -47,13 +50,12 @@ class Home:
         return answer
 
     async def prompt(self, query: str, **body: Any) -> str:
-        """Return the full text of the user's prompt."""
         session = {"session_id": "new", "user_id": self.user}
         answer = await self.call("POST", "/v1/memory/prompt", {"query": query, "session": session, "format": "text", **ROOM, **body})
         return answer["text"]
 
     async def found(self, **wanted: Any) -> list[str]:
-        """Return the texts that a search finds."""
+        """Return the texts of all search results."""
         body = {"user_id": {"eq": self.user}, "limit": 50, **wanted}
         answer = await self.call("POST", "/v1/long-term-memory/search", body)
         return sorted(memory["text"] for memory in answer["memories"])
@@ -116,7 +118,7 @@ async def test_unknown_or_conflicting_time_zone_is_refused(home: Home) -> None:
 
 
 async def test_plain_day_in_a_filter_follows_the_users_time_zone(home: Home) -> None:
-    """This applies to native filters, conditions, days in metadata, and Mem0's filters."""
+    """Covers native filters, conditions, dates in metadata, and Mem0's filters."""
     names = {"evening": "2026-03-10T02:00:00Z", "noon": "2026-03-10T20:00:00Z", "next": "2026-03-11T09:00:00Z"}
     records = [{"text": name, "created_at": at, "namespace": "mem0", "metadata": {"due": at}} for name, at in names.items()]
     await home.store(*records)

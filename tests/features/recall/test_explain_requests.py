@@ -1,4 +1,4 @@
-"""Test explanations of searches: each test checks that an explanation is true."""
+"""Test that explanations of search results are correct."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def ask(client: httpx.AsyncClient, **body: Any) -> dict[str, Any]:
 
 
 async def told(client: httpx.AsyncClient, **body: Any) -> list[str]:
-    """Return the memories of a prompt, best first."""
+    """Return the ids of the memories in a prompt, best first."""
     return [memory["id"] for memory in (await ask(client, **body))["long_term_memories"] or []]
 
 
@@ -123,7 +123,7 @@ async def test_memory_neither_near_nor_sharing_a_word_is_below_the_prompt_thresh
 
 
 async def test_explanation_rank_includes_the_recency_boost(client: httpx.AsyncClient) -> None:
-    """With recency the ranks differ, and the explanation is still correct."""
+    """The recency boost changes the ranks, and the explanation must match."""
     body = {"text": "Marta and her cats", "recency_boost": True, "recency_recency_weight": 3.0, "recency_half_life_created_days": 0.00001}
     answer = await why(client, "m2", **body, limit=1)
     assert [hit["id"] for hit in await search(client, **body, limit=answer["rank"])][-1] == "m2"

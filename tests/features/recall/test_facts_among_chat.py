@@ -1,4 +1,4 @@
-"""Test that a prompt shows both known facts and chat, however much chat about a thing exists."""
+"""Test that a prompt shows both known facts and chat about a topic, however much chat there is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Test that a prompt also shows later statements about a thing that a shown memory names, whatever their wording."""
+"""Test that a prompt includes later statements about a thing mentioned in a shown memory.
+
+Their wording does not matter.
+"""
 
 from __future__ import annotations
 

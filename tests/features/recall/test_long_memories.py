@@ -1,4 +1,4 @@
-"""Test megabytes of memories that every prompt of the user finds.
+"""Test prompts that match megabytes of memories.
 
 The server reads them off the event loop, and counts tokens only up to the budget.
 """

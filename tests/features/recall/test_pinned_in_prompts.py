@@ -1,4 +1,7 @@
-"""Test that every prompt that requests pinned memories shows all of them, whatever the query, and nothing else."""
+"""Test that pinned memories appear in every prompt that requests them, whatever the query.
+
+Other memories do not appear in their section.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +30,14 @@ async def http(rig: Rig) -> AsyncGenerator[httpx.AsyncClient]:
 
 
 async def remember(rig: Rig, *names: str, pinned: bool = True, **more: Any) -> None:
-    """Store facts whose texts are their names, each a day younger than the one before."""
+    """Store facts with their names as texts, each one day newer than the previous one."""
     owner = {"user_id": "ann", **more}
     facts = [record(name, name, pinned=pinned, created_at=OLD + timedelta(days=n), **owner) for n, name in enumerate(names)]
     await rig.rt[MemoryService].store(SCOPE, facts)
 
 
 async def prompt(http: httpx.AsyncClient, **more: Any) -> tuple[list[str], list[str]]:
-    """Return the lines of the pinned section, and the notices of the response."""
+    """Return the lines of the pinned section, and the response's notices."""
     asked = {"query": "Where to?", "session": {"session_id": "s", "user_id": "ann"}, "pinned": {"tokens": 300}, **more}
     answer = await http.post("/v1/memory/prompt", json=asked)
     assert answer.status_code == 200, answer.text

@@ -1,4 +1,4 @@
-"""Test prompts in the format of an API (OpenAI, Anthropic), and as one text."""
+"""Test prompts in OpenAI format, in Anthropic format, and as plain text."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Test that no stored text, id or summary can imitate the frame in which a prompt shows memories.
+"""Test that no stored text, id or summary can imitate the frame around memories in a prompt.
 
-Ordinary texts are shown unchanged.
+Ordinary text is shown unchanged.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def lines_of(cards: list[ShownMemory]) -> str:
 
 
 def memories_of(message: str) -> list[tuple[str, str, str]]:
-    """Return text, id and kind of each line."""
+    """Return the text, id and kind of each line."""
     assert message.endswith(DATA_NOTE)
     found: list[tuple[str, str, str]] = []
     for shown in message.removesuffix(DATA_NOTE).split("\n"):

@@ -1,4 +1,7 @@
-"""Test that each memory line of a prompt shows the speaker, the last mention, the count, and whether the memory still holds."""
+"""Test the memory lines of a prompt.
+
+Each shows the speaker, the last mention, the count, and whether the memory is still true.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ STYLE = LineStyle(MONDAY + timedelta(days=6), UTC)
 
 
 def said(text: str, days: float = 0, *, role: str = "user", again: float | None = None, times: int = 1, **more: Any) -> ShownMemory:
-    """Return a message some days after Monday; `again` is the day of its last mention."""
+    """Return a message from `days` days after Monday. `again` is the day of its last mention."""
     name = more.pop("name", None)
     record = MemoryRecord.model_construct(
         **{
@@ -55,12 +58,12 @@ def select(memories: Sequence[ShownMemory], query: str = "Where?", limit: int = 
 
 
 def ends(shown: Sequence[str]) -> list[str]:
-    """Return the texts of the lines, without date and id."""
+    """Return the text of each line, excluding the date and id."""
     return [line.partition("] ")[2].partition(" (ID")[0] for line in shown]
 
 
 def marks(shown: Sequence[str]) -> list[str]:
-    """Return each line after its date."""
+    """Return the marks that follow each line's date."""
     return [line.partition(" ago")[2].partition(";")[0].removeprefix(", ") for line in shown]
 
 

@@ -1,4 +1,4 @@
-"""Test that the server separates text written by a memory prompt from users' own words, even in fragments."""
+"""Test that the server tells memory prompt text from users' own words, even in fragments."""
 
 from __future__ import annotations
 

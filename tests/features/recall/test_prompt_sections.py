@@ -1,6 +1,6 @@
-"""Test that a feature adds a section to the memory prompt.
+"""Test that a feature can add a section to the memory prompt.
 
-The section is read in the prompt's single pipeline and stays within the token budget.
+The section uses the prompt's single pipeline and stays within the token budget.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ from tests.support.rig import SCOPE, Rig
 
 @dataclass
 class Profile:
-    """A section that shows as many words of a user's key as it has tokens. One object implements all steps."""
+    """A section that shows as many words from a user's key as it has tokens.
+
+    One object implements all steps.
+    """
 
     prefix: str
     ask: PromptAsk | None = None

@@ -1,4 +1,7 @@
-"""Test that a prompt whose session has no user shows only memories without a user, unless its search names one."""
+"""Test prompts for sessions that have no user.
+
+They show only memories that have no user, unless the search specifies one.
+"""
 
 from __future__ import annotations
 

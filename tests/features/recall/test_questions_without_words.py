@@ -1,6 +1,6 @@
-"""Test that a query without content words recalls nothing.
+"""Test that a query with no content words recalls nothing.
 
-A question about everything lists the known memories, the most durable first.
+A question about everything lists the known memories, most durable first.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Test the memory prompt: its token budget, the user's time zone, and stored text that imitates instructions."""
+"""Test the memory prompt: token budget, time zone, and stored text that imitates instructions."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ async def test_message_in_the_session_is_not_repeated_as_a_memory(client: httpx.
     [("UTC", "2026-05-09T10:00:00Z"), ("Asia/Tokyo", "2026-05-09T20:00:00Z"), ("America/Los_Angeles", "2026-05-10T05:00:00Z")],
 )
 async def test_memories_of_the_requested_time_come_first(client: httpx.AsyncClient, zone: str, day: str) -> None:
-    """`day` is "yesterday" in the zone at the reference time; for Los Angeles it is "today" in UTC."""
+    """`day` is "yesterday" in the zone at the reference time."""
     user = str(ULID())
     times = ["2026-03-01T12:00:00Z", "2026-05-07T20:00:00Z", day, "2026-05-12T12:00:00Z"]
     await store(

@@ -1,4 +1,4 @@
-"""Test that the memory prompt stays within the scope of its session."""
+"""Test that a memory prompt stays within its session's scope."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def two_users(rig: Rig) -> Rig:
 @pytest.mark.parametrize("given", [{"user_id": "ann", "namespace": "n"}, {"user_id": "ann"}, {"namespace": "n"}, {}], ids=str)
 @pytest.mark.parametrize("wanted", [True, {"limit": 10}], ids=str)
 async def test_prompt_of_a_session_shows_only_memories_of_its_user(two_users: Rig, given: dict[str, str], wanted: Any) -> None:
-    """This holds even if the prompt finds the session by its id alone."""
+    """This holds even if the request specifies the session only by id."""
     session = {"session_id": "session of ann", **given}
     assert await prompt(two_users, session=session, long_term_search=wanted) == ["the ferry of ann"]
 

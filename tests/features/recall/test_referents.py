@@ -1,4 +1,4 @@
-"""Test referents: a name with a number in one text, and whether another text names the same thing."""
+"""Test finding a name and number in one text, and recognizing the same thing in another."""
 
 from __future__ import annotations
 

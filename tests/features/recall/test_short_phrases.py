@@ -1,6 +1,6 @@
-"""Test that a single-word query shows a phrase of one or two words only if it is near.
+"""Test that a one-word query shows short phrases only if they are close matches.
 
-Any two short texts are slightly similar.
+Any two short texts are somewhat similar.
 """
 
 from __future__ import annotations

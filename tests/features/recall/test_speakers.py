@@ -1,4 +1,4 @@
-"""Test that every prompt shows the speaker of a message: before promotion, after it, and after edits."""
+"""Test that prompts always show who said a message: before promotion, after it, and after edits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test that a prompt marks a message whose fact was superseded, until an undo or a repetition."""
+"""Test that a prompt marks a message whose fact was superseded, until it is undone or repeated."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.rig import SCOPE, Rig, record
 
 
 async def state(rig: Rig, text: str, message: str | None, minute: int) -> None:
-    """Return a fact of the slot, as if extracted from a message."""
+    """Store a fact about the employer, as if extracted from a message."""
     more = {} if message is None else {"session_id": "s", "extracted_from": [f"s-{message}"]}
     at = iso(datetime(2026, 5, 4, 12, minute, tzinfo=UTC))
     fact = record(text, user_id="u", slot="employer", created_at=at, **more).model_dump(exclude_none=True)

@@ -1,4 +1,7 @@
-"""Test that a time in a question orders the memories of a prompt, but does not add unrelated events of that time."""
+"""Test that a time in a question orders the memories in a prompt.
+
+Unrelated events from that time are not added.
+"""
 
 from __future__ import annotations
 

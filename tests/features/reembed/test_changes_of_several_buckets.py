@@ -1,6 +1,6 @@
-"""Test changes of the embedding model in a store with several buckets, which reach each phase at different times.
+"""Test embedding model changes in a store whose buckets reach each phase at different times.
 
-A bucket without a worker stays in its phase.
+A bucket that has no worker stays in its phase.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ async def phases(rig: Rig) -> list[str]:
 
 
 async def reach(rig: Rig, wanted: list[str], *, working: list[int]) -> None:
-    """Run workers for some buckets until all buckets are in the wanted phases."""
+    """Run workers for some buckets until all buckets are in the expected phases."""
     async with AsyncExitStack() as stack:
         for bucket in working:
             await stack.enter_async_context(filling(rig.rt.all[bucket]))
@@ -99,7 +99,7 @@ async def test_refused_action_changes_no_bucket(rig: Rig, http: httpx.AsyncClien
 async def test_change_that_ended_in_some_buckets_can_only_end_alike_in_others(
     rig: Rig, http: httpx.AsyncClient, action: Any, refused: str, model: str
 ) -> None:
-    """As after Redis became unavailable between two buckets."""
+    """Simulates an action that was interrupted between two buckets."""
     await http.post("", json=_BODY)
     await reach(rig, ["swapped"] * 3, working=[0, 1, 2])
     await wait_until(lambda: use(rig, "second"), "all buckets use the new model")

@@ -1,4 +1,4 @@
-"""Test which embedding model a process uses if its settings and a former change of the model differ."""
+"""Test which embedding model a process uses if its settings conflict with an earlier change."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SECOND: dict[str, Any] = {"EMBEDDING_MODEL": "second", "EMBEDDING_DIMENSIONS": 
 
 
 async def change_model(rig: Rig, action: Any) -> None:
-    """Start a change to the second model, and end it with `action`."""
+    """Start a change to the second model, and finish it with `action`."""
     await start(rig)
     if action == "abort":
         await act(rig, action)

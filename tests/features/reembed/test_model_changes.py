@@ -1,7 +1,7 @@
-"""Test changes of the embedding model: processes that missed a part of the change, and what each ending leaves.
+"""Test embedding model changes, including processes that miss part of a change.
 
-An OpenAI-compatible server computes the vectors. A runtime with `begin=False` does not follow the change, like a process that sleeps;
-`look` wakes it up.
+An OpenAI-compatible server computes the vectors. A runtime with `begin=False` does not follow the
+change, as if it were asleep. `look` wakes it up.
 """
 
 from __future__ import annotations

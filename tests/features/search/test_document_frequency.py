@@ -1,4 +1,4 @@
-"""Test that document frequencies of query words reflect the current memories."""
+"""Test that the document frequencies of query words reflect the current memories."""
 
 from __future__ import annotations
 
@@ -55,5 +55,8 @@ def _word_score(answer: MemoryRecordResultsResponse, word: str) -> float:
 
 
 def _counts(sent: list[bytes], term: bytes) -> int:
-    """Count the requests for a term's document frequency, which are searches for that term alone."""
+    """Count the requests for a term's document frequency.
+
+    Each is a search for that term alone.
+    """
     return sum(command.count(b"~@k:%b (@k:(%b) " % (term, term)) for command in sent)

@@ -1,6 +1,6 @@
-"""Test literal queries: a name with signs, a letter, an emoji, one word.
+"""Test literal queries: a name with symbols, a letter, an emoji, or one word.
 
-A prompt shows the search results, and nothing else.
+A prompt shows the search results and nothing else.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Test that only the beginning of a long query is read. The response contains a notice."""
+"""Test that the server reads only the beginning of a long query and returns a notice."""
 
 from __future__ import annotations
 

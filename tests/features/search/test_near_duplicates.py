@@ -1,4 +1,4 @@
-"""Test the filter that drops near duplicates from results."""
+"""Test the filter that removes near duplicates from results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test the order of results: recency, a query rewritten by a language model, and a reranking model."""
+"""Test the order of results with a recency boost, query rewriting, and a reranking model."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def ids(rig: Rig, text: str, **wanted: Any) -> list[str]:
 
 
 def seconds(request: pytest.FixtureRequest) -> str:
-    """Return the time budget of a model, which is short only if the test exceeds it."""
+    """Return a model's time budget in seconds. It is short only in timeout tests."""
     return "0.3" if "timeout" in request.node.name else "20"
 
 
@@ -45,7 +45,7 @@ def dated(text: str, name: str, days: float, **more: Any) -> Any:
 
 @pytest.fixture
 async def aged(rig: Rig) -> Rig:
-    """Store many old memories that match better and one new memory that matches less."""
+    """Store twelve old memories that match well, and a new one that matches less well."""
     await rig.remember(
         *(dated(f"The ferry to Elba leaves at {hour} from the harbour", f"old{hour}", 900 + hour) for hour in range(1, 13)),
         dated("The ferry to Elba now leaves from the southern harbour", "new", 1),

@@ -1,4 +1,4 @@
-"""Test that queries in scripts that the local model does not know are matched by words."""
+"""Test that queries in scripts unknown to the local model match by words."""
 
 from __future__ import annotations
 

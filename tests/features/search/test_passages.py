@@ -1,4 +1,4 @@
-"""Test that a search finds a sentence anywhere in a long memory through its passage."""
+"""Test that a search finds a sentence anywhere in a long memory by its passage."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CODES = {topic: f"The reference for {topic} in the annex is {1000 + 7 * place}."
 
 
 def report(topic: str, place: int) -> str:
-    """Return a text of about 3,000 tokens, with one unique sentence at one of a hundred places."""
+    """Return a text of about 3,000 tokens, with one unique sentence at `place`."""
     filler = [
         f"Paragraph {number} of the {topic} report sums up what the committee heard about budgets and dates." for number in range(120)
     ]

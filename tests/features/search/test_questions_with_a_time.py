@@ -1,8 +1,7 @@
-"""Test that questions with a time rank memories of that time first, by the user's calendar.
+"""Test that a question with a time ranks memories from that time first.
 
-The cases are labeled in three time zones.
-
-Many memories are close to midnight, so that the right answer differs between the zones.
+Days follow the user's calendar. The cases are labeled in three time zones, and many memories are
+close to midnight, so that the right answer depends on the zone.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ CASES = [
 
 @pytest.fixture(scope="module")
 async def dinners(module_rig: Rig) -> Rig:
-    """Store memories. Every second one has only a creation time; the others have an event date, and were created later."""
+    """Store dinner memories, alternately dated by creation time and by event date."""
     records = []
     for number, (name, when) in enumerate(DINNERS.items()):
         moment = datetime.fromisoformat(when).replace(tzinfo=UTC)
@@ -125,7 +124,7 @@ async def test_memories_of_the_requested_time_come_before_others_that_fit(
 
 
 async def test_matching_memories_come_before_others_of_the_requested_time(dinners: Rig) -> None:
-    """Twenty memories of January 2019 do not mention a dinner: they rank behind the dinners."""
+    """The twenty memories from January 2019 that do not mention dinner rank lower."""
     wanted = {"text": "Who came to dinner in January 2019?", "reference_time": ASKED, "limit": 10}
     found = await dinners.rt[SearchService].search(SCOPE, SearchRequest.model_validate(wanted))
     assert "dinner" in found.memories[0].text

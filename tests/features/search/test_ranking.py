@@ -1,4 +1,4 @@
-"""Test rank fusion of lists."""
+"""Test rank fusion."""
 
 from __future__ import annotations
 

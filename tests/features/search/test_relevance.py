@@ -1,4 +1,4 @@
-"""Test relevance estimates: a user's own memories are the background.
+"""Test relevance estimates, which use a user's other memories as the baseline.
 
 Prompts and `min_relevance` filter by the estimate.
 """

@@ -1,4 +1,4 @@
-"""Test searches: modes, paging, thresholds, odd queries, and the fallback if the embedder is down."""
+"""Test searches: modes, paging, thresholds, odd queries, and embedder outages."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ async def test_pages_have_no_duplicates_and_no_gaps(rig: Rig, wanted: dict[str, 
 
 
 async def test_deep_pages_do_not_repeat_earlier_results(rig: Rig) -> None:
-    """The lists behind a page grow with its offset; results of earlier pages must not appear again."""
+    """The lists behind a page grow with its offset, but earlier results must not repeat."""
     words = ("plum", "fig", "pear", "quince", "apple", "cherry", "peach")
     await rig.remember(
         *(record(f"{words[n % 7]} {words[n % 5]} tree number {n} in garden {n % 13}, {' '.join(words[: n % 6])}") for n in range(260))

@@ -1,6 +1,6 @@
-"""Test that a tenant over its limit is refused before its request is read and without Redis (row S7).
+"""Test that the server rejects a tenant over its limit before reading the request (row S7).
 
-Other tenants are admitted.
+This needs no call to Redis and does not affect other tenants.
 """
 
 from __future__ import annotations
@@ -28,8 +28,6 @@ _ADMIN = "the-operator-of-this-server"
 
 
 class Clock:
-    """A clock that the test moves."""
-
     def __init__(self) -> None:
         self.now = 1000.0
 
@@ -38,13 +36,13 @@ class Clock:
 
 
 def _limit(rig: Rig, clock: Clock, burst: int) -> RequestLimit:
-    """Return a limit whose bucket hardly refills."""
+    """Return a limit whose bucket barely refills."""
     settings = LimitSettings.model_validate({"requests_per_minute": 1, "requests_burst": burst})
     return RequestLimit(settings, LimitStore(rig.rt.client, rig.keys), clock)
 
 
 async def _seconds_to_wait(limit: RequestLimit, tenant: str, cost: int = 1) -> int:
-    """Request this many permits: return 0 if they are admitted and counted, else the refusal's wait."""
+    """Request `cost` permits. Return 0 if admitted, or else the number of seconds to wait."""
     try:
         await limit.admit(tenant, cost)
     except TooMany as refused:
@@ -205,7 +203,7 @@ async def test_bodies_cost_permits_by_length_declared_or_streamed(make_rig: Make
 
 
 async def test_client_that_ignores_refusals_gets_delayed_ones(rig: Rig) -> None:
-    """The server sends the first refusals of a second at once, so well-behaved clients lose no time. It delays the others."""
+    """The first refusals per second are immediate, so that well-behaved clients lose no time."""
     limit, pauses, statuses = _limit(rig, Clock(), 1), list[float](), list[int]()
     await limit.admit("default")
     with pytest.raises(TooMany):

@@ -1,6 +1,6 @@
-"""Test memories that are neither near nor share a word.
+"""Test memories that are neither close to the query nor share a word with it.
 
-A search still shows the nearest, a prompt only if a content filter leaves nothing else.
+A search still shows the closest. A prompt does so only if a content filter leaves nothing else.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ OWNER_FILTERS: list[dict[str, Any]] = [
 
 @pytest.fixture
 async def corpus(rig: Rig) -> Rig:
-    """Store twelve memories; three of them have every field that a filter can name."""
+    """Store twelve memories, three of which have every field that filters support."""
     await rig.remember(*(record(text, **(MARKED if "ferns" in text else {})) for text in TEXTS))
     return rig
 
@@ -66,7 +66,6 @@ async def search(rig: Rig, text: str, **wanted: Any) -> list[str]:
 
 
 async def prompt(rig: Rig, text: str, **wanted: Any) -> set[str]:
-    """Return the texts of the memories in a prompt."""
     body = MemoryPromptRequest.model_validate({"query": text, "long_term_search": wanted or True})
     return {memory.text for memory in (await rig.rt[RecallService].prompt(SCOPE, body)).long_term_memories or ()}
 
@@ -120,7 +119,6 @@ async def test_prompt_shows_only_near_memories_if_a_content_filter_leaves_any(co
 
 @pytest.fixture
 async def alike(rig: Rig) -> Rig:
-    """Store forty statements by one person."""
     await rig.remember(*(record(f"Ada: I like number {number}") for number in range(40)))
     return rig
 
@@ -129,7 +127,7 @@ COMMON = "Does Ada like ferries, or not?"
 
 
 async def distances(rig: Rig, text: str) -> dict[str, float]:
-    """Return the cosine distances of the unchanged text to all memories."""
+    """Return the cosine distance between the unmodified text and each memory."""
     stored = [memory.text for memory in await rig.stored()]
     (query,) = np.asarray(await rig.rt.embedder.embed([text], role="query"), dtype=np.float64)
     others = np.asarray(await rig.rt.embedder.embed(stored), dtype=np.float64)
@@ -174,7 +172,7 @@ async def test_statements_of_a_named_speaker_come_before_questions_to_that_speak
 
 
 async def test_cached_query_vectors_belong_to_the_embedded_text(alike: Rig) -> None:
-    """Run the same query in semantic and in hybrid mode."""
+    """Run the same query in semantic and hybrid mode."""
     by_both = await shown_distances(alike, COMMON)
     expected = pytest.approx(await distances(alike, COMMON), abs=1e-4)
     assert await shown_distances(alike, COMMON, search_mode="semantic") == expected

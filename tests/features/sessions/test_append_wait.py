@@ -1,4 +1,7 @@
-"""Test `wait` on an append: the response arrives when the messages are promoted or searchable, and reports which."""
+"""Test `wait` on appends.
+
+The response arrives once the messages are promoted or searchable, and reports which.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test response texts that clients and tests of the archived server compare."""
+"""Test response texts that the archived server's clients and tests compare."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Test sessions of chat-API messages over HTTP: they are read back unchanged, including in prompts, and windows keep tool calls whole."""
+"""Test sessions of chat API messages over HTTP.
+
+Messages are returned unchanged, even in prompts, and windows never split tool calls.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +66,7 @@ async def read(http: httpx.AsyncClient, session: str = "s", **params: Any) -> li
 
 
 def chat(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the messages of a response as they were sent."""
+    """Convert the messages in a response to chat format."""
     return [MemoryMessage.model_validate(message).to_chat() for message in messages]
 
 
@@ -278,7 +281,6 @@ async def rig_is_empty(http: httpx.AsyncClient) -> bool:
 
 
 async def test_deleting_a_session_deletes_all_message_fields(rig: Rig, http: httpx.AsyncClient) -> None:
-    """Fields other than the text are stored only in the session, so they are deleted with it."""
     await put(http, [user("hi") | {"x": "a-needle-in-the-store"}])
     await ok(await http.delete("/v1/working-memory/s", params=SPACE))
     await rig.work(DueKind.SESSION)

@@ -1,4 +1,4 @@
-"""Test the encoding for Redis: keys cannot collide, and models are decoded unchanged."""
+"""Test the Redis encoding: keys cannot collide, and models survive a round trip."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Test that blocks that a harness adds to a user's messages are context. The session stores them, and they become no memories."""
+"""Test context blocks that a harness adds to user messages.
+
+The session stores them, but they do not become memories.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Test sessions of any length. A prompt shows the newest messages within a window, and reads only these."""
+"""Test sessions of any length.
+
+A prompt reads and shows only the newest messages that fit its window.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,10 @@ async def tokens_of(rig: Rig, texts: list[str]) -> list[int]:
 
 
 async def newest_within(rig: Rig, window: int, overhead: int = 0) -> list[str]:
-    """Return the longest run of the session's last messages that fits, counting each message's tokens and overhead."""
+    """Return the most recent messages that fit within the window.
+
+    Each message costs its tokens plus the overhead.
+    """
     kept: list[str] = []
     for text, tokens in zip(reversed(SAID), reversed(await tokens_of(rig, SAID)), strict=True):
         window -= tokens + overhead

@@ -1,4 +1,4 @@
-"""Test session messages that are not remembered."""
+"""Test session messages that do not become memories."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ REF = SessionRef("s")
 
 
 async def _promoted(rig: Rig, *said: tuple[str, str]) -> dict[str, bool]:
-    """Return the memories of messages (role, text), and whether each is marked as a question."""
+    """Promote (role, text) messages. Return the memories, and whether each is a question."""
     messages = [MemoryMessage(role=role, content=text, id=f"m{number}") for number, (role, text) in enumerate(said)]
     await rig.rt[SessionService].put(SCOPE, "s", UpdateWorkingMemory(messages=messages))
     await promote_session(rig.rt, rig.sid(REF))

@@ -1,4 +1,7 @@
-"""Test that `PATCH …/data` merges in Redis as RFC 7396 says, for any data and under concurrency."""
+"""Test that `PATCH …/data` merges in Redis according to RFC 7396.
+
+Covers arbitrary data and concurrent requests.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ _HARD = {"empty": [], "none": {}, "big": 2**63 + 1, "small": 0.1 + 0.2, 'q"\\': 
 
 
 def merge_patch(target: Any, patch: Any) -> Any:
-    """Merge as in RFC 7396, section 2."""
+    """Merge according to RFC 7396, section 2."""
     if not isinstance(patch, dict):
         return patch
     merged = dict(target) if isinstance(target, dict) else {}

@@ -1,4 +1,8 @@
-"""Test pictures in messages: stored as sent, described by a model that accepts them, else remembered by the words beside them."""
+"""Test images in messages.
+
+They are stored as sent. A model that accepts images describes them. Otherwise, only the
+accompanying words are remembered.
+"""
 
 from __future__ import annotations
 
@@ -110,7 +114,7 @@ async def test_same_picture_is_described_once_for_a_user(make_rig: MakeRig, chat
 
 
 async def extract(rig: Rig, lookalike: Lookalike) -> str:
-    """Extract facts; return the last prompt."""
+    """Extract facts and return the last prompt."""
     await work(rig)
     asked = [body["messages"][-1]["content"] for body in lookalike.bodies("chat")]
     return next(text for text in reversed(asked) if isinstance(text, str) and "Now answer with the facts" in text)

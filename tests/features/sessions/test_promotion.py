@@ -1,4 +1,4 @@
-"""Test that messages of a session become memories exactly once, whatever happens to the session meanwhile."""
+"""Test that session messages become memories exactly once, whatever happens to the session."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ async def test_session_memory_marked_as_persisted_is_not_stored(rig: Rig) -> Non
 
 
 async def test_repeated_put_adds_and_changes_no_memory(rig: Rig) -> None:
-    """Most programs send no ids or times."""
+    """Most programs do not send ids or times."""
     sent = {"messages": [{"role": "user", "content": "I like figs"}], "memories": [{"text": "own figs"}, {"id": "x", "text": "named"}]}
     seen: list[list[MemoryRecord]] = []
     for _ in range(3):
@@ -284,7 +284,7 @@ async def test_only_session_memories_are_promoted_if_message_promotion_is_off(ma
 
 
 async def test_concurrent_appends_promotion_and_summaries_lose_no_message(make_rig: MakeRig) -> None:
-    """Each message is promoted once, and stays in the session or its summary, in the server's order."""
+    """Each message is promoted once, and remains in the session or its summary."""
     async with make_rig() as rig:
 
         async def append(writer: int) -> None:

@@ -1,4 +1,4 @@
-"""Test that a prompt finds messages of its user's other sessions before any worker promotes them.
+"""Test that a prompt finds messages from its user's other sessions before promotion.
 
 Other users' messages are not found.
 """
@@ -95,7 +95,7 @@ async def test_unpromoted_messages_are_left_out_by_filters_other_than_the_user(r
 
 
 async def test_unpromoted_messages_are_shown_to_callers_of_their_agent_only(rig: Rig) -> None:
-    """A caller limited to some agents sees their messages, just as it sees the memories made from them."""
+    """A caller limited to certain agents sees only their messages, as with memories."""
     message = {"role": "user", "content": "The ferry of Ann to Bergen", "remember_as": {"agent_id": "coach"}}
     body = AppendMessagesRequest.model_validate({"messages": [message], "user_id": "ann"})
     await rig.rt[SessionService].append(SCOPE, "a", body)
@@ -138,7 +138,7 @@ async def test_number_of_unpromoted_sessions_changes_neither_round_trips_nor_res
 
 
 async def waits(rig: Rig, count: int, sessions: int = 1, namespace: str = "n") -> None:
-    """Store this many unpromoted messages of Ann, all of them about ferries to Bergen."""
+    """Store `count` unpromoted messages from Ann about ferries to Bergen."""
     each = count // sessions
     for number in range(sessions):
         texts = [f"Ferry number {number}-{n} to Bergen is {'very ' * 5}slow" for n in range(each)]

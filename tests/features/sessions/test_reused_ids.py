@@ -1,4 +1,4 @@
-"""Test that reused message ids lose no message and no memory, and that a correction remains a correction."""
+"""Test that reusing message ids does not lose messages or memories, and that corrections remain."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ async def test_deleted_memory_is_not_restored_when_a_put_repeats_its_message(rig
 
 
 async def test_append_to_a_recreated_session_keeps_memories_of_the_deleted_one(rig: Rig, http: httpx.AsyncClient) -> None:
-    """A memory outlives its session: another message under the same id must neither replace it nor be lost."""
+    """A new message with the same id must neither replace the old memory nor be lost."""
     await append(http, message(DENTIST), message("My cat is called Tom", "msg-2"))
     assert len(await remembered(http, rig)) == 2
     await http.delete(PATH, params={"user_id": "ana"})

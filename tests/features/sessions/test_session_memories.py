@@ -1,6 +1,6 @@
-"""Test memories in a session: an unchanged repetition is no new write, so a deleted memory stays deleted.
+"""Test memories in sessions. Repeating one unchanged does not restore it if it was deleted.
 
-Any change is a new write.
+Any change counts as a new write.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ async def test_repeated_put_of_session_memories_does_not_restore_a_deleted_one(r
 
 @pytest.mark.parametrize("when", ["before it was stored", "afterwards"])
 async def test_session_read_and_put_back_does_not_restore_a_deleted_memory(rig: Rig, when: str) -> None:
-    """Archived clients read a session, add data, and send all of it."""
+    """Archived clients read a session, add data, and send everything back."""
     await put(rig, OWN)
     copy = await read(rig) if when == "before it was stored" else {}
     await rig.work()

@@ -1,4 +1,4 @@
-"""Test how the working memory routes read headers and parameters."""
+"""Test how the working memory routes parse headers and parameters."""
 
 from __future__ import annotations
 

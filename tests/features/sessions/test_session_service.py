@@ -1,4 +1,4 @@
-"""Test the service of working memory: replace, append, read, patch, delete and list."""
+"""Test the working memory service: replace, append, read, patch, delete and list."""
 
 from __future__ import annotations
 

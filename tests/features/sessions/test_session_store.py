@@ -1,4 +1,4 @@
-"""Test sessions in Redis: identities, idempotent writes, order, TTL, data, deletion and re-creation."""
+"""Test sessions in Redis: identity, idempotent writes, order, TTL, data and deletion."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ async def test_a_repeated_append_changes_nothing(rig: Rig) -> None:
 
 
 async def test_same_message_id_with_other_text_is_another_message(rig: Rig) -> None:
-    """Two programs may both number their messages from 1. Neither may lose one."""
+    """Two programs may both number their messages from 1, and neither may lose one."""
     await rig.rt[SessionStore].write(SCOPE, REF, SessionWrite("append", [message("first", "1"), message("second", "1")]))
     await rig.rt[SessionStore].write(SCOPE, REF, SessionWrite("append", [message("third", "1"), message("first", "1")]))
     assert await texts(rig) == ["first", "second", "third"]
@@ -270,7 +270,6 @@ async def test_recreated_session_has_a_new_epoch_and_no_old_data(rig: Rig) -> No
 
 
 async def expire(rig: Rig) -> None:
-    """Simulate the end of a TTL."""
     k = rig.keys.session(rig.sid(REF))
     await rig.rt.client.delete(k.meta, k.messages, k.ids, k.doc)
 
@@ -340,7 +339,7 @@ async def test_summary_of_a_deleted_session_is_refused_for_its_successor(rig: Ri
 
 
 async def test_known_message_ids_are_bounded(rig: Rig) -> None:
-    """A program that PUTs a rolling window must not fill Redis with the ids of all its messages."""
+    """A program that PUTs a rolling window must not fill Redis with message ids."""
     system = message("system prompt", "system")
     for turn in range(60):
         window = [system, *(message(f"m{number}") for number in range(turn * 100, turn * 100 + 150))]
@@ -373,7 +372,7 @@ async def test_flushed_lua_script_is_loaded_again(rig: Rig) -> None:
 
 
 async def test_concurrent_writes_and_deletes_leave_a_consistent_session(rig: Rig) -> None:
-    """Whatever the order, the session is either whole or deleted, and its journal belongs to the existing session."""
+    """In any order, the session is complete or deleted, and the journal matches it."""
 
     async def write(number: int) -> None:
         await rig.rt[SessionStore].write(SCOPE, REF, appending(f"m{number}"))

@@ -1,6 +1,6 @@
-"""Test that a batch that extraction cannot process is set aside.
+"""Test that extraction sets aside a batch that it cannot process.
 
-Later messages are extracted, and only that batch is replayed or dropped, once.
+Later messages are extracted. The batch itself can be replayed or dropped, once.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ async def facts(rig: Rig) -> list[str]:
 
 
 async def given_up(rig: Rig, lookalike: Lookalike) -> str:
-    """Create a session whose first message never gets a usable answer, and return the id of its dead operation."""
+    """Create a session whose extraction fails permanently, and return the dead operation's id."""
     await says(rig, "Anna lives in Oslo")
     await rig.work(DueKind.SESSION)
     lookalike.set_fault("garbage")
@@ -54,7 +54,7 @@ async def given_up(rig: Rig, lookalike: Lookalike) -> str:
 
 
 async def left(rig: Rig) -> list[str]:
-    """Return the keys of pending work, without the followers' marks."""
+    """Return the keys of pending work, except the followers' marks."""
     await rig.make_due(DueKind.FOLLOW)
     await rig.work(DueKind.FOLLOW)
     return sorted(key for key in await rig.raw_keys() if key.split(":")[0] in ("j", "jx", "wt", "due", "dead", "why", "try"))
@@ -110,7 +110,7 @@ async def test_a_batch_that_fails_again_stays_a_dead_letter(make_rig: MakeRig, c
 
 @pytest.mark.parametrize("how", ["session", "memories", "user"])
 async def test_dead_batch_is_deleted_with_its_session_or_user(make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike, how: str) -> None:
-    """This holds even if the session expired first: its pending batch outlives it."""
+    """This holds even if the session has expired, because its pending batch outlives it."""
     async with make_rig(chat, **OFF) as rig:
         await given_up(rig, lookalike)
         if how == "session":
@@ -143,7 +143,7 @@ async def test_user_erasure_includes_unpromoted_messages_of_expired_sessions(mak
 async def test_setting_aside_and_settling_a_batch_twice_has_one_effect(
     make_rig: MakeRig, chat: OpenAIChat, lookalike: Lookalike, live: bool
 ) -> None:
-    """This can happen if the script's reply is lost, or if another worker is late."""
+    """This can happen if the script's reply is lost or another worker is late."""
     async with make_rig(chat, **OFF) as rig:
         await says(rig, "Anna lives in Oslo")
         await rig.work(DueKind.SESSION)

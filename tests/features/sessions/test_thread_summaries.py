@@ -1,4 +1,4 @@
-"""Test the "summary" strategy: one memory per session, which each batch updates."""
+"""Test the "summary" strategy: one memory per session, updated with each batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Small exports of other systems, in their documented formats. Those in `tests/data/imports` come from the real packages."""
+"""Small exports from other systems, in their documented formats.
+
+The exports in `tests/data/imports` come from the actual packages.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ def node(name: str, parent: str | None, role: str, text: str, at: float, childre
 
 
 def chatgpt_conversation(name: str = "conv-1", at: float = BASE) -> dict[str, Any]:
-    """Return a conversation whose second question was edited: the branch with `Porto` is the current one."""
+    """Return a conversation whose second question was edited. The `Porto` branch is current."""
     hidden = {"metadata": {"is_visually_hidden_from_conversation": True}}
     nodes = [
         {"id": "root", "message": None, "parent": None, "children": ["sys"]},
@@ -90,7 +93,7 @@ Ada wrote this after a course in Porto.
 
 
 def write_all(folder: Path) -> dict[str, list[Path]]:
-    """Write one export of each system. Return the files by system."""
+    """Write an export for each system, and return the files by system."""
     with zipfile.ZipFile(folder / "chatgpt.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         later, earlier = chatgpt_conversation("conv-2", BASE + 86_400), chatgpt_conversation()
         archive.writestr("export/conversations.json", json.dumps([later, earlier]))

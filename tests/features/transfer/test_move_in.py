@@ -1,4 +1,7 @@
-"""Test `agent-memory import --from` against a server over HTTP: content, repetition, kills, and undo."""
+"""Test `agent-memory import --from` against a real server.
+
+Covers the imported content, repetition, kills and undo.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Test sources with hostile and huge files without a server: each bad record is reported, and none ends an import."""
+"""Test import sources with hostile and huge files, but no server.
+
+Each bad record is reported, and none stops the import.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ from tests.features.transfer.exports import chatgpt_conversation, claude_convers
 
 
 def moved(source: str, *files: Path, **options: Any) -> tuple[dict[str, int], dict[str, int], list[dict[str, Any]]]:
-    """Return the counts by kind, the counts of records left out by reason, and all lines."""
+    """Read a source. Return counts by kind, counts of skipped records by reason, and all lines."""
     with Moving(MoveIn(source, files, **{"user_id": "u", **options})) as moving:
         for _ in moving.read():
             pass
@@ -40,7 +43,7 @@ WRONG: list[Any] = [None, True, 0, -1.5, 10**400, "", "x", "\ud800", "\x00", [],
 
 
 def broken(value: Any) -> Iterator[Any]:
-    """Yield a value with each of its parts, at any depth, replaced by each wrong value, or missing."""
+    """Yield copies of a value in which one part, at any depth, is wrong or missing."""
     if isinstance(value, dict):
         for key, part in value.items():
             yield {other: kept for other, kept in value.items() if other != key}
@@ -188,7 +191,7 @@ def test_notes_outside_the_folder_or_with_yaml_anchors_are_not_read(tmp_path: Pa
 
 
 def test_huge_export_takes_little_memory(tmp_path: Path) -> None:
-    """Read 120 MB of conversations in a separate process. Its memory grows by less than the file's size."""
+    """A separate process reads 120 MB. Its memory grows by less than the file size."""
     path = tmp_path / "conversations.json"
     one = json.dumps(chatgpt_conversation("NAME") | {"padding": "x" * 100_000})
     with path.open("w") as file:

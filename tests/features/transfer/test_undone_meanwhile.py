@@ -1,4 +1,4 @@
-"""An import that is undone while it runs again can be repeated."""
+"""Test repeating an import that was undone while it was running."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Test which key wrote a text: the server records it, callers cannot forge it, and only administrators can import it."""
+"""Test that the server records which key wrote a text.
+
+Callers cannot forge the key, and only administrators can import it.
+"""
 
 from __future__ import annotations
 

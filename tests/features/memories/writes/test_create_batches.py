@@ -1,4 +1,4 @@
-"""Test one create request whose memories repeat or supersede each other."""
+"""Test a create request whose memories repeat or supersede each other."""
 
 from __future__ import annotations
 

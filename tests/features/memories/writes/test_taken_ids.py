@@ -1,4 +1,7 @@
-"""Test predictable ids that another owner took in advance. A worker stores the session's memories anyway."""
+"""Test predictable ids that another owner took in advance.
+
+A worker still stores the session's memories.
+"""
 
 from __future__ import annotations
 
