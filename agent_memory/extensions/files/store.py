@@ -33,7 +33,7 @@ class FileRow:
 
     @property
     def imported(self) -> str | None:
-        """The import that stored the record, or None after a change."""
+        """The import that stored the record, or None if the record has changed since."""
         return json.loads(self.raw or "{}").get(_IMPORT_FIELD)
 
 

@@ -202,7 +202,7 @@ class ItemStore:
         return await run_in_thread(lambda: [[untag(label) for label in path.decode().split(".")] for path in reply], sum(map(len, reply)))
 
     async def refresh_items(self, scope: Scope, owner: ItemOwner, items: Sequence[StoredItem]) -> None:
-        """Restart the items' TTLs. Skip items without a TTL. Raises Forbidden."""
+        """Restart the items' TTLs. Skip items that have no TTL. Raises Forbidden."""
         entries = [item.entry for item in items if item.ttl_ms is not None]
         if entries:
             expiries = self._item_keys.expiries(owner_digest(scope, owner))

@@ -310,7 +310,7 @@ class ProcedureStore:
         await self._looked(record=self._procedure_keys.procedure(pid), failing=self._procedure_keys.failing, pid=pid, outcomes=outcomes)
 
     async def unembedded(self, limit: int) -> list[tuple[str, str]]:
-        """Return procedures without a vector from the current model, as (tenant, pid)."""
+        """Return procedures that have no vector from the current model, as (tenant, pid)."""
         clause = all_of(tagged("kd", [tag("procedure")]), negated(tagged("em", [self._spec.digest])))
         query = FilterQuery(clause, return_fields=["t"])
         query.paging(0, limit)

@@ -30,7 +30,7 @@ class EventTime:
 
 
 def event_time(record: MemoryRecord, stated_at: datetime, zone: tzinfo, *, uses_stated_at: bool = False) -> EventTime | None:
-    """Return the first available of `event_date`, the start of validity, and a time in the text.
+    """Return a memory's `event_date`, else the start of its validity, else a time in its text.
 
     Relative times count from `stated_at`. If no time is available, return the day of `stated_at` if
     `uses_stated_at` is set, or else None.

@@ -110,7 +110,7 @@ def _lets_through(own: Any, value: str) -> bool:
 
 
 def _filter(kind: type[_F], value: Any, field: str) -> _F:
-    """Parse a filter: a value (`eq`), a list (`any`) or an object of operators. Raises BadInput."""
+    """Parse a value (`eq`), a list (`any`) or an object with operators. Raises BadInput."""
     if not isinstance(value, dict):
         value = {"any": value} if isinstance(value, list) else {"eq": value}
     try:

@@ -193,7 +193,7 @@ async def test_profile_equals_a_rebuild_after_any_operations(make_rig: MakeRig) 
 
 
 async def entry(rig: Rig, name: str, text: str, *days: int) -> None:
-    """Store a memory that was stated on each of these days ago."""
+    """Store a memory with one statement for each of these ages, in days."""
     first, *again = sorted(days, reverse=True)
     await rig.rt[MemoryStore].write(SCOPE, [record(text, name, user_id="ada", created_at=NOW - timedelta(days=first))])
     for day in again:

@@ -100,7 +100,7 @@ async def summaries_of(rig: Rig) -> dict[str, Any]:
 
 
 async def check(rig: Rig, mids: Sequence[str]) -> None:
-    """Assert that the timeline matches the expected one for every query, and a rebuilt one."""
+    """Assert that the timeline matches the expected events and a rebuilt timeline."""
     before = await state(rig)
     store = rig.rt[TimelineStore]
     read = await store.read_memories(sorted(set(mids)))

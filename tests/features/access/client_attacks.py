@@ -23,7 +23,7 @@ from tests.features.access.hostile import ANA, OWNED, Ids, bodies, exported
 
 
 def _records(i: Ids) -> list[ClientMemoryRecord]:
-    """Return memories with the caller's own names in one case out of four, or else forged ones."""
+    """Return forged memories, except in every fourth case."""
     if i.number % 4 == 0:
         return [ClientMemoryRecord(id=i.memory, text="mine", user_id=i.user, namespace=i.namespace)]
     return [ClientMemoryRecord.model_validate(one) for one in bodies(i)[0]["memories"]]

@@ -173,7 +173,7 @@ async def _store_what_sessions_hold(guarded: Guarded) -> None:
 
 
 async def _carry_out_erasures(guarded: Guarded) -> None:
-    """Run all ordered erasures, because they block writes for their owners until then."""
+    """Run all requested erasures, which block their owners' writes until they finish."""
     outbox = guarded.runtime.outbox
     while claims := (await claim_kind(outbox, DueKind.DELETION, limit=100, lease_seconds=60, max_attempts=8)).claims:
         for claim in claims:

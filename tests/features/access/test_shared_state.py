@@ -174,7 +174,7 @@ def _marks(body: Any) -> list[str]:
 
 
 async def _state(shared: Shared) -> dict[str, list[str]]:
-    """Read everything that can be read without an id, for every place, and the dead letters."""
+    """Return all data that is readable without an id, for every place, and the dead letters."""
     state: dict[str, list[str]] = {}
     for path, methods in DOCUMENT["paths"].items():
         asked = [parameter for parameter in methods.get("get", {}).get("parameters", ()) if parameter["in"] != "header"]

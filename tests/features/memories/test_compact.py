@@ -29,7 +29,7 @@ WHEN = datetime(2025, 3, 1, tzinfo=UTC)
 
 
 def fact(text: str, session: str = "s1", *, user: str | None = "ada", day: int = 0, **more: Any) -> MemoryRecord:
-    """Return a fact memory that looks like a worker created it from a session."""
+    """Return a memory like one that a worker extracts from a session."""
     ref = SessionRef(session, None, user)
     made = datetime.now(UTC)
     given: dict[str, Any] = {

@@ -77,9 +77,9 @@ DAYS = [datetime(2020, 1, 1, tzinfo=UTC) + timedelta(days=365 * n) for n in rang
 
 
 async def test_timeline_shows_past_statements_and_when_they_were_recorded(rig: Rig) -> None:
-    """Turin from 2020, Oslo from 2022, and Rome 2018-2019 learned late.
+    """Ada lived in Rome (2018-2019, learned late), Turin (from 2020), and Oslo (from 2022).
 
-    Oslo is learned immediately. The text about Turin is corrected later.
+    The text about Turin is corrected later.
     """
     await create(rig, fact("Ada lives in Turin", "turin", slot="home_city", valid_from=DAYS[0], created_at=DAYS[0]))
     first = (await found(rig, "turin")).record.recorded_at

@@ -1,4 +1,4 @@
-"""Test procedural memories, both for current clients and for archived ones that lack the type."""
+"""Test procedural memories for current clients, and for archived ones that do not know the type."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Test the last mention, count and speaker of repeated statements.
 
-They change when evidence is deleted.
+Covers changes when evidence is deleted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Test memories in sessions. Repeating one unchanged does not restore it if it was deleted.
+"""Test that repeating a session's memory unchanged does not restore it after deletion.
 
 Any change counts as a new write.
 """

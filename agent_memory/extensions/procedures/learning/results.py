@@ -102,8 +102,8 @@ class ResultStore:
     def restore_part(self, scope: Scope, target: RestoreTarget, part: Any, messages: int) -> Mapping[str, str]:
         """Return the hash fields for an exported result. Raises BadInput or Forbidden.
 
-        If a worker has already learned from it, skip the tool calls in the first `messages`
-        messages.
+        If a worker has already learned from it, tool calls in the first `messages` messages do not
+        count again.
         """
         line = validated(_ResultLine, part)
         agent_id = target.agent(line.said.agent_id)
@@ -113,7 +113,7 @@ class ResultStore:
         return fields if line.learned == "waiting" else fields | {"rl": compact({"mark": "1", "what": line.learned, "seq": messages})}
 
     async def resume_part(self, scope: Scope, session: SessionRef) -> None:
-        """Schedule learning from an imported session, unless a worker did so before the export."""
+        """Schedule learning from an imported session unless it was done before the export."""
         session_result = await self.load(scope, session)
         if session_result is not None and session_result.learned == "waiting":
             values = session_result.model_dump(include=set(SessionResultRequest.model_fields))

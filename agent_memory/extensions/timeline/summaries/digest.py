@@ -1,4 +1,4 @@
-"""Summarize a period by listing its main events, without a model."""
+"""Summarize a period by listing its main events, without using a model."""
 
 from __future__ import annotations
 
