@@ -1,4 +1,4 @@
-"""Delete memories that are derived from a document."""
+"""Delete memories derived from a document."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _BATCH = 100
 
 
 async def delete_memories_of(services: Services, scope: Scope, ref: SessionRef, *, current: Collection[str] = ()) -> None:
-    """Delete a document's memories, including retired ones, and the undo copies of its data. Idempotent.
+    """Delete a document's memories, retired ones too, and the undo copies of its data. Idempotent.
 
-    With `current`, keep memories that come from one of these messages or from no message. A memory that another
+    If `current` is set, delete only memories derived solely from messages that are not in it. A memory that another
     document also states becomes that document's memory.
     """
     memories = await load_lineages_of(services, scope, ref, current=current)
@@ -46,7 +46,7 @@ async def load_memories_of(services: Services, scope: Scope, ref: SessionRef) ->
 
 
 async def load_lineages_of(services: Services, scope: Scope, ref: SessionRef, *, current: Collection[str] = ()) -> list[LineageMemory]:
-    """Return a document's memories, including retired ones. `current` works as in `delete_memories_of`."""
+    """Return a document's memories, including retired ones. `current` works like in `delete_memories_of`."""
     current_messages = {(ref, message) for message in current}
     lineages: dict[str, LineageMemory] = {}
     selection = Selection.of(ref.namespace, ref.user_id, ref.session_id)

@@ -1,4 +1,4 @@
-"""Read erasure orders and the memories that they cover, and write receipts."""
+"""Read erasure orders and the memories they cover, and write receipts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _REMEMBERED_SECONDS = 2 * 3600
 
 @dataclass(frozen=True, slots=True)
 class ErasureOrder:
-    """An erasure order. `raw` is its stored form and is unique to the order."""
+    """An erasure order and its stored JSON (`raw`)."""
 
     name: str
     erasure: Erasure
@@ -39,7 +39,7 @@ class ErasureOrder:
 
 @dataclass(frozen=True, slots=True)
 class ErasedMemory:
-    """A memory or version that an order covers. `record` is None if unreadable."""
+    """A memory or version covered by an order. `record` is None if it is unreadable."""
 
     name: str
     record: MemoryRecord | None
@@ -85,9 +85,9 @@ class ErasureStore:
         )
 
     async def page(self, scope: Scope, erasure: Erasure, *, past: bool = False) -> Sequence[ErasedMemory]:
-        """Return a page of the covered memories, which is empty if none are left.
+        """Return a page of covered memories, or an empty page if none are left.
 
-        With `past`, return ended memories and former versions instead.
+        If `past` is true, return ended memories and former versions instead.
         """
         clause = erased_where(scope, erasure)
         index, key_of = (self._history, self._keys.history) if past else (self._words, self._keys.memory)
@@ -133,7 +133,7 @@ def _has_tags(erasure: Erasure, tags: Sequence[bytes | None]) -> bool:
 
 
 def erased_where(scope: Scope, erasure: Erasure) -> str:
-    """Return the search query for the covered memories in the caller's scope."""
+    """Return a search query for the memories in the caller's scope that the erasure covers."""
     values = (("ns", erasure.namespace), ("u", erasure.user_id), ("s", erasure.session_id), ("ag", erasure.agent_id))
     return all_of(filters.where(scope), *(filters.is_value(field, value) for field, value in values if value is not None))
 

@@ -1,4 +1,4 @@
-"""Register erasures and purges as a feature."""
+"""Register the erasure and purge feature."""
 
 from __future__ import annotations
 

@@ -29,10 +29,11 @@ _PAGE = 64
 
 @dataclass(frozen=True, slots=True)
 class LineageMemory:
-    """A memory with its history.
+    """A memory and its history.
 
-    `now` is the current version, the last version of an ended memory, or None. `pieces` contains evidence that was
-    added later, by hash field. `alias_of` is the mid of the memory into which this one was merged.
+    `now` is the current version, the last version if the memory has ended, or None. `pieces` pairs
+    hash fields with evidence added later. `alias_of` is the mid of the memory that this one was
+    merged into.
     """
 
     mid: str
@@ -66,7 +67,7 @@ class LineageStore:
         return self._keys.mid(scope.tenant, memory_id)
 
     def sources(self, scope: Scope, about: MemoryRecord, piece: Evidence) -> list[str]:
-        """Return the mids of the messages and memory that the evidence cites."""
+        """Return the mids of the messages and memory cited by the evidence."""
         ref = SessionRef(piece.session_id or "", about.namespace, about.user_id)
         ids = [message_memory_id(ref, message) for message in piece.message_ids]
         return [self.mid(scope, memory_id) for memory_id in (*ids, *([piece.memory_id] if piece.memory_id else ()))]
@@ -76,7 +77,8 @@ class LineageStore:
     ) -> AsyncIterator[list[LineageMemory]]:
         """Yield pages of memories with at least one version in the selection.
 
-        A memory may appear more than once. Pass the keys of unreadable memories to `unreadable`.
+        A memory may appear more than once. `unreadable` is called with the key of each unreadable
+        memory.
         """
         clause = filters.where(scope, selection)
         for index in self._indexes:
@@ -84,7 +86,7 @@ class LineageStore:
                 yield await self.read(scope, [name.removeprefix(PAST).partition(".")[0] for name in names], unreadable)
 
     async def read(self, scope: Scope, mids: Sequence[str], unreadable: Callable[[str], None] = _ignore) -> list[LineageMemory]:
-        """Return the readable memories for which the caller may access every version."""
+        """Return readable memories whose versions are all accessible to the caller."""
         names = list(dict.fromkeys(mids))
         memories: list[LineageMemory] = []
         for start in range(0, len(names), _PAGE):
@@ -115,12 +117,12 @@ class LineageStore:
         return await asyncio.to_thread(_decoded, scope, ledgers, rows, versions, unreadable)
 
     async def targets(self, mids: Sequence[str]) -> dict[str, str]:
-        """Map mids that are aliases to the mids of their memories."""
+        """Map alias mids to the mids of their memories."""
         rows = await read(self._client, lambda pipe: [pipe.get(self._keys.alias(mid)) for mid in mids]) if mids else []
         return {mid: raw.decode().partition(" ")[0] for mid, raw in zip(mids, rows, strict=True) if raw is not None}
 
     async def take_back(self, scope: Scope, memory: LineageMemory, version: StoredMemory) -> bool:
-        """Make a former version current and undo any merge. Return False if the memory has changed."""
+        """Restore a former version and undo any merge. Return False if the memory has changed."""
         permit_writing(scope, [version.record])
         order = order_of(self._keys, scope.tenant, version.record)
         to = "" if memory.now is None else str(memory.now.version)
@@ -129,12 +131,12 @@ class LineageStore:
         return (await self._scripts.run_group(scope.tenant, step, *unmerge))[0] == "ok"
 
     async def forget_names(self, scope: Scope, memories: Sequence[LineageMemory]) -> None:
-        """Delete the aliases that point from these merged memories to other memories."""
+        """Delete the aliases that link these merged memories to others."""
         if merged := [{"op": "unalias", "alias": memory.mid} for memory in memories if memory.alias_of is not None]:
             await self._scripts.run_group(scope.tenant, *merged, atomic=False)
 
     async def forget_evidence(self, scope: Scope, memory: LineageMemory, fields: Sequence[str], names: Sequence[str]) -> None:
-        """Delete the later evidence in `fields` and the aliases (mids) in `names`."""
+        """Delete the evidence stored in `fields` and the aliases (mids) in `names`."""
         group: list[Step] = [{"op": "forget_evidence", "mid": memory.mid, "field": field} for field in fields]
         group += [{"op": "unalias", "alias": name} for name, mid in (await self.targets(names)).items() if mid == memory.mid]
         await self._scripts.run_group(scope.tenant, *group, atomic=False)
@@ -160,7 +162,7 @@ def _decoded(
     former: Sequence[tuple[str, Sequence[bytes | None]]],
     unreadable: Callable[[str], None],
 ) -> list[LineageMemory]:
-    """Decode memories. `rows` has five replies for each, in the order of `ledgers`."""
+    """Decode memories. `rows` contains five replies per memory, in the order of `ledgers`."""
     past: dict[str, list[Any]] = {}
     for mid, row in former:
         past.setdefault(mid, []).append(row)
@@ -182,7 +184,7 @@ def _decoded(
 def _parsed(
     scope: Scope, mid: str, rows: tuple[Any, Any, Sequence[Any]], evidence: dict[bytes, bytes], changes: Sequence[str], alias_of: str | None
 ) -> LineageMemory | None:
-    """Parse a memory. Return None if it is missing. Raises ValueError."""
+    """Parse a memory, or return None if it is missing. Raises ValueError."""
     current, over, former = rows
     past = [stored for row in former if (stored := read_row(scope.tenant, mid, row[:-1])) is not None]
     now = read_row(scope.tenant, mid, current[:-1]) or read_row(scope.tenant, mid, over[:-1])

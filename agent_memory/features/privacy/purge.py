@@ -1,4 +1,4 @@
-"""Order a purge of a source, or a dry run that counts deletions."""
+"""Queue the purge of a source, or a dry run that only counts deletions."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class PurgeService:
         self._orders = orders
 
     async def order(self, scope: Scope, request: PurgeRequest, namespace: str | None, user_id: str | None, *, dry_run: bool) -> JobOrder:
-        """Order a purge.
+        """Queue a purge. Raises Forbidden.
 
-        A namespace or user of None covers all that the caller may access. Raises Forbidden.
+        If `namespace` or `user_id` is None, purge all that the caller may access.
         """
         namespace, user_id = list_place_of(scope, namespace, user_id)
         request_json = request.model_dump_json(exclude_none=True)

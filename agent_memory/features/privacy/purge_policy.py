@@ -1,7 +1,8 @@
-"""Decide what a purge of a source does to a memory. Pure functions, no I/O.
+"""Decide how purging a source affects a memory. Pure functions, no I/O.
 
-A purge deletes a memory if all its evidence comes from the source. Otherwise, the memory loses only this evidence. If
-the source changed the content, the previous content becomes current again. When in doubt, the purge deletes the memory.
+A purge deletes a memory if all its evidence comes from the source. Otherwise, the memory loses only
+that evidence. If the source changed the content, the previous content is restored. If in doubt, the
+purge deletes the memory.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ Sources = Callable[[MemoryRecord, Evidence], Sequence[str]]
 
 
 class PurgeSource(PurgeRequest):
-    """The source to purge. `agent_sessions` are the sessions of `agent_id`."""
+    """The source to purge. `agent_sessions` are the agent's sessions."""
 
     agent_sessions: frozenset[SessionRef] = Field(default=frozenset(), exclude=True)
 
 
 @dataclass(frozen=True, slots=True)
 class PurgeVerdict:
-    """The effect of a purge on a memory. `goes` is true if the whole memory is deleted."""
+    """The effect of a purge on a memory. If `goes` is true, the entire memory is deleted."""
 
     memory: LineageMemory
     goes: bool = False
@@ -55,7 +56,7 @@ class PurgeVerdict:
 
 
 def matches(source: PurgeSource, record: MemoryRecord, imported: str | None) -> bool:
-    """True if a memory meets all conditions of the source."""
+    """True if a memory meets all of the source's conditions."""
     if source.source_class is not None and source_of(record) not in source.source_class:
         return False
     if source.session_id is not None and record.session_id != source.session_id:
@@ -79,7 +80,7 @@ def _equal(value: object, condition: object) -> bool:
 
 
 def names_session(source: PurgeSource, ref: SessionRef) -> bool:
-    """True if the source names this session or its agent."""
+    """True if the source covers this session."""
     if source.agent_id is not None and ref not in source.agent_sessions:
         return False
     return ref.session_id == source.session_id or (source.session_id is None and source.agent_id is not None)
@@ -90,9 +91,9 @@ def _session_of(record: MemoryRecord) -> SessionRef:
 
 
 def cites(source: PurgeSource, about: MemoryRecord, piece: Evidence) -> bool:
-    """True if a piece of a memory's evidence comes from the source.
+    """True if a piece of evidence comes from the source.
 
-    Evidence never matches a source with conditions other than source class, session and agent.
+    Only sources defined by class, session or agent can match evidence.
     """
     if source.import_source is not None or source.metadata is not None:
         return False
@@ -106,9 +107,9 @@ def cites(source: PurgeSource, about: MemoryRecord, piece: Evidence) -> bool:
 def judge(
     source: PurgeSource, memory: LineageMemory, tainted: Collection[str], changes: Sequence[StoredChange], sources: Sources
 ) -> PurgeVerdict:
-    """Return the effect on a memory of a purge that deletes the `tainted` mids.
+    """Return how a purge that deletes the `tainted` mids affects a memory.
 
-    A single tainted message taints the whole piece of evidence.
+    A single tainted message taints its entire piece of evidence.
     """
 
     def is_poisoned(about: MemoryRecord, piece: Evidence) -> bool:
@@ -160,7 +161,7 @@ def judge(
 
 
 def changed_since(memory: LineageMemory, changes: Sequence[StoredChange]) -> bool:
-    """True if an imported memory has changed or ended since its import."""
+    """True if a memory has changed or ended since it was imported."""
     if memory.edited:
         return True
     applied = [change for change in changes if change.state == "applied" and change.origin.get("actor") not in UPKEEP]
@@ -168,7 +169,7 @@ def changed_since(memory: LineageMemory, changes: Sequence[StoredChange]) -> boo
 
 
 def made_of(source: PurgeSource, record: MemoryRecord, tainted: Collection[str], sources: Sources) -> bool:
-    """True if a record, or all its evidence, comes from the source."""
+    """True if a record or all of its evidence comes from the source."""
     pieces = evidence_of(record)
     cited = [cites(source, record, piece) or any(mid in tainted for mid in sources(record, piece)) for piece in pieces]
     return matches(source, record, None) or all(cited)
@@ -177,7 +178,7 @@ def made_of(source: PurgeSource, record: MemoryRecord, tainted: Collection[str],
 def _touched_versions(
     mid: str, bad: Collection[str], tainted: Collection[str], changes: Sequence[StoredChange]
 ) -> tuple[set[int], set[str]]:
-    """Return the versions that the source created and the evidence fields that changed content."""
+    """Return the versions created by the source and the evidence fields that changed content."""
     touched: set[int] = set()
     carried: set[str] = set()
     for change in changes:
@@ -208,7 +209,7 @@ def _stays_by(source: PurgeSource, record: MemoryRecord, memory: LineageMemory, 
 
 
 def _resting_on(source: PurgeSource, record: MemoryRecord, pieces: Sequence[Evidence]) -> MemoryRecord:
-    """Return the record with only this evidence."""
+    """Return a copy of the record with only the given evidence."""
     named = [piece.source for piece in pieces if piece.source is not None]
     least = min(named, key=lambda source_class: TRUST[source_class], default=None)
     update: dict[str, object] = {"evidence": list(pieces)}
@@ -222,9 +223,10 @@ def _resting_on(source: PurgeSource, record: MemoryRecord, pieces: Sequence[Evid
 def _without_source(
     source: PurgeSource, memory: LineageMemory, alone: Sequence[Evidence], is_poisoned: Callable[[MemoryRecord, Evidence], bool]
 ) -> tuple[MemoryRecord | None, Sequence[Evidence], int]:
-    """Return the current version without its evidence from the source, or None if unchanged.
+    """Remove the source's evidence from the current version.
 
-    Also return the later evidence that now supports the version, and the number of lost pieces.
+    Return the new record (None if unchanged), the later evidence it now relies on, and the number
+    of pieces removed.
     """
     assert memory.now is not None
     record = memory.now.record

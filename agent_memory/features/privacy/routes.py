@@ -1,4 +1,4 @@
-"""HTTP operations: purge a source, and erase a user's or agent's data."""
+"""HTTP routes to purge a source, and to erase a user's or agent's data."""
 
 from __future__ import annotations
 
@@ -33,12 +33,13 @@ async def purge_source(
     dry_run: Annotated[bool, Query(description="Only return what the request would delete.")] = True,
     wait: WaitQuery = 10.0,
 ) -> Response:
-    """Permanently deletes the memories that come from a source, or that were made only from such memories.
+    """Permanently deletes memories that come from a source, and memories derived only from them.
 
-    Memories with other evidence lose only the evidence from the source.
+    Memories with other evidence lose only the source's evidence.
 
-    A worker does the work. The response is `pending` if there is no worker, or if the work takes longer than `wait`.
-    The operation in X-Operation-Id keeps the counts as its receipt (`stages`) for 7 days.
+    The purge runs in a worker. The response is `pending` if no worker is running or if the purge
+    takes longer than `wait`. The operation in X-Operation-Id stores the counts (`stages`) for 7
+    days.
     """
     services[MemoryService].require()
     order = await services[PurgeService].order(scope, body, namespace, user_id, dry_run=dry_run)
@@ -56,10 +57,10 @@ async def delete_agent(
     namespace: NamespaceQuery = None,
     wait: WaitQuery = 0.0,
 ) -> Response:
-    """Deletes all data of an agent, in one namespace or in all. X-Operation-Id identifies the operation.
+    """Deletes all of an agent's data, in one namespace or in all of them.
 
-    The data consists of the agent's sessions with their messages, and all users' memories, blocks and procedures with
-    the agent's id.
+    X-Operation-Id identifies the operation. The data includes the agent's sessions and their
+    messages, and any user's memories, blocks and procedures with the agent's id.
     """
     erasure = Erasure(scope.tenant, whole_agent(scope, namespace, agent_id), None, None, agent_id)
     return await _erased(services, scope, erasure, wait)
@@ -73,7 +74,10 @@ async def delete_user(
     namespace: NamespaceQuery = None,
     wait: WaitQuery = 0.0,
 ) -> Response:
-    """Deletes all sessions and memories of a user, in one namespace or in all. X-Operation-Id identifies the operation."""
+    """Deletes all of a user's sessions and memories, in one namespace or in all of them.
+
+    X-Operation-Id identifies the operation.
+    """
     if scope.namespaces is not None:
         namespace, _ = place_of(scope, namespace, user_id)
     return await _erased(services, scope, Erasure(scope.tenant, namespace, user_id, None), wait)

@@ -18,9 +18,9 @@ _ORIGIN = ChangeOrigin("erasure", "what it stood for was deleted")
 
 
 async def hand_on(services: Services, scope: Scope, session_id: str, memories: Sequence[StoredMemory]) -> None:
-    """Turn statements that other sessions repeat into memories of those sessions. Idempotent.
+    """Turn statements repeated in other sessions into memories of those sessions. Idempotent.
 
-    Call this before deleting the session's memories.
+    Call this before you delete the session's memories.
     """
     for memory, ledger in zip(memories, await services[ChangeStore].load_ledgers([memory.mid for memory in memories]), strict=True):
         if ledger.aliases:
@@ -28,7 +28,7 @@ async def hand_on(services: Services, scope: Scope, session_id: str, memories: S
 
 
 async def _hand_on(services: Services, scope: Scope, session_id: str, old: StoredMemory, names: Sequence[str]) -> None:
-    """Replace `old` with its oldest aliased fact or, if there is none, its oldest message."""
+    """Replace `old` with its oldest aliased fact, or with its oldest message if there is none."""
     pieces = await services[ChangeStore].load_evidence(old.mid)
     ledgers = await services[ChangeStore].load_ledgers(names)
     versions = [(name, ledger.versions[-1]) for name, ledger in zip(names, ledgers, strict=True) if ledger.versions]

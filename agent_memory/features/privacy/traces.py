@@ -1,6 +1,6 @@
-"""Erase a user's traces outside sessions and current memories.
+"""Erase a user's traces outside of sessions and current memories.
 
-These functions scan the store. Call them only from workers.
+These functions scan the entire store, so call them only from workers.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class TraceStore:
         self._history = history_index_name(keys, spec)
 
     async def forget_past(self, scope: Scope, erasure: Erasure, unreadable: Callable[[str], None]) -> int:
-        """Delete the ended memories and former versions that an order covers. Return their number.
+        """Delete ended memories and former versions covered by an order. Return the number deleted.
 
-        Pass the keys of unreadable versions to `unreadable`.
+        `unreadable` is called with the key of each unreadable version.
         """
         removed = 0
         while versions := await self._erasures.page(scope, erasure, past=True):
@@ -56,9 +56,9 @@ class TraceStore:
         return removed
 
     async def forget_evidence(self, scope: Scope, erasure: Erasure, unreadable: Callable[[str], None]) -> int:
-        """Remove the erased session's evidence from other memories. Return the number of pieces.
+        """Remove the erased session's evidence from other memories. Return the number removed.
 
-        Pass the keys of unreadable memories to `unreadable`.
+        `unreadable` is called with the key of each unreadable memory.
         """
         clause = erased_where(scope, erasure)
         removed = 0
@@ -111,9 +111,9 @@ class TraceStore:
         await delete_versions(self._client, self._keys, [version.name for version in versions])
 
     async def drop_memories(self, scope: Scope, memories: Sequence[ErasedMemory]) -> int:
-        """Delete memories permanently, even unreadable ones. Return the number of deletions.
+        """Permanently delete memories, even unreadable ones. Return the number deleted.
 
-        Skip memories whose version has changed. A `version` of 0 matches any version.
+        Memories whose version has changed are skipped. A `version` of 0 matches any version.
         """
         try:
             readable = [(memory.record, memory.version or None) for memory in memories if memory.record is not None]
@@ -125,7 +125,7 @@ class TraceStore:
         return removed + (sum(await self._memories.run_deletion(args)) if args else 0)
 
     async def forget_answers(self, scope: Scope, name: str) -> int:
-        """Delete the tenant's stored answers that may contain the name. Return their number."""
+        """Delete tenant responses that may contain the name. Return the number deleted."""
         spelled = {json.dumps(name).encode(), json.dumps(name, ensure_ascii=False).encode()}
         deleted = 0
         async for key in self._each("idem:*"):
@@ -137,7 +137,7 @@ class TraceStore:
         return deleted
 
     async def forget_orders(self, scope: Scope, covers: Callable[[Any], bool]) -> int:
-        """Delete the tenant's orders for which `covers` is true. Return their number."""
+        """Delete the tenant's orders for which `covers` returns true. Return the number deleted."""
         deleted = 0
         async for key in self._each("ord:*"):
             (raw,) = await read(self._client, lambda pipe, key=key: pipe.get(key))
@@ -158,11 +158,11 @@ class TraceStore:
         return deleted
 
     async def forget_claims(self, scope: Scope) -> None:
-        """Delete the tenant's running-work counts. The tenant may exceed its share until workers recount."""
+        """Delete the tenant's running-task counts, so it may exceed its share until a recount."""
         await write(self._client, lambda pipe: pipe.delete(*(self._keys.running(kind, scope.tenant) for kind in DueKind)))
 
     async def rewrite_log(self) -> None:
-        """Ask Redis to rewrite its append-only file. Do nothing if Redis refuses."""
+        """Ask Redis to rewrite its append-only file. Ignores errors."""
         try:
             await self._client.bgrewriteaof()
         except Exception:  # noqa: BLE001 - the data is already deleted; a managed Redis may forbid this, or a rewrite is already running
@@ -175,7 +175,7 @@ class TraceStore:
 
 
 def is_order_of_user(order: Any, user_id: str) -> bool:
-    """True if an order is only for the user, or if a finished order's receipt may name the user."""
+    """True if an order covers only this user, or if its receipt may mention the user."""
     owner = order["args"].get("user_id")
     if owner == user_id or order["uss"] == [user_id]:
         return True
@@ -184,7 +184,7 @@ def is_order_of_user(order: Any, user_id: str) -> bool:
 
 
 def is_order_of_agent(order: Any, agent_id: str) -> bool:
-    """True if a stored order is finished, and its receipt may name the agent."""
+    """True if an order is finished and its receipt may mention the agent."""
     return "done" in order and ("ids" in order or _requests(order, agent_id))
 
 

@@ -1,10 +1,10 @@
-"""Find contradictory statements in a prompt and the latest in each group. Pure functions, no I/O.
+"""Find contradictory statements and the latest in each group. Pure functions, no I/O.
 
-Two statements by the same speaker contradict each other if at least one of these conditions applies:
+Two statements by the same speaker contradict each other if any of these conditions is met:
 
-- They have the same slot.
-- They, or one clause of each, share more than half of their words and differ.
-- The later statement gives a new time for a plan that both mention.
+- They fill the same slot.
+- They differ, but they or two of their clauses share more than half of their words.
+- The later one gives a new time for a plan that both mention.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Register the memory prompt as a feature, with its services and routes."""
+"""Register the memory prompt feature, with its services and routes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Format a prompt for an API. Pure functions, no I/O.
 
-Sections that change least come first, so that successive prompts share a prefix.
+The sections that change least come first, so that successive prompts share a prefix.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class FormattedPrompt:
 
 
 def format_prompt(api: PromptFormat, parts: Sequence[str], messages: Sequence[Mapping[str, Any]], query: str) -> FormattedPrompt:
-    """Return a prompt for an API from memory texts (`parts`), messages and the query.
+    """Build a prompt for an API from memory texts (`parts`), messages and the query.
 
-    The session's system messages move to the start of the system text.
+    System messages from the session go at the start of the system text.
     """
     chat = [{**message, "content": text_of(message.get("content"))} for message in prompt_messages({"messages": messages})]
     instructions = [message["content"] for message in chat if message["role"] in _INSTRUCTIONS and message["content"].strip()]
@@ -69,7 +69,7 @@ def _as_text(system: str, turns: Sequence[Mapping[str, Any]], query: str) -> str
 
 
 def _in_turns(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Merge successive messages with the same role, so that user and assistant alternate."""
+    """Merge consecutive messages with the same role, so that user and assistant alternate."""
     turns: list[dict[str, Any]] = []
     for message in messages:
         role, text = ("user" if message["role"] == "user" else "assistant"), _plain_text(message)
@@ -100,7 +100,7 @@ def _call(call: Any) -> str:
 
 @dataclass(slots=True)
 class Prompt:
-    """A prompt with the fields of MemoryPromptResponse. `search` is the request that found its memories."""
+    """A prompt with the fields of MemoryPromptResponse and the `search` that was run."""
 
     messages: Sequence[dict[str, Any]]
     memories: Sequence[ShownMemory]

@@ -1,6 +1,7 @@
-"""Add later statements about things that memories in the prompt mention. Pure functions, no I/O.
+"""Add later statements about things mentioned in the prompt's memories. Pure functions, no I/O.
 
-"Where do I live?" finds "I live on Candle Street 8.", but not "Candle Street was damp, I am back on Ropewalk 3.".
+For example, a search for "Where do I live?" finds "I live on Candle Street 8.", but not "Candle
+Street was damp, I am back on Ropewalk 3.".
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class NamedThing:
 
 
 def named_things(page: Sequence[ShownMemory]) -> Sequence[NamedThing]:
-    """Return up to four things named in statements on the page, in page order."""
+    """Return up to four things mentioned in statements on the page, in page order."""
     statements = [memory for memory in page if memory.is_message and not only_asks(memory)]
     by_wording = {referent.wording: NamedThing(memory, referent) for memory in reversed(statements) for referent in referents(memory.text)}
     return [*by_wording.values()][-_MOST_THINGS:][::-1]
@@ -65,7 +66,7 @@ def named_things(page: Sequence[ShownMemory]) -> Sequence[NamedThing]:
 def with_mentions(
     page: Sequence[ShownMemory], statements_by_thing: Iterable[tuple[NamedThing, Iterable[ShownMemory]]]
 ) -> list[ShownMemory]:
-    """Return the page with each later statement inserted after the memory that it concerns."""
+    """Return the page with each later statement inserted after its related memory."""
     shown_mids, behind = {memory.mid for memory in page}, dict[str, list[ShownMemory]]()
     for named_thing, statements in statements_by_thing:
         for memory in named_thing.mentions(statements):
@@ -77,7 +78,7 @@ def with_mentions(
 
 
 def with_what_names_the_same(page: Sequence[ShownMemory], further: Sequence[ShownMemory]) -> Sequence[ShownMemory]:
-    """Return the page, plus statements in `further` that share a name with an earlier statement."""
+    """Return the page plus statements from `further` that share a name with earlier ones."""
     if not further:
         return page
     shown_mids = {memory.mid for memory in page}
@@ -98,7 +99,7 @@ def with_what_names_the_same(page: Sequence[ShownMemory], further: Sequence[Show
 
 
 def _tells_of_a_name(memory: ShownMemory) -> bool:
-    """True if a memory is a statement by a person, not by an assistant."""
+    """True if a memory is a statement that was not made by the assistant."""
     return memory.is_message and not only_asks(memory) and memory.values["metadata"].get("role") != "assistant"
 
 
@@ -114,14 +115,14 @@ def _note_names(memory: ShownMemory, since: _Names, at: datetime | None = None) 
 
 
 def _named_by(memory: ShownMemory, since: _Names) -> str | None:
-    """Return the `mid` of an earlier statement that shares a name, or None."""
+    """Return the mid of an earlier statement that shares a name with this one, or None."""
     speaker = speaker_name(memory)
     candidates = (since.get((memory.user_id, speaker, word)) for word in dict.fromkeys(words(memory.text)))
     return next((noted[1] for noted in candidates if noted is not None and memory.created_at > noted[0]), None)
 
 
 def with_corrections(page: Sequence[ShownMemory], further: Sequence[ShownMemory]) -> Sequence[ShownMemory]:
-    """Return the page, plus statements from `further` that correct a statement on it."""
+    """Return the page plus statements from `further` that correct a statement on it."""
     shown_mids, candidates = {memory.mid for memory in page}, [memory for memory in further if not only_asks(memory)]
     if not candidates:
         return page

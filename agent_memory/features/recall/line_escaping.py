@@ -1,9 +1,8 @@
-r"""Escape stored text that imitates parts of a prompt: memory lines (`- [date; type] text (ID: id)`) or headings.
+r"""Escape stored text that imitates a prompt's memory lines or headings. Pure functions, no I/O.
 
-A backslash marks each imitation: `(ID\: …)`, `; semantic\]`, `\## Long term memories …`. Text that is already escaped
-gets one more backslash, so no information is lost. A look-alike character counts as the character it resembles.
-
-Pure functions, no I/O.
+Memory lines look like `- [date; type] text (ID: id)`. A backslash is added to each imitation:
+`(ID\: …)`, `; semantic\]`, `\## Long term memories …`. Escaped text gets another backslash, so no
+information is lost. Look-alike characters are treated like the characters they resemble.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ _EASILY_I = frozenset("l|1\u04cf\u2223\u01c0\u2502")
 
 
 def escape_frames(text: str) -> str:
-    """Remove control characters and escape text that imitates a prompt's lines or headings."""
+    """Remove control characters, and escape text that imitates prompt lines or headings."""
     text = plain_text(text)
     positions = _escape_positions(text)
     if not positions:
@@ -49,7 +48,7 @@ def escape_frames(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return the text on one line, and escape imitated prompt lines and headings."""
+    """Join the text into one line, and escape text that imitates prompt lines or headings."""
     return _short_line(text) if len(text) <= _MOST_CACHED else _line(text)
 
 
@@ -62,9 +61,9 @@ _short_line = lru_cache(maxsize=2048)(_line)
 
 
 def shown_id(memory_id: str) -> str:
-    """Return an id as a prompt line shows it.
+    """Return an id as shown in a prompt line.
 
-    An id that is not printable or could end `(ID: …)` becomes ASCII JSON.
+    An id that is unprintable or could break out of `(ID: …)` is encoded as ASCII JSON.
     """
     if memory_id.isascii() and memory_id.replace("-", "").isalnum():
         return memory_id
@@ -96,7 +95,7 @@ def _is_id(first: str, second: str) -> bool:
 
 
 def _skeleton(text: str) -> str:
-    """Return the lowercase Latin letters that a text resembles, or "" for long texts."""
+    """Map look-alike characters to lowercase Latin letters. Return "" for long texts."""
     visible = _INVISIBLE.sub("", text)
     if len(visible) > _LONG:
         return ""

@@ -1,4 +1,4 @@
-"""Write a memory as a line in a prompt. Pure functions, no I/O."""
+"""Format a memory as a prompt line. Pure functions, no I/O."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_NAME = 64
 
 @dataclass(slots=True)
 class LineStyle:
-    """The style of prompt lines. Dates are relative to `now`, in the time zone `zone`."""
+    """How to format prompt lines. Dates are relative to `now` in the time zone `zone`."""
 
     now: datetime
     zone: tzinfo
@@ -31,7 +31,7 @@ class LineStyle:
 
 
 def ago(moment: datetime, now: datetime) -> str:
-    """Return the time between two dates in words, such as "3 days ago"."""
+    """Describe the time between two dates in words, such as "3 days ago"."""
     days = (now.date() - moment.date()).days
     if days == 0:
         return "today"
@@ -45,10 +45,10 @@ def ago(moment: datetime, now: datetime) -> str:
 def memory_line(
     memory: ShownMemory, style: LineStyle, date: datetime, *, latest: bool = False, asks: bool = False, passage: str | None = None
 ) -> str:
-    """Return a memory as a line in a prompt. `date` is the result of `line_date`.
+    """Format a memory as a prompt line.
 
-    `latest` marks the last of several contradictory statements. `asks` marks a message that only asks a question.
-    `passage` replaces a text that is too long.
+    `date` is the memory's `line_date`. `latest` marks the last of several contradictory statements.
+    `asks` marks a message that only asks a question. `passage` replaces text that is too long.
     """
     when = as_in_zone(date, style.zone)
     marks = [day(when), ago(when, style.now)]
@@ -64,7 +64,7 @@ def memory_line(
 
 
 def line_date(memory: ShownMemory) -> datetime:
-    """Return the event date or else the time of the latest creation, restatement or edit."""
+    """Return the event date, or else the time of the last creation, repetition or edit."""
     event = memory.event_date
     if event is not None:
         return event

@@ -1,8 +1,8 @@
 """Select and order the memories for a prompt. Pure functions, no I/O.
 
-Facts precede statements, which are memories made from messages. Facts stay in search order. Clearly relevant statements
-precede the others; each group is sorted by time. Each kind gets half of the slots and tokens, plus whatever the other
-kind leaves unused.
+Facts come first, in search order, followed by statements (memories made from messages). Clearly
+relevant statements come before the rest, and both groups are sorted by time. Facts and statements
+each get half of the slots and tokens, plus whatever the other kind leaves unused.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ MessageName = tuple[str | None, str | None, str | None, str]
 
 @dataclass(slots=True)
 class MemoryList:
-    """The memories in a prompt: facts and statements, each in search order.
+    """A prompt's facts and statements, each in search order.
 
-    `question_ids` are the ids of statements that only ask a question. `passages` maps the ids of long memories to the
-    passages to show.
+    `question_ids` are the ids of statements that only ask a question. `passages` maps the ids of
+    long memories to the passages to show.
     """
 
     facts: Sequence[ShownMemory] = ()
@@ -85,12 +85,12 @@ class MemoryList:
         return [*parts[:-1], parts[-1] + DATA_NOTE] if parts else []
 
     def without(self, hidden: Callable[[ShownMemory], bool]) -> MemoryList:
-        """Return the list without the memories for which `hidden` is true."""
+        """Return a copy of the list without memories for which `hidden` returns true."""
         facts = [memory for memory in self.facts if not hidden(memory)]
         return MemoryList(facts, [memory for memory in self.statements if not hidden(memory)], self.question_ids, self.passages)
 
     def notices(self) -> list[str]:
-        """Return a notice for each memory that the prompt shows only in part."""
+        """Return a notice for each memory that is only partly shown."""
         return [
             f"the memory {memory.id} is too long for the prompt: only the passage that matches the query best is shown"
             for memory in self.memories
@@ -100,9 +100,10 @@ class MemoryList:
 
 @dataclass(slots=True)
 class MemorySelection:
-    """Selects the best memories: at most `limit`, with at most `budget` tokens.
+    """Selects up to `limit` of the best memories that fit into `budget` tokens.
 
-    Each memory costs its text's tokens plus `line_tokens`. If `distinct` is true, near duplicates are left out.
+    A memory costs `line_tokens` plus the tokens in its text. If `distinct` is true, near duplicates
+    are omitted.
     """
 
     count: Callable[[str], int]
@@ -118,9 +119,9 @@ class MemorySelection:
     _repeats: DuplicateFilter = field(default_factory=DuplicateFilter)
 
     def select(self, memories: Sequence[ShownMemory]) -> MemoryList:
-        """Return the memories to show. Expects `memories` to be sorted best first.
+        """Return the memories to show from `memories`, which must be sorted best first.
 
-        Add the reasons for omissions to `cut`, except for memories that only exceed the limit.
+        Reasons for omissions are added to `cut`, except for memories that merely exceed the limit.
         """
         beside = [memory for memory in memories if memory.beside is not None]
         memories = [memory for memory in memories if memory.beside is None] if beside else memories
@@ -152,7 +153,7 @@ class MemorySelection:
         return MemoryList(fitted_facts, fitted_statements, question_ids, self.passages)
 
     def _fit(self, memories: Sequence[ShownMemory], places: int, *, counted: bool) -> tuple[list[ShownMemory], list[ShownMemory]]:
-        """Return the memories that fit into the budget and `places`, followed by the others."""
+        """Return the memories that fit into the budget and `places`, and the remaining ones."""
         fitted: list[ShownMemory] = []
         beyond: list[ShownMemory] = []
         for memory in memories:
@@ -177,7 +178,7 @@ class MemorySelection:
         return self.count(memory_or_text if isinstance(memory_or_text, str) else memory_or_text.text) + self.line_tokens
 
     def _beside_facts(self, statements: Sequence[ShownMemory], facts: Sequence[ShownMemory]) -> Sequence[ShownMemory]:
-        """Return the statements that no shown fact covers."""
+        """Return the statements that are not covered by a shown fact."""
         resting: dict[MessageName, list[ShownMemory]] = {}
         for fact in facts:
             names = cited_messages(fact)
@@ -197,9 +198,10 @@ class MemorySelection:
 
 
 def _groups(statements: Sequence[ShownMemory], last: Mapping[str, str]) -> list[list[ShownMemory]]:
-    """Group statements (oldest first) with their corrections and accompanying memories.
+    """Group statements, sorted oldest first, with their corrections and related memories.
 
-    Clearly relevant groups come first. Each kind of group is sorted by its newest statement.
+    Clearly relevant groups come first. Within each kind, groups are sorted by their newest
+    statement.
     """
     by_mid = {memory.mid: memory for memory in statements}
     groups: dict[str, list[ShownMemory]] = {}
@@ -216,7 +218,7 @@ def _relevance(memory: ShownMemory) -> float:
 
 
 def cited_messages(memory: ShownMemory) -> list[MessageName]:
-    """Return the identities of the messages from which this memory was extracted."""
+    """Return the identities of the messages that this memory was extracted from."""
     session = memory.values["session_id"]
     if session is None:
         return []
@@ -224,7 +226,7 @@ def cited_messages(memory: ShownMemory) -> list[MessageName]:
 
 
 def _passage_of(memory: ShownMemory) -> str | None:
-    """Return a long memory's matching or first passage, or None for a short memory."""
+    """Return the matching or first passage of a long memory, or None if the memory is short."""
     found_passage = memory.values.get("passage")
     passage = beginning(memory.text) if found_passage is None else found_passage["text"]
     if len(passage) == len(memory.text):

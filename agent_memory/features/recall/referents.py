@@ -1,4 +1,4 @@
-"""Find things that a text identifies by a name and a number. No I/O."""
+"""Find things that a text identifies by name and number. No I/O."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Referent(NamedTuple):
     def is_named_in(self, text: str) -> bool:
         """True if a text contains this thing's name and number.
 
-        For a name of several words, the number is optional.
+        The number is optional if the name has more than one word.
         """
         text_words = words(text[:_MOST_CHARS])
         length = len(self.name)

@@ -1,4 +1,4 @@
-"""HTTP operations: build a memory prompt, and explain why it omits a memory."""
+"""HTTP routes to build a memory prompt, and to explain why it omits a memory."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ async def memory_prompt(
     optimize_query: OptimizeQuery = False,
     memory_types: MemoryTypesHeader = None,
 ) -> Response:
-    """Returns messages for a chat model.
+    """Returns messages to send to a chat model.
 
-    The messages contain the session's summary and messages, the memories that match the query, and the query.
+    They contain the session's summary and messages, the memories that match the query, and the
+    query.
     """
     request, shows = prompt_as_shown(body, memory_types)
     prompt = await services[RecallService].build_prompt(scope, request, optimize_query=optimize_query)
@@ -49,7 +50,10 @@ async def memory_prompt(
 async def explain_long_term_memory(
     services: ServicesDep, scope: ScopeDep, body: Annotated[ExplainRequest, Body()], memory_types: MemoryTypesHeader = None
 ) -> Response:
-    """Explains why a search or a prompt left out a memory (filter, rank, threshold or budget), or returns the memory's rank."""
+    """Explains why a search or prompt omitted a memory, or returns the memory's rank.
+
+    A memory can be omitted because of a filter, its rank, a threshold or the token budget.
+    """
     if body.search is not None:
         body = body.model_copy(update={"search": search_as_shown(body.search, memory_types)[0]})
     if body.prompt is not None:

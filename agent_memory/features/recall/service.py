@@ -1,4 +1,4 @@
-"""Build the memory prompt from sections that share one round trip and token budget."""
+"""Build the memory prompt from sections that share a round trip and a token budget."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ Part = TypeVar("Part")
 
 
 class _Kinds(NamedTuple, Generic[Part]):
-    """One value for each section: permanent sections, this feature's own section, and recalled sections."""
+    """Values per section, grouped by kind: permanent, this feature's own, and recalled."""
 
     always: Sequence[Part]
     own: Sequence[Part]
@@ -57,7 +57,7 @@ class _Kinds(NamedTuple, Generic[Part]):
 
 
 class RecallService:
-    """Assembles prompts: permanent sections, summary, messages, memories, and other sections, in that order."""
+    """Assembles prompts: permanent sections, summary, messages, memories, then other sections."""
 
     def __init__(
         self,
@@ -76,20 +76,20 @@ class RecallService:
         self.counter = counter
 
     def add_sections(self, sections: Sequence[AnnouncedSection]) -> None:
-        """Add sections to all prompts. Sections of the same kind keep the given order."""
+        """Add sections to all prompts. Order is preserved within each kind."""
         always, own, recalled = self._sections
         always = [*always, *(section for section in sections if section.kind is SectionKind.ALWAYS)]
         recalled = [*recalled, *(section for section in sections if section.kind is SectionKind.RECALLED)]
         self._sections = _Kinds(always, own, recalled)
 
     async def prompt(self, scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool = False) -> MemoryPromptResponse:
-        """Build a prompt and return it as the wire model. See `build_prompt`."""
+        """Build a prompt, and convert it to the wire model."""
         return (await self.build_prompt(scope, body, optimize_query=optimize_query)).model()
 
     async def build_prompt(self, scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool = False, explain: bool = False) -> Prompt:
-        """Return a prompt. With `explain`, its memories do not count as read.
+        """Build a prompt. If `explain` is true, its memories are not counted as read.
 
-        Raises UnsupportedRequest, BadInput and the errors of the sections.
+        Raises UnsupportedRequest, BadInput and errors from the sections.
         """
         ask = _ask_of(scope, body, optimize_query=optimize_query, explain=explain)
         budget = TokenBudget(await self._token_budget(ask.body), shared=ask.body.session is not None)
@@ -130,7 +130,7 @@ class RecallService:
         )
 
     async def explain_memory_of(self, scope: Scope, body: ExplainRequest) -> Explanation:
-        """Return the memory's rank in the prompt or search, or the reason for its omission.
+        """Return a memory's rank in a prompt or search, or the reason it was omitted.
 
         Raises UnsupportedRequest if the prompt does not search.
         """
@@ -169,7 +169,7 @@ class RecallService:
         return session, _Kinds(*[[await reads.load_section(next(groups), messages) for reads in kind] for kind in opened])
 
     async def _read_sections(self, ask: PromptAsk, opened: _Kinds[SectionReads], *, with_session: bool) -> list[Sequence[Any]]:
-        """Read the session and all sections. Also set `ask.zone`."""
+        """Read the session and all sections, and set `ask.zone`."""
         counts: list[int] = []
 
         def build(pipe: Pipe) -> None:
@@ -202,7 +202,7 @@ class RecallService:
 
 
 def _ask_of(scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool, explain: bool) -> PromptAsk:
-    """Validate the request, and return it in the form that the sections use.
+    """Validate a request and convert it for the sections.
 
     Raises BadInput, UnsupportedRequest or Forbidden.
     """
@@ -239,7 +239,7 @@ def _ask_of(scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool, ex
 
 
 def _with_one_zone(body: MemoryPromptRequest) -> MemoryPromptRequest:
-    """Return the request with one time zone. Raises BadInput for unknown or differing zones."""
+    """Merge the request's time zones into one. Raises BadInput if they differ or are unknown."""
     search = body.long_term_search if isinstance(body.long_term_search, SearchRequest) else None
     names = [name for name in (body.timezone, None if search is None else search.timezone) if name is not None]
     if not names:
@@ -254,7 +254,7 @@ def _with_one_zone(body: MemoryPromptRequest) -> MemoryPromptRequest:
 
 
 def _fit_together(budget: TokenBudget, share: float, contents: Sequence[SectionContent]) -> list[FittedSection]:
-    """Fit sections, in order, into a shared part of the budget."""
+    """Fit sections, in order, into a shared portion of the budget."""
     most = budget.offer(share)
     fitted: list[FittedSection] = []
     for content in contents:
@@ -265,9 +265,9 @@ def _fit_together(budget: TokenBudget, share: float, contents: Sequence[SectionC
 
 
 def _framed(text: SectionText) -> SectionText:
-    """Return a feature's section with each part as a system message.
+    """Turn each part of a feature's section into a system message.
 
-    Escape text that imitates the prompt's own lines or headings.
+    Text that imitates prompt lines or headings is escaped.
     """
     if not text.parts:
         return text

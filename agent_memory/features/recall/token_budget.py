@@ -28,7 +28,7 @@ class TokenBudget:
         self.left = total
 
     def offer(self, share: float) -> int | None:
-        """Return how many tokens the next part may take. None means no limit."""
+        """Return how many tokens the next part may use, or None if there is no limit."""
         if self._total is None or self.left is None:
             return None
         self._offered += share
@@ -36,12 +36,12 @@ class TokenBudget:
         return max(min(self.left, int(self._total * self._offered) - spent), 0) if self._shared else self.left
 
     def memory_share(self, window_tokens: int) -> float:
-        """Return the memories' share of the tokens, at least `SECTION_SHARE`."""
+        """Return the share of tokens for memories, which is at least `SECTION_SHARE`."""
         spare = 1 - ALWAYS_SHARE - SUMMARY_SHARE - RECALLED_SHARE - window_tokens / max(self._total or 0, 1)
         return max(SECTION_SHARE, spare)
 
     def window_tokens(self) -> int | None:
-        """Return how many tokens always remain for the session's messages. None means no limit."""
+        """Return how many tokens are reserved for session messages, or None if unlimited."""
         others = ALWAYS_SHARE + SUMMARY_SHARE + SECTION_SHARE + RECALLED_SHARE
         return None if self._total is None else int(self._total * (1 - others))
 

@@ -1,4 +1,4 @@
-"""Find the memories that a subject could refer to, by words and vectors."""
+"""Find memories that a subject could refer to, using word and vector search."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SECONDS = 2.0
 
 class CandidateFinder:
     def __init__(self, client: Redis, memories: MemoryStore, lineage: LineageStore, models: TenantModels, *, latin_only: bool) -> None:
-        """Create a finder. With `latin_only`, use vectors only for Latin script."""
+        """If `latin_only` is true, use vectors only for text in Latin script."""
         self._client = client
         self._memories = memories
         self._lineage = lineage
@@ -39,9 +39,9 @@ class CandidateFinder:
         self._latin_only = latin_only
 
     async def find(self, scope: Scope, selection: Selection, text: str) -> tuple[list[LineageMemory], dict[str, float]]:
-        """Return memories with a version that shares a word with `text` or resembles it.
+        """Return memories that share a word with `text` or resemble it.
 
-        Also return the cosine similarity of each similar memory, by mid.
+        The dict maps the mids of similar memories to their cosine similarities.
         """
         clause = filters.where(scope, selection)
         terms = query_terms(text)
@@ -65,9 +65,9 @@ class CandidateFinder:
         return await self._lineage.read(scope, list(named | dict.fromkeys(near))), near
 
     async def cosines(self, scope: Scope, text: str, sentences: Sequence[str]) -> list[float]:
-        """Return the cosine similarity between a text and each sentence.
+        """Return the text's cosine similarity to each sentence.
 
-        Return 0 for low similarities, and for every sentence if no model is available.
+        Low similarities become 0. If no model is available, all of them are 0.
         """
         vector = await self._vector(scope, text)
         rows = None if vector is None else await self._embed(scope, sentences, "document")

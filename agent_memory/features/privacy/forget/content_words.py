@@ -1,4 +1,4 @@
-"""Extract a text's content words and match their forms. Pure functions, no I/O."""
+"""Extract content words from text and match their forms. Pure functions, no I/O."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _reading(text: str) -> tuple[tuple[str, ...], frozenset[str]]:
 def content(text: str) -> tuple[str, ...]:
     """Return the stems of a text's content words, in order.
 
-    For scripts without spaces, return pairs of characters.
+    For scripts without spaces, return character pairs.
     """
     return _reading(text)[0]
 
@@ -78,11 +78,11 @@ def content_forms(text: str) -> frozenset[str]:
 
 
 def shared(terms: Sequence[str], text: str) -> list[str]:
-    """Return the words from `terms` that a text contains in any form."""
+    """Return the terms that occur in a text in any form."""
     have = content_forms(text)
     return [term for term in terms if not have.isdisjoint(forms(term))]
 
 
 def coverage(terms: Sequence[str], text: str) -> float:
-    """Return the share (0 to 1) of `terms` that a text contains in any form."""
+    """Return the fraction of `terms` that occur in a text in any form."""
     return len(shared(terms, text)) / len(terms) if terms else 0.0

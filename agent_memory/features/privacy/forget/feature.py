@@ -1,4 +1,4 @@
-"""Register forgetting on request as a feature."""
+"""Register the forget-on-request feature."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Decide which statements a request to forget refers to. Pure functions, no I/O.
+"""Decide which statements a forget request refers to. Pure functions, no I/O.
 
-A sentence matches a subject with certainty if it contains all content words of the subject in any form. Both must be
-about the same person, and both or neither must be negated.
+A sentence certainly matches a subject if it contains all of the subject's content words in any
+form, is about the same person, and agrees with the subject on negation.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ _MOST_SAYING = 32
 class Subject:
     """What to forget.
 
-    If `about` is true, the subject covers every text that mentions it. `is_thing` is true for a thing or a person, and
-    false for a statement.
+    If `about` is true, the subject covers every text that mentions it. `is_thing` is true for
+    things and people, and false for statements.
     """
 
     text: str
@@ -57,12 +57,12 @@ class Subject:
 
     @property
     def deictic(self) -> bool:
-        """True if the subject, such as "that", has no content words."""
+        """True if the subject has no content words, as in "forget that"."""
         return not self.terms
 
 
 def subject_of(text: str, *, about: bool = False) -> Subject:
-    """Return the subject that a text describes, such as "my address" or "Anna"."""
+    """Parse the subject from text such as "my address" or "Anna"."""
     bare = without_interrogatives(" ".join(text[:MOST_TEXT].split()).rstrip(".!。！ "))
     text_words = words(bare)
     named = (
@@ -77,13 +77,13 @@ def subject_of(text: str, *, about: bool = False) -> Subject:
 
 
 def requested(text: str) -> Subject:
-    """Return a text's subject. The text may be a request to forget."""
+    """Return the subject of a text, which may be phrased as a forget request."""
     request = next((each for each in (memory_request(text), memory_request(f"forget {text}")) if each and each.kind == "forget"), None)
     return subject_of(text) if request is None else subject_of(request.subject, about=request.about)
 
 
 def subject_to_forget(message: MemoryMessage) -> Subject | None:
-    """Return the subject that a user's message asks to forget, or None."""
+    """Return what the user asks to forget, or None if the message is not a forget request."""
     request = memory_request(message.content) if message.role == "user" else None
     return subject_of(request.subject, about=request.about) if request is not None and request.kind == "forget" else None
 
@@ -93,9 +93,9 @@ def sentences(text: str) -> list[str]:
 
 
 def states(subject: Subject, sentence: str, *, slot: str | None = None, owner: str | None = None) -> bool:
-    """True if a sentence, or a fact with this `slot`, certainly matches a subject.
+    """True if a sentence, or a fact with this `slot`, certainly matches the subject.
 
-    Facts may refer to the user by the id `owner`.
+    Facts may refer to the user by id (`owner`).
     """
     if slot is not None and subject.is_thing and not subject.deictic:
         named = slot.replace("_", " ").replace(".", " ")
@@ -118,7 +118,7 @@ def states(subject: Subject, sentence: str, *, slot: str | None = None, owner: s
 
 
 def _names(people: frozenset[str], text: str) -> bool:
-    """True if a text contains one of the words or, in scripts without spaces, one of the signs."""
+    """True if a text mentions any of these people."""
     return not people.isdisjoint([*words(text), *filter(is_blankless, text)])
 
 
@@ -131,7 +131,7 @@ def _is_negated(sentence: str, subject: Subject) -> bool:
 
 
 def _names_more(subject: Subject, sentence: str) -> bool:
-    """True if a word before the thing makes it a different thing ("email address")."""
+    """True if the preceding word makes it a different thing, as in "email address"."""
     own = frozenset().union(*map(forms, subject.terms))
     sentence_words = words(sentence)
     named = [not own.isdisjoint(content_forms(word)) for word in sentence_words]
@@ -158,7 +158,7 @@ def _is_same_person(subject: Subject, sentence: str, people: frozenset[str]) -> 
 
 
 def name_different_things(subject: Subject, texts: Iterable[str]) -> bool:
-    """True if texts with the same name share less than half of their other words."""
+    """True if the texts use the same name for different things, judging by their other words."""
     first: set[str] | None = None
     for text in texts:
         other_terms = set(content(text)).difference(subject.terms)
@@ -172,9 +172,9 @@ def name_different_things(subject: Subject, texts: Iterable[str]) -> bool:
 
 
 def guesses(subject: Subject, texts: Sequence[str]) -> list[tuple[float, int, str]]:
-    """Return (share, position of the text, sentence) for each sentence in the texts.
+    """Return (score, text index, sentence) for each sentence in the texts.
 
-    The share (0 to 1) says how much of the subject the sentence contains. Rare words count more.
+    The score (0 to 1) is the fraction of the subject's words in the sentence, weighted by rarity.
     """
     parts = [(at, part, shared(subject.terms, part)) for at, text in enumerate(texts) for part in sentences(text)]
     counts = Counter(term for _, _, shared_terms in parts for term in shared_terms)
@@ -190,12 +190,10 @@ def values_of(statements: Iterable[str], elsewhere: Iterable[str]) -> list[str]:
 
 
 def repetitions(messages: Sequence[tuple[str, str, bool]]) -> list[int]:
-    """Return the positions of messages in which the assistant repeats a deleted statement.
+    """Return the indexes of messages in which the assistant repeats a deleted statement.
 
-    `messages` contains (role, text, goes) tuples in order; `goes` is true if the message is deleted.
-
-    A message repeats a statement if it contains a word that the user says only in that statement. It also does so if it
-    is more similar to the statement than to any other user message.
+    `messages` contains (role, text, deleted) tuples in order. A message repeats a statement if it
+    contains a word unique to that statement, or if it resembles no other user message more closely.
     """
     users = [(at, text, goes) for at, (role, text, goes) in enumerate(messages) if role == "user"]
     first = min((at for at, _, goes in users if goes), default=len(messages))

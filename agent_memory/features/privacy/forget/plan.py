@@ -1,4 +1,4 @@
-"""Plan the deletions for a request to forget. Pure functions, no I/O."""
+"""Plan the deletions for a forget request. Pure functions, no I/O."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Cited = tuple[SessionRef, str]
 
 @dataclass(slots=True)
 class Chosen:
-    """A fact to delete. If `versions` is not empty, delete only these former versions."""
+    """A fact to delete. If `versions` is not empty, only these former versions are deleted."""
 
     memory: LineageMemory
     why: str
@@ -33,7 +33,7 @@ class Chosen:
 
 @dataclass(slots=True)
 class TargetOwner:
-    """The owner or session that a request covers. None matches any value."""
+    """The owner or session covered by a request. None matches any value."""
 
     namespace: str | None
     user_id: str | None
@@ -46,7 +46,7 @@ class TargetOwner:
 
 @dataclass(slots=True)
 class Targets:
-    """The facts and messages to delete. `possible` contains uncertain matches, which are not deleted."""
+    """The facts and messages to delete. `possible` lists uncertain matches, which are kept."""
 
     owner: TargetOwner
     subject: Subject | None = None
@@ -92,7 +92,7 @@ class Plan:
 
 
 def evidence_messages(memory: LineageMemory, versions: Sequence[StoredMemory] = ()) -> list[Cited]:
-    """Return the messages that are evidence for a memory or for the given versions."""
+    """Return the messages cited as evidence by a memory or by the given versions of it."""
     about = memory.versions[-1].record
     pieces = [piece for version in versions or memory.versions for piece in evidence_of(version.record)]
     pieces += [piece for _, piece in memory.pieces] if not versions else []
@@ -105,7 +105,7 @@ def evidence_messages(memory: LineageMemory, versions: Sequence[StoredMemory] = 
 
 class Planner:
     def __init__(self, targets: Targets, others: Sequence[LineageMemory], sessions: Sequence[SessionCopy]) -> None:
-        """Create a planner. `others` are the owner's other facts; `sessions` may repeat the targets."""
+        """`others` are the owner's other facts. `sessions` may repeat the targets."""
         self._targets = targets
         self._others = others
         self._sessions = sessions
@@ -147,7 +147,7 @@ class Planner:
         self.plan.counts["messages"] += 1
 
     def _look_at(self, memory: LineageMemory) -> None:
-        """Plan to delete a fact or clean its quotes."""
+        """Mark a fact for deletion, or for cleanup if it quotes deleted messages."""
         cited = evidence_messages(memory)
         if memory.mid in self.plan.removed_memories or self._targets.messages.keys().isdisjoint(cited):
             return
@@ -158,7 +158,7 @@ class Planner:
             self.plan.quoting.append(memory)
 
     def clean_piece(self, memory: LineageMemory, piece: Evidence) -> Evidence:
-        """Return the evidence with quotes from deleted messages or about the subject removed."""
+        """Return the evidence, minus any quote that must be forgotten."""
         about = memory.versions[-1].record
         ref = SessionRef(piece.session_id or "", about.namespace, about.user_id)
         cites_removed = any((ref, message) in self._targets.messages for message in piece.message_ids)
@@ -221,7 +221,7 @@ class Planner:
         return own | ({"memories": json.dumps(left, ensure_ascii=False, separators=(",", ":"))} if len(left) < len(copy.memories) else {})
 
     def _take_summary(self, copy: SessionCopy, removed_messages: Collection[str]) -> bool:
-        """Delete a session's summary if it may contain a forgotten statement. Return True if deleted."""
+        """Plan to delete a session's summary if it may contain deleted data. Return True if so."""
         message_ids = {entry.stored.message.id for entry in copy.entries}
         if copy.context is None or not (set(removed_messages) - message_ids or any(self.states(part) for part in sentences(copy.context))):
             return False

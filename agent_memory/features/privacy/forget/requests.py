@@ -1,4 +1,4 @@
-"""Propose or carry out deletions that users request in conversations."""
+"""Propose or perform deletions that users request in conversations."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _ORIGIN = ChangeOrigin(CONVERSATION, "the user asked to forget it")
 
 class ForgetRequests:
     def __init__(self, scripts: MemoryScripts, changes: ChangeStore, forget: ForgetService, policy: str) -> None:
-        """Create the handler. `policy` is "propose", "auto" or "off"."""
+        """`policy` is "propose", "auto" or "off"."""
         self._scripts = scripts
         self._changes = changes
         self._forget = forget
         self._policy = policy
 
     async def answer(self, scope: Scope, ref: SessionRef, messages: Sequence[MemoryMessage]) -> None:
-        """Propose or carry out the deletions that these messages request. Idempotent."""
+        """Propose or perform the deletions requested in these messages. Idempotent."""
         for message in messages if self._policy != "off" else ():
             subject = subject_to_forget(message)
             # Another person or a tool may have written a message with a name, so a human decides.
@@ -53,7 +53,7 @@ class ForgetRequests:
         await self._scripts.run_group(scope.tenant, change=change)
 
     async def approve(self, scope: Scope, change: StoredChange) -> dict[str, Any]:
-        """Carry out a proposal and return its receipt. Raises Conflict if a memory has changed."""
+        """Apply a proposal and return its receipt. Raises Conflict if a memory has changed."""
         assert change.proposal is not None
         proposal = change.proposal[FORGET]
         proposed = {memory["id"]: memory for memory in proposal["memories"]}

@@ -1,4 +1,4 @@
-"""HTTP operations for forgetting data on request."""
+"""HTTP routes for forget requests."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ router = operations("long-term memory")
 @deleting
 @computing
 async def forget_memory(services: ServicesDep, scope: WriteScopeDep, body: Annotated[ForgetMemoryRequest, Body()]) -> Response:
-    """Forgets what the request describes in words or by ids.
+    """Forgets data described by text or by ids.
 
-    This covers messages, all versions of facts together with their messages, and anything the assistant repeated.
+    This deletes messages, all versions of facts and the messages behind them, and anything the
+    assistant repeated.
 
-    The server deletes everything in one step. With the receipt, you can restore the data until `undo_until`. If no
-    match is certain, or if several different things match, nothing is deleted: the response is `ambiguous` and lists
-    the matches. Then send the ids of the right matches in `ids`.
+    Everything is deleted atomically. Use the receipt to restore the data until `undo_until`. If no
+    match is certain, or if different things match, nothing is deleted: the response is `ambiguous`
+    and lists the matches. To delete the right ones, send their ids in `ids`.
     """
     services[MemoryService].require()
     return ModelResponse(await services[ForgetService].forget(scope, body))
@@ -36,9 +37,10 @@ async def forget_memory(services: ServicesDep, scope: WriteScopeDep, body: Annot
 async def get_forgotten(
     services: ServicesDep, scope: WriteScopeDep, receipt_id: Annotated[Identifier, Path(description="The receipt of the forget request.")]
 ) -> Response:
-    """Returns what a request has deleted, until `undo_until`. After an undo, returns what came back and is still stored.
+    """Returns the data that a forget request deleted, until `undo_until`.
 
-    Requires the role `write`, like the undo.
+    After an undo, returns the restored data that is still stored. Requires the `write` role, like
+    the undo.
     """
     return ModelResponse(await services[ForgetService].show(scope, receipt_id))
 
@@ -49,5 +51,5 @@ async def get_forgotten(
 async def undo_forget_memory(
     services: ServicesDep, scope: WriteScopeDep, receipt_id: Annotated[Identifier, Path(description="The receipt of the forget request.")]
 ) -> Response:
-    """Restores forgotten memories and messages, except where something newer replaced them. A second call changes nothing."""
+    """Restores forgotten memories and messages unless newer data has replaced them. Idempotent."""
     return ModelResponse(await services[ForgetService].undo(scope, receipt_id))

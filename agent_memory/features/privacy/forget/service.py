@@ -1,7 +1,4 @@
-"""Find what a user asks to forget, delete it, and restore it on request.
-
-Text comparisons run in threads, because they can take seconds.
-"""
+"""Find and delete what a user asks to forget, and restore it on request."""
 
 from __future__ import annotations
 
@@ -73,10 +70,10 @@ class ForgetService:
     followers: MemoryFollowers
 
     async def forget(self, scope: Scope, request: ForgetMemoryRequest) -> ForgetMemoryResponse:
-        """Forget what a request describes, or only show it if `dry_run` is true.
+        """Forget what a request describes, unless it is ambiguous or a dry run.
 
-        Delete nothing if the request is ambiguous. Raises BadInput or Forbidden if the owner is unclear, and Conflict
-        if the memories keep changing.
+        Raises BadInput or Forbidden if the owner is unclear, and Conflict if the memories keep
+        changing.
         """
         writing(scope)
         owner = _target_owner(scope, request.namespace, request.user_id, request.session_id, by_text=request.text is not None)
@@ -89,7 +86,7 @@ class ForgetService:
     async def forget_proposed(
         self, scope: Scope, ids: Sequence[str], messages: Sequence[Cited], only_if: Callable[[Sequence[StoredMemory]], bool]
     ) -> ForgetMemoryResponse:
-        """Forget memories by id and messages in sessions if `only_if` accepts the memories.
+        """Forget the given memories and session messages if `only_if` accepts the memories.
 
         Raises the same errors as `forget`.
         """
@@ -106,7 +103,7 @@ class ForgetService:
         return await self._carry_out(scope, mean)
 
     async def forget_by_message(self, scope: Scope, ref: SessionRef, message_id: str, subject: Subject) -> ForgetMemoryResponse | None:
-        """Carry out the request in a user's message, and delete the message.
+        """Fulfill the forget request in a user's message, and delete the message.
 
         If no match is certain, delete nothing and return None.
         """
@@ -116,9 +113,10 @@ class ForgetService:
     async def propose_by_message(
         self, scope: Scope, ref: SessionRef, message_id: str, subject: Subject
     ) -> tuple[list[StoredMemory], list[Cited]]:
-        """Return the memories and messages that a request in a session would delete.
+        """Return the memories and messages that a forget request in a session would delete.
 
-        If no match is certain, return the most likely match. Return empty lists for ambiguous requests.
+        If no match is certain, return the most likely one. If the request is ambiguous, return
+        empty lists.
         """
         targets = await self._targets_of_request(scope, ref, message_id, subject, guess=True)
         if not targets.has_matches or targets.ambiguous:
@@ -128,7 +126,7 @@ class ForgetService:
         return [memory.now for memory in plan.removed_memories.values() if memory.now is not None], list(targets.messages)
 
     async def undo(self, scope: Scope, receipt_id: str) -> ForgetUndoResponse:
-        """Restore a receipt's data, except where newer data has replaced it. Raises NotFound."""
+        """Restore a receipt's data unless newer data has replaced it. Raises NotFound."""
         writing(scope)
         restored = await self.store.undo(scope, receipt_id)
         if restored is None:
@@ -139,7 +137,7 @@ class ForgetService:
         return ForgetUndoResponse(receipt_id=receipt_id, restored={"memories": memories, "messages": messages, "kept_newer": newer})
 
     async def show(self, scope: Scope, receipt_id: str) -> ForgettingResponse:
-        """Return what a request has deleted or its undo has restored. Raises NotFound or Forbidden."""
+        """Return the data that was deleted or restored. Raises NotFound or Forbidden."""
         data = await self.store.show(writing(scope), receipt_id)
         if data is None:
             raise NotFound(f"no receipt {receipt_id} found, or it can no longer be undone", field="receipt_id")
@@ -227,7 +225,7 @@ class ForgetService:
     ) -> Targets:
         """Return everything that matches a subject, including repetitions by the assistant.
 
-        With `guess`, include the most likely match if no match is certain.
+        If no match is certain and `guess` is true, include the most likely one.
         """
         memories, near = await self.finder.find(scope, owner.selection, subject.text)
         targets = Targets(owner, subject, sessions=sessions, requests=[] if request is None else [request])
@@ -244,7 +242,7 @@ class ForgetService:
     async def _take_likely(
         self, scope: Scope, targets: Targets, memories: Sequence[LineageMemory], near: Mapping[str, float], *, guess: bool
     ) -> None:
-        """With `guess`, add the most likely match to the targets. Otherwise, list likely matches."""
+        """If `guess` is true, target the most likely match. Otherwise, list possible matches."""
         assert targets.subject is not None
         candidates = await asyncio.to_thread(_candidates, targets, memories)
         parts = await asyncio.to_thread(guesses, targets.subject, [match.text for _, match in candidates])
@@ -336,18 +334,18 @@ class ForgetService:
 
 
 def _owner_of(owner: TargetOwner, plan: Plan) -> tuple[str | None, str | None]:
-    """Return the namespace and user of a request or its deleted memories."""
+    """Return the request's owner or, if it has no user, the only owner of the deleted memories."""
     owners = {(record.namespace, record.user_id) for memory in plan.removed_memories.values() for record in [memory.versions[-1].record]}
     return owners.pop() if owner.user_id is None and len(owners) == 1 else (_namespace_of(owner, plan), owner.user_id)
 
 
 def _namespace_of(owner: TargetOwner, plan: Plan) -> str | None:
-    """Return a request's namespace, or the only namespace of the affected data."""
+    """Return the request's namespace, or the affected data's namespace if there is only one."""
     return next(iter(plan.namespaces)) if owner.namespace is None and len(plan.namespaces) == 1 else owner.namespace
 
 
 def _take_stated(targets: Targets, memories: Sequence[LineageMemory]) -> None:
-    """Add the facts, versions and messages that match the subject."""
+    """Add facts, versions and messages that match the subject to the targets."""
     subject, owner = targets.subject, targets.owner.user_id
     assert subject is not None
 
@@ -402,7 +400,7 @@ def _candidates(targets: Targets, memories: Sequence[LineageMemory]) -> list[tup
 
 
 def _take_repeated(targets: Targets, memories: Sequence[LineageMemory]) -> None:
-    """Add the assistant's repetitions of the targets."""
+    """Add assistant messages that repeat the targets."""
     lines_by_session: dict[SessionRef, dict[Cited, tuple[str, str]]] = {ref: {} for ref, _ in targets.messages}
     turns = {memory.mid: memory for memory in memories if is_turn(memory.versions[-1].record)} | targets.turns
     for record, memory in sorted(((each.versions[-1].record, each) for each in turns.values()), key=lambda one: one[0].created_at):
@@ -425,7 +423,7 @@ def _take_repeated(targets: Targets, memories: Sequence[LineageMemory]) -> None:
 
 
 def _items(data: ForgottenData) -> list[ForgottenItem]:
-    """List forgotten facts, messages and summaries, in that order, each by time."""
+    """List forgotten facts, then messages, then summaries."""
     items = [
         ForgottenItem(
             kind="message" if is_turn(record) else "fact",
@@ -459,7 +457,7 @@ def _items(data: ForgottenData) -> list[ForgottenItem]:
 
 
 def _last_statement(sessions: Sequence[SessionCopy], before: str | None = None) -> Subject | None:
-    """Return the user's last statement before the message `before`, to resolve "that"."""
+    """Resolve "that" to the user's last statement before the message `before`."""
     last: str | None = None
     for message in (entry.stored.message for copy in sessions for entry in copy.entries):
         if message.id == before:

@@ -1,4 +1,4 @@
-"""Read all sessions and journals of a user."""
+"""Read all of a user's sessions and journals."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PER_SESSION = 5
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An entry in a session's list or journal, both raw and decoded."""
+    """An entry from a session's message list or journal, raw and decoded."""
 
     raw: bytes
     stored: StoredMessage
@@ -35,7 +35,7 @@ class Entry:
         return str(self.stored.seq)
 
     def emptied(self) -> str:
-        """Return the entry with its text removed, and excluded from promotion."""
+        """Return the entry without its text, marked as not to be promoted."""
         body = json.loads(self.raw.split(b" ", 2)[2])
         body["c"] = ""
         if isinstance(body.get("x"), dict):
@@ -78,7 +78,7 @@ class SessionReader:
     async def of_user(self, scope: Scope, namespace: str | None, user_id: str, session_id: str | None) -> list[SessionCopy]:
         """Return a user's sessions, including ended sessions with pending work.
 
-        `namespace` and `session_id` limit the result.
+        `namespace` and `session_id` narrow the results.
         """
         clause = filters.session_where(scope, namespace=namespace, user_id=user_id)
         sids = [sid async for page in walk(self._client, session_index_name(self._keys), clause, "c") for sid in page]
@@ -91,7 +91,7 @@ class SessionReader:
         ]
 
     async def read(self, scope: Scope, sids: Sequence[str]) -> list[SessionCopy]:
-        """Return the sessions that exist and that the caller may access."""
+        """Return the existing sessions that the caller may access."""
         copies: list[SessionCopy] = []
         for start in range(0, len(sids), _PAGE):
             copies += await self._read(scope, sids[start : start + _PAGE])

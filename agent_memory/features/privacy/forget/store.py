@@ -1,4 +1,4 @@
-"""Apply a deletion plan in one step, and keep receipts for an undo."""
+"""Apply deletion plans atomically, and store receipts for undo."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ IsFromSource = Callable[[MemoryRecord, str | None], bool]
 
 
 class ReceiptHeader(NamedTuple):
-    """The owner, time and actor of a deletion, and the end of its undo time."""
+    """A deletion's owner, time, actor and undo deadline."""
 
     namespace: str | None
     user_id: str | None
@@ -48,7 +48,7 @@ class ReceiptHeader(NamedTuple):
 
 @dataclass(slots=True)
 class ForgottenData:
-    """The data kept for an undo or, if `undone`, the restored data."""
+    """The data saved for an undo or, if `undone` is true, the restored data."""
 
     header: ReceiptHeader
     undone: bool = False
@@ -64,7 +64,7 @@ class ForgetStore:
     def __init__(
         self, client: Redis, keys: Keys, memories: MemoryStore, changes: ChangeStore, *, undo_seconds: int, fsync: bool = False
     ) -> None:
-        """Create the store. Keep copies for `undo_seconds`, or no copies if it is 0."""
+        """Keep undo copies for `undo_seconds`, or keep none if it is 0."""
         self._client = client
         self._memories = memories
         self._keys = keys
@@ -78,12 +78,12 @@ class ForgetStore:
     async def take(
         self, scope: Scope, owner: tuple[str | None, str | None], name: str, plan: Plan, clean: Clean, proposals: Sequence[str] = ()
     ) -> datetime | bool | None:
-        """Apply a plan in one step. Return the end of the undo time.
+        """Apply a plan atomically. Return the undo deadline, or None if undo is disabled.
 
-        Return None if no undo is possible. Return False and change nothing if the data has changed since it was read.
+        Return False and change nothing if the data has changed since it was read.
 
-        `owner` is the namespace and user of the receipt `name`. `proposals` contains the ids of proposed changes to
-        delete.
+        `owner` is the receipt's namespace and user. `proposals` lists the ids of proposed changes
+        to delete.
         """
         positions = await self._positions(scope, plan)
         body = {
@@ -137,7 +137,7 @@ class ForgetStore:
         }
 
     async def _fields(self, plan: Plan, clean: Clean) -> list[list[str]]:
-        """Return the changed fields of memories whose evidence quotes removed text."""
+        """Return the updated fields of memories whose evidence quotes deleted text."""
         fields: list[list[str]] = []
         for memory in plan.quoting:
             names = [f"m:{memory.mid}", f"h:{memory.mid}", *(f"h:{memory.mid}.{version.version}" for version in memory.past)]
@@ -152,7 +152,7 @@ class ForgetStore:
         return fields
 
     async def _terms(self, scope: Scope, plan: Plan, positions: Mapping[str, str]) -> list[list[str]]:
-        """Return the index terms for messages next to removed ones, excluding words from neighbors."""
+        """Return updated index terms for messages next to removed ones."""
         touched = list(plan.removed_memories.values())
         order_positions = [
             (order, memory.mid) for memory in touched if (order := order_of(self._keys, scope.tenant, memory.versions[-1].record))
@@ -183,8 +183,9 @@ class ForgetStore:
     async def undo(self, scope: Scope, name: str) -> tuple[int, int, int] | None:
         """Restore a receipt's data. Idempotent. Raises ErasureUnderWay.
 
-        Return the numbers of restored memories, restored messages and memories that newer data has replaced. Return
-        None if the receipt is missing, expired or not accessible.
+        Return how many memories and messages were restored, and how many memories were skipped
+        because newer data replaced them. Return None if the receipt is missing, expired or not
+        accessible.
         """
         header = await self._header(scope, name)
         if header is None:
@@ -204,7 +205,7 @@ class ForgetStore:
         return memories, messages, left
 
     async def show(self, scope: Scope, name: str) -> ForgottenData | None:
-        """Return a receipt's data or, after an undo, the restored data still stored.
+        """Return a receipt's data or, after an undo, the restored data that still exists.
 
         Return None in the same cases as `undo`. Raises ErasureUnderWay.
         """
@@ -223,7 +224,7 @@ class ForgetStore:
         return await asyncio.to_thread(_decode_receipt, header, rows)
 
     async def _header(self, scope: Scope, name: str) -> ReceiptHeader | None:
-        """Return a receipt's header, or None if the caller must not undo it."""
+        """Return a receipt's header, or None if the caller may not undo it."""
         names = ["t", "ns", "u", "nss", "at", "un", "by"]
         row = (await read(self._client, lambda pipe: pipe.hmget(self._keys.forgetting(name), names)))[0]
         tenant, namespace, user, spaces, at, until, actor = (None if value is None else value.decode() for value in row)
@@ -259,9 +260,9 @@ class ForgetStore:
         return data
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
-        """Delete a user's undo copies and the records of forget requests.
+        """Delete a user's undo copies and forget-request records.
 
-        With a namespace, also delete copies that cover all namespaces.
+        If the owner has a namespace, copies that cover all namespaces are deleted too.
         """
         await self._changes.erase_forgettings(scope, owner.namespace, owner.user_id)
         names = await self._names(scope, owner.user_id)
@@ -274,7 +275,7 @@ class ForgetStore:
         return await self._drop(scope, owner.user_id, own_receipts)
 
     async def erase_session(self, scope: Scope, session: SessionRef) -> Counter[str]:
-        """Delete the undo copies that contain the session's data."""
+        """Delete undo copies that contain the session's data."""
         names = await self._names(scope, session.user_id)
         space = {} if session.namespace is None else {"ns": tag(session.namespace)}
         session_words = f'"session_id":{compact(session.session_id)}'
@@ -311,9 +312,9 @@ class ForgetStore:
         return counts
 
     async def purge_source(self, scope: Scope, owner: tuple[str | None, str | None], is_from_source: IsFromSource) -> Counter[str]:
-        """Delete undo copies with data from a purged source. This scans all receipts.
+        """Delete undo copies that contain data from a purged source. This scans all receipts.
 
-        `owner` is the namespace and user to purge; None matches any value. Raises ErasureUnderWay.
+        `owner` is a namespace and user, where None matches any value. Raises ErasureUnderWay.
         """
         namespace, user_id = owner
         counts: Counter[str] = Counter()
@@ -339,7 +340,7 @@ class ForgetStore:
         return [name.decode() for name in (await read(self._client, lambda pipe: pipe.zrange(key, 0, -1)))[0]]
 
     async def _drop(self, scope: Scope, user_id: str | None, names: Sequence[str], holder: dict[str, Any] | None = None) -> Counter[str]:
-        """Delete the receipts in `names`. With `holder`, skip receipts without its data."""
+        """Delete the receipts in `names`. If `holder` is given, skip receipts without its data."""
         receipts = self._keys.forgettings(digest("forgettings", scope.tenant, user_id))
         about: dict[str, Any] = {"receipts": receipts, "root": self._keys.root, "tenant": tag(scope.tenant), "holder": holder}
         removed = [await self._drop_receipt(receipt=self._keys.forgetting(name), name=name, **about) for name in names]

@@ -1,4 +1,4 @@
-"""List function words, words for people, and negations in several languages."""
+"""Multilingual lists of function words, words for people, and negations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""List memories, most durable first, for questions such as "What do you know about me?"."""
+"""List memories, most durable first, for questions like "What do you know about me?"."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _TYPES = ("semantic", "procedural", "episodic")
 
 @dataclass(frozen=True, slots=True)
 class EverythingReads:
-    """Lists memories for the query's users and namespaces. The prompt shows at most `most` tokens."""
+    """Lists memories for the query's users and namespaces, up to `most` tokens."""
 
     ask: PromptAsk
     query: SearchQuery
@@ -41,7 +41,7 @@ class EverythingReads:
     most: int
 
     def queue_section(self, pipe: Pipe) -> int:
-        """Queue the reads of the memory lists. Return the number of replies."""
+        """Queue reads for the memory lists. Return the number of replies."""
         current = self.query.clause
         statement_filter = filters.statements(current)
         lasting = [having(statement_filter, terms) for terms in (name_terms(), lasting_terms())]
@@ -51,7 +51,7 @@ class EverythingReads:
         return len(clauses)
 
     async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> MemoriesContent:
-        """Return the memories found in the replies, most durable first."""
+        """Return the memories in the replies, most durable first."""
         pages = [parse_listed(reply) for reply in replies]
         scored = [(0.0, mid) for mid in dict.fromkeys(row.mid for page in pages for row in page.rows)]
         ranking = Ranking(sum(page.total for page in pages[:_KINDS]), scored, listed=True)

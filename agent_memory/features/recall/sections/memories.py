@@ -1,4 +1,4 @@
-"""Build the memories section, including messages that are not memories yet."""
+"""Build the memories section, including messages that have not become memories yet."""
 
 from __future__ import annotations
 
@@ -79,9 +79,9 @@ class MemoriesSection:
     def _search_request(self, ask: PromptAsk) -> SearchRequest | None:
         """Return the prompt's search request, or None if the prompt does not search.
 
-        By default, the request covers the user and namespace of the session or prompt. If there is
-        no user, an unrestricted caller searches only memories that have no user, unless
-        `prompt_all_users` is set.
+        By default, it covers the session's or prompt's user and namespace. If there is no user,
+        unrestricted callers search only memories that have no user, unless `prompt_all_users` is
+        set.
         """
         body, session = ask.body, ask.session
         search_option = body.long_term_search
@@ -107,7 +107,7 @@ class MemoriesSection:
 
 @dataclass(slots=True)
 class MemoryReads:
-    """The memory section's reads for one prompt."""
+    """Reads memories for one prompt."""
 
     section: MemoriesSection
     ask: PromptAsk
@@ -115,14 +115,15 @@ class MemoryReads:
     recent: RecentQuery | None
 
     def queue_section(self, pipe: Pipe) -> int:
-        """Queue the search and the read of recent messages. Return the number of replies."""
+        """Queue the search and a read of recent messages. Return the number of replies."""
         count = 0 if self.recent is None else self.section.recent.queue_recent(pipe, self.recent, but=self.ask.session)
         return count + (0 if self.query.empty else self.section.search.queue_query(pipe, self.query))
 
     async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> MemoriesContent:
-        """Return the memories found in these replies, best first.
+        """Return the memories in these replies, best first.
 
-        Leave out memories made from `session`, because the prompt shows these messages. Unpromoted messages come first.
+        Memories made from `session` are omitted, because the prompt shows its messages. Unpromoted
+        messages come first.
         """
         ask, query, section, settings = self.ask, self.query, self.section, self.section.settings
         elsewhere: list[ShownMemory] = []
@@ -159,10 +160,7 @@ class MemoryReads:
         return MemoriesContent(ask, query, ranking, shown_memories, cut, section.counter, most, count_reading)
 
     async def _with_later_mentions(self, page: Sequence[ShownMemory], newest: set[str]) -> Sequence[ShownMemory]:
-        """Return the page with later statements about things that the page names.
-
-        If the query mentions a time, return the page unchanged.
-        """
+        """Add later statements about things on the page, unless the query mentions a time."""
         query = self.query
         page_things = named_things(page) if query.mode is SearchModeEnum.HYBRID and query.span is None else ()
         if not page_things:
@@ -173,14 +171,14 @@ class MemoryReads:
         return with_mentions(page, zip(page_things, others, strict=True))
 
     async def _passed_over(self, ranking: Ranking, newest: set[str]) -> list[Cut]:
-        """Return memories left out because the prompt already shows their messages."""
+        """Return the memories omitted because the prompt already shows their messages."""
         hits = [scored for scored in ranking.scored[: self.query.request.limit + len(newest)] if scored[1] in newest]
         cards = await self.section.pages.read_ranked(self.ask.scope, self.query, ranking, hits)
         return [Cut(memory_id=card.id, reason="already_shown") for card in cards]
 
 
 def without_the_query(query: str, memories: Sequence[ShownMemory]) -> Sequence[ShownMemory]:
-    """Return the memories, except messages that only repeat the query."""
+    """Return the memories, except for messages that merely repeat the query."""
     words = normal_text(query)
     return [memory for memory in memories if not (memory.is_message and normal_text(memory.text) == words)]
 
@@ -206,8 +204,8 @@ def holding_literals(query: SearchQuery, page: Sequence[ShownMemory]) -> Sequenc
 def without_far_phrases(query: SearchQuery, ranking: Ranking, page: Sequence[ShownMemory], least: float) -> Sequence[ShownMemory]:
     """Return the page without short messages that are unlikely to match a one-word query.
 
-    A message with one or two content words stays if it contains the query's word or has a similarity of at least
-    `least`.
+    Messages with at most two content words must contain the query word or have a similarity of at
+    least `least`.
     """
     if ranking.similarities is None or query.mode is not SearchModeEnum.HYBRID or query.span is not None or len(query.words.terms) != 1:
         return page
@@ -224,13 +222,12 @@ def without_far_phrases(query: SearchQuery, ranking: Ranking, page: Sequence[Sho
 
 
 def beside_the_time(query: SearchQuery, ranking: Ranking, page: Sequence[ShownMemory], *, english_only: bool) -> Sequence[ShownMemory]:
-    """Return the memories that match a query about a subject in a period of time.
+    """Return the memories that match a query about a subject and a period.
 
-    A memory matches if it is about the subject. It also matches if its event or a day in its text
-    is in the period. Return the page unchanged if no memory is about the subject, or if the query
-    lacks a subject or a time.
+    A memory must be about the subject, or its event or a day in its text must be in the period. If
+    no memory is about the subject, or the query lacks a subject or a time, the page is unchanged.
 
-    If `english_only` is true, ignore similarities for queries in other languages.
+    If `english_only` is true, similarities are ignored for queries in other languages.
     """
     if ranking.similarities is None or not names_days(query):
         return page
@@ -247,10 +244,10 @@ def beside_the_time(query: SearchQuery, ranking: Ranking, page: Sequence[ShownMe
 
 
 def of_the_time(query: SearchQuery, page: Sequence[ShownMemory], further: Sequence[ShownMemory] = ()) -> Sequence[ShownMemory]:
-    """Return the memories that match a period, for queries that ask only about a period.
+    """If a query asks only about a period, return the memories from that period.
 
-    A memory matches if its event happens in the period or its text mentions a day in it. Except for plans, a memory
-    also matches if it was stated in the period. If no memory matches, or for other queries, return the page unchanged.
+    A memory matches if its event or a day in its text is in the period. It also matches if it was
+    stated then, unless the query is about the future. If nothing matches, the page is unchanged.
     """
     if not names_time_alone(query):
         return page

@@ -1,4 +1,4 @@
-"""Select the memories that fit into a prompt's token budget, and write the section."""
+"""Select the memories that fit into a prompt's token budget, and render the section."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ CountReading = Callable[[SearchQuery, Sequence[ShownMemory]], None]
 
 @dataclass(slots=True)
 class MemoriesContent:
-    """The matching memories, best first.
+    """Matching memories, best first.
 
-    If `max_tokens` is not set, a prompt shows at most `most` tokens.
+    If `max_tokens` is not set, at most `most` tokens are shown.
     """
 
     ask: PromptAsk
@@ -44,7 +44,7 @@ class MemoriesContent:
         return self.ask.body.format is not None
 
     def fit_section(self, tokens: int | None) -> FittedMemories:
-        """Return the best memories that fit. Omit near duplicates unless the request includes them."""
+        """Return the best memories that fit, without near duplicates unless allowed."""
         around = _AROUND_TOKENS + PER_MESSAGE if self.ask.body.session is None and not self.is_formatted else 0
         budget, request = self.most if tokens is None else max(tokens - around, 0), self.query.request
         if not self.ask.names_tokens:
@@ -65,13 +65,13 @@ class FittedMemories:
     budget: int
 
     def count_tokens(self) -> int:
-        """Return the number of tokens in the list, even if messages repeat some memories."""
+        """Count the tokens in the list, including memories that messages repeat."""
         if self.content.is_formatted and not self.listed.memories:
             return 0
         return self.content.counter.count(self.listed.text(self._style())) + PER_MESSAGE
 
     def render_section(self, messages: SessionMessages | None) -> SectionText:
-        """Return the list without memories that `messages` already show. Count the rest as read."""
+        """Render the memories that `messages` do not already show, and count them as read."""
         content, request = self.content, self.content.query.request
         listed = self.listed if messages is None else self.listed.without(lambda memory: _rests_on(memory, messages))
         cards = listed.memories
@@ -95,7 +95,7 @@ class FittedMemories:
 
 
 def _rests_on(memory: ShownMemory, messages: SessionMessages) -> bool:
-    """True if the prompt shows all messages from which the memory was made."""
+    """True if the prompt already shows every message that the memory was made from."""
     ref, cited = messages.ref, memory.values["extracted_from"]
     if not cited or (memory.values["session_id"], memory.namespace, memory.user_id) != (ref.session_id, ref.namespace, ref.user_id):
         return False

@@ -1,4 +1,4 @@
-"""Read a session once, and build a prompt's session sections."""
+"""Read a session once, and build the prompt sections based on it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class SessionSection:
         return 2
 
     async def load_session(self, ask: PromptAsk, replies: Sequence[Any]) -> SessionContent:
-        """Return the requested session or else the only other session with its id."""
+        """Return the requested session or, if it is missing, the only session with the same id."""
         turns: SessionTurns | None = None
         if (ref := ask.session) is not None:
             window = self._read_window(ask.body)
@@ -64,7 +64,7 @@ class SessionSection:
 
 @dataclass(slots=True)
 class SessionContent:
-    """The session's summary and as many of its last messages as fit."""
+    """A session's summary, and as many of its last messages as fit."""
 
     turns: SessionTurns | None
     summary: SummaryContent
@@ -75,7 +75,7 @@ class SessionContent:
         return tokens if self.named_window is None else min(tokens, self.named_window)
 
     def fit_window(self, tokens: int | None) -> FittedWindow:
-        """Return the last messages that fit. Always include the newest message."""
+        """Return the last messages that fit, always including the newest one."""
         if self.turns is None or tokens is None:
             return FittedWindow(self.turns, () if self.turns is None else self.turns.messages)
         window = tokens if self.named_window is None else min(self.named_window, tokens)
@@ -122,9 +122,9 @@ class FittedWindow:
 
 
 def turn_message(turn: PromptTurn) -> dict[str, Any]:
-    """Return a session's message in the prompt's form.
+    """Convert a session message for the prompt.
 
-    Unsupported roles become `assistant`; `original_role` keeps the original.
+    Unsupported roles become `assistant`, and the original is saved in `original_role`.
     """
     message = text_message("user" if turn.role == "user" else "assistant", plain_text(turn.content))
     if turn.role not in ("user", "assistant"):
