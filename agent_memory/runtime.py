@@ -56,13 +56,13 @@ class Readiness:
 
 @dataclass(frozen=True, slots=True)
 class Runtime(Foundation):
-    """All objects that a process opened for one bucket.
+    """Everything that a process has opened for one bucket.
 
-    `runtime[SearchService]` returns the service of that type. For credentials and request limits, use the first
-    bucket's runtime, which contains all `others`. For tenant data, use `of`.
+    `runtime[SearchService]` returns the service of that type. Use the first bucket's runtime, which
+    contains all `others`, for credentials and request limits. Use `of` for tenant data.
 
-    With `switch`, the embedding model can change. Read `current` only once to get an embedder and a store for the same
-    model.
+    If `switch` is set, the embedding model can change. Read `current` only once to get an embedder
+    and a store for the same model.
     """
 
     own: Services
@@ -71,7 +71,7 @@ class Runtime(Foundation):
 
     @property
     def current(self) -> Runtime:
-        """This bucket's runtime with the model that searches use now."""
+        """This bucket's runtime for the model that searches currently use."""
         return self if self.switch is None else self.switch.active(self.keys.bucket)
 
     @property
@@ -87,14 +87,14 @@ class Runtime(Foundation):
         return (self, *self.others)
 
     def of(self, tenant: str) -> Runtime:
-        """Return the runtime for the bucket that has the tenant's data."""
+        """Return the runtime for the tenant's bucket."""
         return (self.all[bucket_of(tenant, len(self.others) + 1)] if self.others else self).current
 
     async def ready(self) -> Readiness:
         """Return whether the process is ready, with check results and pending work.
 
-        The checks are at most a second old. Only problems in the first bucket count. In other buckets, a problem causes
-        503 for the bucket's tenants.
+        The checks are at most a second old. Only problems in the first bucket affect readiness. A
+        problem in another bucket causes 503 responses for its tenants.
         """
         looks = await asyncio.gather(*(bucket.watch.look() for bucket in self.all))
         backlogs = await asyncio.gather(*(bucket.outbox.backlog() for bucket in self.all), return_exceptions=True)
@@ -126,7 +126,7 @@ class Runtime(Foundation):
         return Readiness(not problems, checks, problems)
 
     async def backlog(self) -> dict[DueKind, Backlog]:
-        """Return the pending work of all buckets combined. Raises RedisUnavailable."""
+        """Return the combined pending work in all buckets. Raises RedisUnavailable."""
         return sum_backlogs([await bucket.outbox.backlog() for bucket in self.all])
 
 
@@ -142,8 +142,8 @@ def _schemas(keys: Keys, spec: VectorSpec) -> dict[str, IndexSchema]:
 async def open_runtime(settings: Settings, redis_url: str, *, data_dir: Path | None = None, begin: bool = True) -> AsyncGenerator[Runtime]:
     """Open all buckets and yield the first runtime, which contains the others.
 
-    `data_dir` belongs to an embedded Redis. If `begin` is true, create the store and indexes if they are missing.
-    Raises StartupError.
+    `data_dir` is the directory of an embedded Redis. If `begin` is true, create the store and
+    indexes if they are missing. Raises StartupError.
     """
     options = settings.redis
     timeout = options.command_timeout_seconds
@@ -182,7 +182,7 @@ async def open_runtime(settings: Settings, redis_url: str, *, data_dir: Path | N
 
 
 async def _open_embedder(settings: Settings, stack: AsyncExitStack) -> tuple[Settings, Models, ProfiledEmbedder, VectorSpec]:
-    """Open the configured models. The returned settings contain the model's similarity threshold."""
+    """Open the configured models. The settings returned include the similarity threshold."""
     models = await open_models(settings)
     stack.push_async_callback(models.close)
     profile = profile_of(models.embedder.model)
@@ -222,10 +222,10 @@ def _model_switch(settings: Settings, opened: Sequence[Runtime], stack: AsyncExi
 
 
 async def choose_model(settings: Settings, redis_url: str) -> tuple[Settings, str]:
-    """Return the settings with the embedding model that this store uses, and a hint if it is not the configured one.
+    """Return settings with the store's embedding model, and a hint if it is not configured.
 
-    A replacement by `reembed` takes precedence. Without LOCAL_MODEL, use the store's local model. Raises StartupError
-    and RedisUnavailable.
+    A model chosen by `reembed` takes precedence. If LOCAL_MODEL is not set, the store's local model
+    is used. Raises StartupError or RedisUnavailable.
     """
     models, home = settings.models, Keys(settings.redis.key_prefix)
     async with bucket_clients(redis_url, [home], command_timeout=settings.redis.command_timeout_seconds) as ((_, client),):

@@ -1,4 +1,4 @@
-"""Define the command `agent-memory reembed`. All commands import this module, so keep its imports few."""
+"""The `agent-memory reembed` command. Every command imports this module, so limit its imports."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ async def reembed(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="only estimate the cost")] = False,
     watch: Annotated[bool, typer.Option("--watch", help="show the progress until the workers finish")] = False,
 ) -> Any:
-    """Change the embedding model in the background, without interrupting searches. Without MODEL, show the progress."""
+    """Change the embedding model in the background. If MODEL is omitted, show the progress."""
     if near := get_close_matches(model_or_action, () if model_or_action in _ACTIONS else _ACTIONS, n=1, cutoff=0.7):
         raise typer.BadParameter(f"there is no action {model_or_action}: write {near[0]}, or the name or directory of a model")
     if model_or_action in ("", *_ACTIONS):

@@ -26,7 +26,7 @@ class EmbeddingChoice(NamedTuple):
         return cls(*json.loads(raw))
 
     def successor(self, raw: bytes | None) -> EmbeddingChoice | None:
-        """Return the store's model if it is this one or replaced it, otherwise None.
+        """Return the store's model if it matches or replaced this one, otherwise None.
 
         `raw` is the store's `choice` field.
         """
@@ -36,11 +36,11 @@ class EmbeddingChoice(NamedTuple):
         return EmbeddingChoice(*change["choice"]) if list(self) in [change["choice"], *change["replaces"]] else None
 
     def is_set(self, models: ModelSettings) -> bool:
-        """True if the settings name this model explicitly."""
+        """True if a model is explicitly configured for this provider."""
         return ("embedding_model" if self.provider == "openai" else "local_model") in models.model_fields_set
 
     def applied(self, settings: Settings) -> Settings:
-        """Return a copy of the settings that selects this model."""
+        """Return a copy of the settings with this model selected."""
         name = "embedding_model" if self.provider == "openai" else "local_model"
         update = {"embedding_provider": self.provider, name: self.model, "embedding_dimensions": self.dimensions}
         return settings.model_copy(update={"models": settings.models.model_copy(update=update)})

@@ -1,4 +1,4 @@
-"""Register re-embedding as a feature: change the embedding model without interrupting searches."""
+"""Register the re-embedding feature, which changes the embedding model without downtime."""
 
 from __future__ import annotations
 

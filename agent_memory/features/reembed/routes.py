@@ -1,4 +1,4 @@
-"""Routes to change the embedding model. For operators only."""
+"""HTTP routes to change the embedding model, for operators only."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ ReembedDep = Annotated[list[ReembedService], Depends(services_of_operator)]
 
 @router.post("/v1/reembed", operation_id="start_reembedding", response_model=ReembedStatus, responses=errors(409, 413, 415))
 async def start_reembedding(services: ReembedDep, body: Annotated[ReembedRequest, Body()]) -> Response:
-    """Starts a change of the embedding model. Only for operators.
+    """Starts changing the embedding model. Operators only.
 
-    Workers embed all memories with the new model. Searches use the old model until all memories have new vectors, and
-    then the new model. The old vectors stay until you confirm or roll back.
+    Workers re-embed all memories with the new model. Searches switch to it once all memories have
+    new vectors. The old vectors are kept until you confirm or roll back the change.
     """
     return ModelResponse(await start_in_all(services, body))
 
 
 @router.get("/v1/reembed", operation_id="get_reembedding", response_model=ReembedStatus, responses=errors())
 async def get_reembedding(services: ReembedDep) -> Response:
-    """Returns the state of a change of the embedding model. Only for operators."""
+    """Returns the status of an embedding model change. Operators only."""
     return ModelResponse(await read_joined(services))
 
 
@@ -52,5 +52,5 @@ async def get_reembedding(services: ReembedDep) -> Response:
 async def act_on_reembedding(
     services: ReembedDep, action: Annotated[ReembedAction, Path(description="`confirm` deletes the old vectors, `rollback` the new ones.")]
 ) -> Response:
-    """Pauses, resumes, confirms, rolls back or aborts a change of the embedding model. Only for operators."""
+    """Pauses, resumes, confirms, rolls back or aborts an embedding model change. Operators only."""
     return ModelResponse(await act_in_all(services, action))

@@ -1,4 +1,4 @@
-"""Start, monitor and finish a change of embedding model in all buckets."""
+"""Start, monitor and finish embedding model changes in all buckets."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ class ReembedService:
         return ReembedStatus(phase="none", model=model, other=request.model, texts=texts, tokens=total, rate=rate, seconds_left=seconds)
 
     async def start(self, second: EmbeddingChoice, rate: float) -> None:
-        """Start the change to a usable model. Raises Conflict if a change is running."""
+        """Start switching to a model. Raises Conflict if a change is already running."""
         first = json.dumps(self._current)
         models = {"first": first, "second": json.dumps(second), "active": first}
         await self._store.change([""], {"phase": "filling", "rate": rate, **models})
 
     async def dimensions_of(self, choice: EmbeddingChoice) -> int:
-        """Return the number of dimensions in a server's vectors. Raises ModelUnavailable and BadInput."""
+        """Return the model's number of dimensions. Raises ModelUnavailable or BadInput."""
         try:
             models = await open_models(choice.applied(self._settings))
             try:
@@ -75,10 +75,10 @@ class ReembedService:
             raise BadInput(f"cannot use this model: {error.message}", field="model") from error
 
     async def check(self, action: ReembedAction) -> None:
-        """Raise Conflict if the processes or the vectors are not ready for the action.
+        """Raise Conflict if it is too early for this action.
 
-        A rollback waits until the newest memories have vectors from the old model. A confirmation waits while a live
-        process uses the old model.
+        A rollback requires vectors from the old model for the newest memories. A confirmation
+        requires all live processes to use the new model.
         """
         state = await self._store.load_state()
         if action == "rollback" and state is not None and state.missing > MOST_MISSING:
@@ -88,7 +88,7 @@ class ReembedService:
             raise Conflict(f"{text}: try again, or see their logs")
 
     async def act(self, action: ReembedAction) -> None:
-        """Pause, resume or end the change. Raises Conflict if the phase forbids the action, or as `check`."""
+        """Pause, resume or end the change. Raises Conflict if the action is not possible now."""
         await self.check(action)
         phases, after = _ACTIONS[action]
         fields = {"phase": after}
@@ -127,9 +127,10 @@ def _check_local(model: str) -> None:
 
 
 async def start_in_all(services: Sequence[ReembedService], request: ReembedRequest) -> ReembedStatus:
-    """Start a change in all buckets, or only estimate its cost.
+    """Start a model change in all buckets, or just estimate its cost in a dry run.
 
-    Raises Conflict, ModelUnavailable, and BadInput if the model is unusable or already in use. Then no bucket changes.
+    Raises BadInput if the model is unusable or already in use, and Conflict or ModelUnavailable. On
+    error, no bucket changes.
     """
     home = services[0]
     second = await home.choose(request)
@@ -145,10 +146,10 @@ async def start_in_all(services: Sequence[ReembedService], request: ReembedReque
 
 
 async def act_in_all(services: Sequence[ReembedService], action: ReembedAction) -> ReembedStatus:
-    """Act on the change in all buckets. Skip buckets that are in a later phase: small buckets swap first.
+    """Apply an action to the change in all buckets, except buckets already in a later phase.
 
-    Raises Conflict if one bucket refuses the action. Then no bucket changes. If Redis fails between two buckets, the
-    same action continues in the others.
+    Raises Conflict if any bucket rejects the action, in which case nothing changes. If Redis fails
+    partway through, repeating the action completes it.
     """
     statuses = [await service.read_status() for service in services]
     joined = _join(statuses)
@@ -169,14 +170,14 @@ async def act_in_all(services: Sequence[ReembedService], action: ReembedAction) 
 
 
 def _step(action: ReembedAction, phase: ReembedPhase) -> ReembedAction | None:
-    """Return what an action means in a bucket, or None if the bucket is in a later phase."""
+    """Return the action to take in a bucket, or None if it is in a later phase."""
     if phase in _ACTIONS[action][0]:
         return action
     return "rollback" if action == "abort" and phase == "swapped" else None
 
 
 def _require(phase: ReembedPhase, allowed: Sequence[str]) -> None:
-    """Raise Conflict if `allowed` ("" if no change is running) does not contain the phase."""
+    """Raise Conflict unless the phase is allowed ("" if no change is running)."""
     name = "" if phase == "none" else phase
     if name not in allowed:
         raise Conflict(wrong_phase(name, allowed), field="action")

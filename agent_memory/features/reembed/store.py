@@ -1,6 +1,6 @@
-"""Store the state of a change of embedding model and the second model's vectors.
+"""Store the state of an embedding model change and the second model's vectors.
 
-The same documents contain both models' vectors, so a deletion deletes both.
+Both models' vectors are in the same documents, so they are deleted together.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _VECTORS_AT_ONCE = 256
 
 @dataclass(frozen=True, slots=True)
 class ReembedState:
-    """A change of model in one bucket. Searches use the model `active`."""
+    """The state of a model change in one bucket. Searches use the `active` model."""
 
     phase: Phase
     first: EmbeddingChoice
@@ -100,7 +100,7 @@ class ReembedStore:
         )
 
     async def change(self, phases: Sequence[Phase | Literal[""]], fields: Mapping[str, Any], *, most_missing: int | None = None) -> None:
-        """Set `fields`. Raises Conflict in other phases or if too many vectors are missing."""
+        """Set `fields`. Raises Conflict if the phase is wrong or too many vectors are missing."""
         ((seconds, _),) = await read(self._client, lambda pipe: pipe.time())
         flat = [part for name, value in {**fields, "error": ""}.items() for part in (name, str(value))]
         reply = await self._change(**self._names, phases=list(phases), most_missing=most_missing, since=seconds, fields=flat)
@@ -119,9 +119,9 @@ class ReembedStore:
             return is_own and bool(await self._client.pexpire(self._turn, _TURN_MS))
 
     async def load_successor(self, choice: EmbeddingChoice, *, is_configured: bool) -> EmbeddingChoice:
-        """Return the model that replaced `choice`, or `choice` if none did.
+        """Return the model that replaced `choice`, or `choice` if it has not been replaced.
 
-        If `choice` is not configured, it came from a change. Then return the model that the change left.
+        If `choice` is not the configured model, return the result of the last change.
         """
         (raw,) = await read(self._client, lambda pipe: pipe.hget(self._keys.config, "choice"))
         if raw is not None and not is_configured:
@@ -129,12 +129,12 @@ class ReembedStore:
         return choice.successor(raw) or choice
 
     async def announce(self, process: str, model: EmbeddingChoice, since: float, now: float) -> None:
-        """Record the model that a process uses, and since when (epoch seconds)."""
+        """Record which model a process uses, and since when (epoch seconds)."""
         key, entry = self._processes, json.dumps([model, since, now])
         await write(self._client, lambda pipe: (pipe.hset(key, process, entry), pipe.expire(key, _FORGET_SECONDS)))
 
     async def count_behind(self, state: ReembedState, seconds: float = 0) -> int:
-        """Count live processes that have not used the active model for `seconds`."""
+        """Count live processes that have used the active model for less than `seconds`."""
         (raw,) = await read(self._client, lambda pipe: pipe.hvals(self._processes))
         announced_models = [
             (EmbeddingChoice(*model), since) for model, since, at in map(json.loads, raw) if at >= state.now - _LIVE_SECONDS
@@ -142,9 +142,9 @@ class ReembedStore:
         return sum(model != state.active or since > state.now - seconds for model, since in announced_models)
 
     async def pick(self, limit: int, specs: Sequence[VectorSpec]) -> tuple[int, list[list[str]]]:
-        """Take up to `limit` queued names.
+        """Take up to `limit` names from the queue.
 
-        Return their number and, for each model, the names without its vector.
+        Return how many were taken and, for each model, the names that lack its vector.
         """
         fields = [spec.field for spec in specs]
         picked = await self._pick(todo=self._todo, root=self._keys.root, limit=limit, fields=fields)
@@ -163,7 +163,7 @@ class ReembedStore:
         return count, [decode_memory(raw).text for raw in rows if raw is not None]
 
     async def mark_refused(self, names: Sequence[str]) -> None:
-        """Mark texts that a model refuses. The change finishes without their vectors."""
+        """Mark texts that a model rejects, so that the change can finish without their vectors."""
         if names:
 
             def build(pipe: Pipe) -> None:
@@ -173,21 +173,21 @@ class ReembedStore:
             await write(self._client, build, atomic=True)
 
     async def list_refused(self, limit: int) -> list[str]:
-        """Return up to `limit` ids of current memories whose texts a model refuses."""
+        """Return the ids of up to `limit` current memories whose texts a model rejected."""
         (names,) = await read(self._client, lambda pipe: pipe.srandmember(self._refused, limit))
         rows = await read(self._client, lambda pipe: [pipe.hget(self._keys.memory(name.decode()), "j") for name in names]) if names else []
         return sorted(decode_memory(raw).id for raw in rows if raw is not None)
 
     async def note_missing(self, spec: VectorSpec, *, is_second: bool = False) -> None:
-        """Queue memories and versions whose vectors all come from other models.
+        """Queue memories and versions that only have vectors from other models.
 
-        `is_second` marks the second and last check. Raises Conflict unless the phase is "filling".
+        `is_second` marks the second and final scan. Raises Conflict unless the phase is "filling".
         """
         total, _ = await self._sift_all((self._keys.vector_prefix, self._keys.history_prefix), spec, drop=False)
         await self.change(["filling"], {"total": total, "checked": int(is_second)})
 
     async def drop_others(self, schemas: Mapping[str, IndexSchema], spec: VectorSpec) -> int:
-        """Delete other models' vectors. Queue documents without a vector, and return their number."""
+        """Delete other models' vectors. Queue and count documents that lack one from this model."""
         prefixes = {str(schema.index.prefix) for schema in schemas.values() if spec.field in schema.fields}
         return (await self._sift_all(sorted(prefixes), spec, drop=True))[1]
 
@@ -230,13 +230,14 @@ class ReembedStore:
         await self._change(**self._names, phases=phases, most_missing=None, since=None, fields=["error", text[:300]])
 
     async def refuse_others(self, spec: VectorSpec) -> None:
-        """Refuse vectors from other models until another change of model begins."""
+        """Reject vectors from other models until the next model change."""
         await write(self._client, lambda pipe: pipe.hset(self._keys.config, "only", spec.field))
 
     async def end(self, state: ReembedState, spec: VectorSpec) -> None:
-        """Delete the change's state.
+        """Delete the state of a finished change.
 
-        If the change was confirmed, processes configured with the first model use the second one from now on.
+        After a confirmed change, processes configured with the first model use the second one
+        instead.
         """
         keys, active = self._keys, state.active
         (raw,) = await read(self._client, lambda pipe: pipe.hget(keys.config, "choice"))
@@ -253,7 +254,7 @@ class ReembedStore:
 
 
 def wrong_phase(phase: str, phases: Sequence[str]) -> str:
-    """Return why a change in `phase` ("" if none is running) rejects an action."""
+    """Explain why an action is not allowed in `phase`, which is "" if no change is running."""
     if not phase:
         return "no change of the embedding model is running: start one with POST /v1/reembed"
     if "" in phases:

@@ -1,4 +1,4 @@
-"""Follow a change of embedding model in one process."""
+"""Follow embedding model changes in one process."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class ModelSwitch(Generic[T]):
-    """Holds each model's open objects, one per bucket. A request uses one model throughout."""
+    """Provides each model's open objects, one per bucket. A request uses a single model."""
 
     def __init__(
         self,
@@ -33,9 +33,9 @@ class ModelSwitch(Generic[T]):
         open_model: Callable[[EmbeddingChoice], Awaitable[Sequence[T]]],
         expect: Callable[[int, Sequence[T]], None],
     ) -> None:
-        """Create a switch. `opened` contains the objects of `choice`, the model at startup.
+        """`opened` contains the objects for `choice`, the model used at startup.
 
-        `expect` receives objects whose index must exist.
+        `expect` is called with objects whose indexes must exist.
         """
         self._stores = stores
         self._configured = choice
@@ -58,7 +58,8 @@ class ModelSwitch(Generic[T]):
     async def look(self, *, other: bool = True) -> None:
         """Open and switch models to match the store's state.
 
-        Without `other`, open only the model that searches use. Raises RedisUnavailable and StartupError.
+        If `other` is false, open only the model used for searches. Raises RedisUnavailable or
+        StartupError.
         """
         states = [await store.load_state() for store in self._stores]
         for store, state, current, since in zip(self._stores, states, self._active, self._since, strict=True):
@@ -86,7 +87,7 @@ class ModelSwitch(Generic[T]):
             self._by_model = {choice: parts for choice, parts in self._by_model.items() if choice in self._active}
 
     async def follow(self, *, other: bool = True) -> None:
-        """Call `look`, but keep the current models and log the error if it fails."""
+        """Call `look`. If it fails, log the error and keep the current models."""
         failure = ""
         try:
             await self.look(other=other)

@@ -21,9 +21,9 @@ _NAMES = ("sid", "ns", "us", "ag")
 async def walk_sessions(
     client: Redis, keys: Keys, scope: Scope, namespace: str | None, user_id: str | None = None, *, agent_id: str | None = None
 ) -> AsyncIterator[list[SessionRef]]:
-    """Yield pages of sessions, oldest first, despite concurrent deletions.
+    """Yield pages of sessions, oldest first. Concurrent deletions are safe.
 
-    If `agent_id` is None, yield all agents' sessions.
+    If `agent_id` is None, yield sessions of all agents.
     """
     clause = filters.session_where(scope, namespace=namespace, user_id=user_id)
     async for sids in walk(client, session_index_name(keys), clause, "c"):
@@ -39,7 +39,7 @@ async def permit_session_agents(client: Redis, keys: Keys, scope: Scope, ref: Se
 
 
 async def reached_sessions(client: Redis, keys: Keys, scope: Scope, refs: Sequence[SessionRef]) -> list[SessionRef]:
-    """Return the sessions, except those whose agents are outside the caller's scope."""
+    """Return the sessions whose agents are within the caller's scope."""
     if scope.agents is None or not refs:
         return list(refs)
     metas = [keys.session(keys.sid(scope.tenant, ref)).meta for ref in refs]

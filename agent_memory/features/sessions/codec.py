@@ -26,7 +26,7 @@ _WRITER = "w"
 
 
 class StoredMessage(NamedTuple):
-    """A stored message. `seq` is its number in the session, including deleted messages, starting at 1."""
+    """A stored message. `seq` is its 1-based number in the session, counting deleted messages."""
 
     seq: int
     tokens: int
@@ -55,7 +55,7 @@ def message_identity(message: MemoryMessage) -> str:
 
 
 def beside_of(message: MemoryMessage) -> dict[str, Any]:
-    """Return a message's content other than its text.
+    """Return a message's non-text content.
 
     The keys are "p" (content parts), "n" (why content is missing) and "f" (custom fields).
     """
@@ -78,13 +78,13 @@ def _fields_beside(beside: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def encode_beside(message: MemoryMessage) -> str:
-    """Return the result of `beside_of` as JSON, or "" if it is empty."""
+    """Encode the result of `beside_of` as JSON, or return "" if it is empty."""
     beside = beside_of(message)
     return to_json(beside).decode() if beside else ""
 
 
 def encode_message(message: MemoryMessage, writer: str | None = None) -> str:
-    """Return a message as an entry's JSON. Scripts expect the writer at the end."""
+    """Encode a message as an entry's JSON. Scripts expect the writer at the end."""
     body: dict[str, Any] = {"i": message.id, "r": message.role, "c": message.content, "t": iso(message.created_at)}
     if (metadata := message.own_fields.get("metadata")) is not None:
         body["d"] = iso(statement_time(metadata, message.created_at))
@@ -105,7 +105,7 @@ def encode_message(message: MemoryMessage, writer: str | None = None) -> str:
 
 
 def decode_entry(raw: bytes) -> StoredMessage:
-    """Return the message in an entry "<seq> <tokens> <json>".
+    """Decode an entry of the form "<seq> <tokens> <json>".
 
     A leading "-" means that the message is not promoted.
     """
@@ -140,7 +140,7 @@ def decode_entry(raw: bytes) -> StoredMessage:
 
 
 class PromptTurn(NamedTuple):
-    """The parts of a message that a prompt shows."""
+    """The parts of a message shown in a prompt."""
 
     tokens: int
     id: str
@@ -161,7 +161,7 @@ _NO_FIELDS: Mapping[str, Any] = MappingProxyType({})
 # Prompts show the same messages every turn; the cache saves 4 µs for each.
 @lru_cache(maxsize=4096)
 def decode_turn(raw: bytes) -> PromptTurn:
-    """Return the parts of an entry that a prompt shows."""
+    """Decode the parts of an entry shown in a prompt."""
     _, tokens, text = raw.split(b" ", 2)
     body = from_json(text)
     return PromptTurn(int(tokens), body["i"], body["r"], body["c"], body.get("x"))
@@ -169,7 +169,7 @@ def decode_turn(raw: bytes) -> PromptTurn:
 
 @dataclass(frozen=True, slots=True)
 class SessionState:
-    """A session in Redis. `fence` changes when the oldest messages or the context change."""
+    """A session as stored in Redis. `fence` changes with the oldest messages or the context."""
 
     ref: SessionRef
     version: int
@@ -202,7 +202,7 @@ class SessionState:
 
 @dataclass(slots=True)
 class SessionTurns:
-    """A session's newest messages that fit into a prompt's window. `total` counts all its messages."""
+    """A session's newest messages that fit into a prompt's window, out of `total` messages."""
 
     ref: SessionRef
     context: str | None
@@ -253,7 +253,7 @@ def decode_session(meta: Mapping[bytes, bytes], entries: list[bytes], cursors: l
 class OwnMemory(NamedTuple):
     """A pending memory in a session's journal, with only the fields that its writer set.
 
-    `rights` are the writer's rights. `written` is the time of the PUT request in µs.
+    `rights` are the writer's permissions. `written` is the time of the PUT request in µs.
     """
 
     record: MemoryRecord
@@ -262,7 +262,7 @@ class OwnMemory(NamedTuple):
 
 
 def encode_own(record: MemoryRecord, scope: Scope) -> str:
-    """Return a pending memory as JSON, with its writer's rights and the names of the fields that were set."""
+    """Encode a pending memory as JSON, with the writer's rights and the names of the set fields."""
     limits = {"ns": scope.namespaces, "us": scope.users, "ag": scope.agents}
     rights = {name: sorted(limit) for name, limit in limits.items() if limit is not None}
     named_fields = sorted(record.model_fields_set | {"id"})
@@ -271,7 +271,7 @@ def encode_own(record: MemoryRecord, scope: Scope) -> str:
 
 
 def decode_own(raw: str) -> OwnMemory:
-    """Decode the JSON from `encode_own` and the time that the Redis script added."""
+    """Decode the JSON from `encode_own`, including the time added by the Redis script."""
     body = json.loads(raw)
     record = MemoryRecord.model_validate(body["record"], context=ANSWER)
     memory = MemoryRecord.model_construct(_fields_set=set(body["given"]), **dict(record))
@@ -296,7 +296,7 @@ _NOT_CONTENT = {
 
 
 def content_mark(record: MemoryRecord) -> str:
-    """Return a digest of a memory's content. Default and empty values do not affect it."""
+    """Return a digest of a memory's content, ignoring default and empty values."""
     values = record.model_dump(mode="json", exclude=_NOT_CONTENT, exclude_defaults=True)
     values = {name: value for name, value in values.items() if value not in (None, [], {})}
     return blake2b(json.dumps(values, sort_keys=True).encode(), digest_size=12).hexdigest()

@@ -1,4 +1,4 @@
-"""Register working memory (the messages, summary and data of sessions) as a feature."""
+"""Register the working memory feature: session messages, summaries and data."""
 
 from __future__ import annotations
 

@@ -26,9 +26,9 @@ class FormerMessages:
         self._history = history
 
     async def compare(self, scope: Scope, ref: SessionRef, messages: Sequence[NewMessage]) -> None:
-        """Give a new id to each message that differs from the memory with its id.
+        """Assign a new id to each message that differs from the memory with the same id.
 
-        Other messages get the memory's time if they have none.
+        Other messages that have no time get the memory's time.
         """
         ids = [message_memory_id(ref, new.message.id) for new in messages]
         for new, memory_id, memory in zip(messages, ids, await self._memories.find(scope, ids), strict=True):

@@ -1,4 +1,4 @@
-"""Give each message in a session its own id and therefore its own memory."""
+"""Assign unique ids to a session's messages, so that each message gets its own memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DIGEST_CHARS = 12
 
 
 def with_distinct_ids(messages: Sequence[MemoryMessage]) -> list[MemoryMessage]:
-    """Give a new id to each message that reuses an id with different words."""
+    """Assign a new id to each message that reuses an id with different text."""
     first: dict[str, str] = {}
     distinct: list[MemoryMessage] = []
     for message in messages:
@@ -30,14 +30,14 @@ def with_distinct_ids(messages: Sequence[MemoryMessage]) -> list[MemoryMessage]:
 
 
 def with_other_id(message: MemoryMessage) -> MemoryMessage:
-    """Return the message with a new id, derived from its id and text."""
+    """Return the message with a new id derived from its old id and text."""
     ending = f"~{words_digest(message)[:_DIGEST_CHARS]}"
     beginning = message.id.encode()[: MAX_ID_BYTES - len(ending)].decode(errors="ignore")
     return message.model_copy(update={"id": beginning + ending})
 
 
 def with_stable_ids(messages: Sequence[MemoryMessage]) -> list[MemoryMessage]:
-    """Fill in missing ids, so that repeating a PUT creates the same session."""
+    """Fill in missing ids deterministically, so that a repeated PUT creates the same session."""
     if all("id" in message.model_fields_set for message in messages):
         return list(messages)
     counts: Counter[tuple[str, str]] = Counter()
@@ -57,7 +57,7 @@ def with_stable_ids(messages: Sequence[MemoryMessage]) -> list[MemoryMessage]:
 
 
 def notice_roles(messages: Sequence[MemoryMessage]) -> None:
-    """Add a notice for each message whose role chat APIs do not define."""
+    """Add a notice for each message with a role that chat APIs do not define."""
     standard_roles = frozenset(("user", "assistant")) | PROGRAM_ROLES | TOOL_ROLES
     for position, message in enumerate(messages):
         if message.role not in standard_roles:
@@ -65,7 +65,7 @@ def notice_roles(messages: Sequence[MemoryMessage]) -> None:
 
 
 def stored_messages(named: Sequence[MemoryMessage], written: Sequence[NewMessage]) -> list[MemoryMessage]:
-    """Return the messages as stored. Add a notice for each changed id."""
+    """Return the stored messages, and add a notice for each changed id."""
     stored = [new.message for new in written]
     for position, (old, new) in enumerate(zip(named, stored, strict=True)):
         if old.id != new.id:

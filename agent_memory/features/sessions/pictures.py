@@ -1,4 +1,4 @@
-"""Report whether memories of pictures come from descriptions or only from surrounding words."""
+"""Report whether images are remembered by description or only by the surrounding text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_PICTURES = 20
 
 
 def notice_pictures(messages: Sequence[MemoryMessage], described: bool) -> None:
-    """Add a notice for each message with pictures. `described` means that descriptions will follow."""
+    """Add a notice for each message with images. Descriptions follow if `described` is true."""
     later = "until a model has described them; read the session to see" if described else "because no model extracts facts"
     for position, message in enumerate(messages):
         if pictures_of(message.content_parts):
@@ -27,23 +27,23 @@ def notice_pictures(messages: Sequence[MemoryMessage], described: bool) -> None:
 
 
 class PictureMemories:
-    """Finds the memories that describe pictures."""
+    """Finds the memories that describe images."""
 
     def __init__(self, memories: MemoryStore, ids: KeyedIds) -> None:
         self._memories = memories
         self._ids = ids
 
     def memory_id(self, ref: SessionRef, address: str) -> str:
-        """Return the id of a picture's description, derived from its address and owner."""
+        """Return the id of an image's description, derived from its address and owner."""
         return self._ids.of("picture", ref.namespace, ref.user_id, None if ref.user_id else ref.session_id, address)
 
     async def described(self, scope: Scope, memory_ids: Sequence[str]) -> set[str]:
-        """Return the subset of `memory_ids` for which a description is stored."""
+        """Return the subset of `memory_ids` that have a stored description."""
         memories = await self._memories.find(scope, memory_ids)
         return {memory_id for memory_id, memory in zip(memory_ids, memories, strict=True) if memory is not None}
 
     async def descriptions(self, scope: Scope, ref: SessionRef, messages: Sequence[MemoryMessage]) -> dict[str, list[str]]:
-        """Return descriptions of the messages' pictures, by message id. Omit quarantined descriptions."""
+        """Return descriptions of the messages' images by message id, except quarantined ones."""
         ids = {
             message.id: [self.memory_id(ref, address) for address in addresses[:MOST_PICTURES]]
             for message in messages
@@ -55,7 +55,7 @@ class PictureMemories:
         return {message_id: own_texts for message_id, each in ids.items() if (own_texts := [texts[name] for name in each if name in texts])}
 
     async def mark(self, scope: Scope, session: WorkingMemoryResponse) -> None:
-        """Set `content_pictures` in each message that has pictures."""
+        """Set `content_pictures` in each message that has images."""
         ref = SessionRef(session.session_id, session.namespace, session.user_id)
         ids = {
             position: [self.memory_id(ref, address) for address in addresses]
@@ -71,13 +71,13 @@ class PictureMemories:
 
 
 async def mark_pictures(services: Services, scope: Scope, session: WorkingMemoryResponse) -> None:
-    """Set `content_pictures` in each message that has pictures."""
+    """Set `content_pictures` in each message that has images."""
     if any(pictures_of(message.content_parts) for message in session.messages):
         await services[PictureMemories].mark(scope, session)
 
 
 async def described_pictures(services: Services, sid: str, message_ids: Collection[str]) -> dict[str, list[str]]:
-    """Return descriptions of the pictures in a session's messages, by message id."""
+    """Return descriptions of the images in a session's messages, by message id."""
     sid, store = sid.partition(".")[0], services[SessionStore]  # A set-aside batch is named after its session.
     read = await store.by_sid(sid, last=1)
     if read is None or read[1].pictures_seen_to is None or (read := await store.by_sid(sid)) is None:

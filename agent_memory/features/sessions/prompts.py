@@ -1,4 +1,4 @@
-"""Prompts that ask a model for a summary or for a picture's description."""
+"""Prompts that ask a model to write a summary or describe an image."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class SummaryAnswer(BaseModel):
 
 
 def summarize_messages(previous: str | None, leaving: Sequence[PromptMessage], *, max_words: int) -> list[ChatMessage]:
-    """Return the prompt for a new summary of the previous summary and `leaving` messages."""
+    """Build the prompt that merges `leaving` messages into the previous summary."""
     ordered = sorted(leaving, key=lambda item: (item.created_at, item.number))
     parts = [f"Leaving messages, one JSON object per line:\n{fence(message_lines(ordered), 'messages')}"]
     if previous and previous.strip():
@@ -55,7 +55,7 @@ class PictureDescription(BaseModel):
 
 
 def describe_messages(address: str | None, language: str | None) -> list[ChatMessage]:
-    """Return the prompt for describing a picture. Omit the picture if `address` is None."""
+    """Build the prompt for describing an image. If `address` is None, omit the image."""
     system = _PICTURE_TASK.format(data_rule=DATA_RULE, language=language or "English")
     pictures = () if address is None else (address,)
     return [ChatMessage("system", system), ChatMessage("user", "Now describe the picture.", pictures)]

@@ -57,7 +57,7 @@ class RecentMessages:
     def recent_query(self, scope: Scope, request: SearchRequest) -> RecentQuery | None:
         """Return the query, or None if the search has unsupported filters.
 
-        The search must name exactly one user, and at most one namespace.
+        The search must specify exactly one user and at most one namespace.
         """
         longterm = self._longterm
         user, namespace = request.user_id, request.namespace
@@ -115,7 +115,7 @@ def _card(record: MemoryRecord, share: float) -> ShownMemory:
 
 
 def _parse_recent(query: RecentQuery, reply: Any) -> list[tuple[SessionRef, StoredMessage]]:
-    """Return accessible unpromoted messages, sorted by matching query words, then newest first."""
+    """Return accessible unpromoted messages, sorted by matching query words and then by recency."""
     scope = query.scope
     waiting: list[tuple[Sequence[Any], bytes]] = []
     for session in reply:
@@ -136,7 +136,7 @@ def _parse_recent(query: RecentQuery, reply: Any) -> list[tuple[SessionRef, Stor
 
 
 def _count_words(entries: Sequence[bytes], beginnings: Sequence[Sequence[bytes]]) -> list[int]:
-    """For each entry, count the query words that it may contain."""
+    """Count how many query words each entry may contain."""
     text = b"\n".join(entries)  # An entry's JSON has no line breaks.
     text = text.lower() if text.isascii() else text.decode().lower().encode()
     ends = list(accumulate(len(line) + 1 for line in text.split(b"\n")))

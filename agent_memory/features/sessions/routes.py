@@ -1,4 +1,4 @@
-"""Routes for working memory: sessions, their messages and their data."""
+"""HTTP routes for working memory: sessions, their messages and their data."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ async def list_sessions(
     user_id: UserQuery = None,
     identities: Annotated[bool, Query(description="Also return the owner of each session.")] = False,
 ) -> Response:
-    """Lists the ids of sessions. `total` is the number of all matching sessions."""
+    """Lists session ids. `total` is the number of matching sessions."""
     return ModelResponse(
         await services[SessionService].list(scope, namespace=namespace, user_id=user_id, limit=limit, offset=offset, identities=identities)
     )
@@ -89,7 +89,10 @@ async def append_messages(
     wait: MessageWaitQuery = None,
     if_match: IfMatch = None,
 ) -> Response:
-    """Appends messages to a session, creating the session if it does not exist. Messages with known ids are skipped."""
+    """Appends messages to a session, and creates the session if necessary.
+
+    Messages that are already stored are skipped.
+    """
     answer, messages = await services[SessionService].append_messages(scope, session_id, body, if_match=version_of(if_match))
     if wait is not None:
         reached: MessageStage = "stored"
@@ -117,7 +120,7 @@ async def update_data(
     if_match: IfMatch = None,
     memory_types: MemoryTypesHeader = None,
 ) -> Response:
-    """Sets keys of a session's `data`. Null removes a key; other keys stay."""
+    """Sets keys in a session's `data`. A null value removes the key. Other keys do not change."""
     answer = await services[SessionService].patch_data(
         scope,
         session_id,
@@ -148,7 +151,10 @@ async def get_working_memory(
     ] = None,
     memory_types: MemoryTypesHeader = None,
 ) -> Response:
-    """Returns a session. If a model or a context window is given, leaves out the oldest messages that do not fit."""
+    """Returns a session.
+
+    If a model or context window is specified, the oldest messages that do not fit are omitted.
+    """
     answer = await services[SessionService].get(
         scope,
         session_id,
@@ -181,9 +187,9 @@ async def put_working_memory(
     if_none_match: IfNoneMatch = None,
     memory_types: MemoryTypesHeader = None,
 ) -> Response:
-    """Stores a session, replacing any stored version.
+    """Stores a session, replacing any existing one.
 
-    The query's `user_id` and `namespace` apply if the body has none.
+    The `user_id` and `namespace` query parameters apply if the body omits them.
     """
     shows = knows_procedural(memory_types) or names_procedural(memory.memory_type for memory in body.memories)
     answer = await services[SessionService].put(
@@ -219,7 +225,7 @@ async def delete_working_memory(
     memories: Annotated[bool, Query(description="Also delete the long-term memories that came from the session.")] = False,
     wait: WaitQuery = 0.0,
 ) -> Response:
-    """Deletes a session, if it exists. Its long-term memories stay, unless you ask to delete them."""
+    """Deletes a session if it exists. Its long-term memories are kept unless `memories` is true."""
     if not memories:
         return ModelResponse(await services[SessionService].delete(scope, session_id, namespace=namespace, user_id=user_id))
     erasure = Erasure(scope.tenant, *place_of(scope, namespace, user_id), session_id)

@@ -1,4 +1,4 @@
-"""Serve requests for working memory without calling a model."""
+"""Handle working memory requests without calling a model."""
 
 from __future__ import annotations
 
@@ -100,8 +100,8 @@ class SessionService:
     ) -> SessionAnswer:
         """Replace a session. The body's namespace and user take precedence over the arguments.
 
-        If `shown_as_semantic` is true, procedural memories that the caller returns as semantic stay procedural. Raises
-        BadInput, VersionMismatch, Forbidden or IdTaken.
+        If `shown_as_semantic` is true, procedural memories that the caller sends back as semantic
+        remain procedural. Raises BadInput, VersionMismatch, Forbidden or IdTaken.
         """
         ref = session_of(scope, session_id, body.namespace or namespace, body.user_id or user_id)
         permit_agent(scope, body.agent_id)
@@ -170,10 +170,10 @@ class SessionService:
     async def append_messages(
         self, scope: Scope, session_id: str, body: AppendMessagesRequest, *, if_match: str | None = None, replaces: bool = False
     ) -> tuple[AppendMessagesResponse, Sequence[MemoryMessage]]:
-        """Append messages, creating the session if it is missing. Skip stored messages.
+        """Append messages that are not stored yet, creating the session if necessary.
 
-        Also return the messages as stored, with a new id in place of each reused id. If `replaces` is true, the
-        messages replace the session but not its long-term memories.
+        Return the response and the stored messages, in which reused ids are replaced with new ones.
+        If `replaces` is true, the messages replace the session but not its long-term memories.
         """
         ref = session_of(scope, session_id, body.namespace, body.user_id)
         permit_agent(scope, body.agent_id)
@@ -222,7 +222,7 @@ class SessionService:
         model_name: str | None = None,
         context_window_max: int | None = None,
     ) -> SessionAnswer:
-        """Return the session or, if it is missing, the only match. Raises NotFound."""
+        """Return the session or, if it is missing, the only other match. Raises NotFound."""
         last = recent_messages_limit if recent_messages_limit and recent_messages_limit > 0 else None
         named = self._window(model_name, context_window_max) if model_name or context_window_max else None
         # Read only the messages that the answer shows.
@@ -250,7 +250,7 @@ class SessionService:
         user_id: str | None = None,
         if_match: str | None = None,
     ) -> SessionAnswer:
-        """Merge keys into a session's data as in RFC 7396. Raises NotFound or VersionMismatch."""
+        """Apply a merge patch (RFC 7396) to the data. Raises NotFound or VersionMismatch."""
         ref = session_of(scope, session_id, namespace, user_id)
         if await self._store.merge_data(scope, ref, data, if_match) is None:
             # As in `get`, use the only session that matches.
@@ -261,7 +261,7 @@ class SessionService:
         return await self.get(scope, session_id, namespace=ref.namespace, user_id=ref.user_id)
 
     async def delete(self, scope: Scope, session_id: str, *, namespace: str | None = None, user_id: str | None = None) -> AckResponse:
-        """Delete the session that `get` would return, if there is one."""
+        """Delete the session that `get` would return, if any."""
         ref = session_of(scope, session_id, namespace, user_id)
         if not await self._store.delete(scope, ref) and (only := await self._store.find_only(scope, ref)) is not None:
             await self._store.delete(scope, only)
@@ -279,7 +279,7 @@ class SessionService:
     ) -> SessionListResponse:
         """Return a page of session ids, oldest first, and the total.
 
-        If `identities` is true, add each session's owner.
+        If `identities` is true, include each session's owner.
         """
         total, refs = await self._store.list(scope, *list_place_of(scope, namespace, user_id), offset, limit)
         answer = SessionListResponse(sessions=[ref.session_id for ref in refs], total=total)
@@ -292,12 +292,12 @@ class SessionService:
         return (await self._store.list(scope, *list_place_of(scope, namespace, user_id), offset, limit))[1]
 
     async def get_many(self, scope: Scope, refs: Sequence[SessionRef]) -> list[WorkingMemoryResponse]:
-        """Return the sessions in `refs` that exist, with all their messages."""
+        """Return the existing sessions in `refs`, with all their messages."""
         states = await self._store.get_many(scope, refs)
         return [self._view(state, state.messages, None, None) for state in states if state is not None]
 
     async def _last(self, scope: Scope, state: SessionState, last: int) -> Sequence[StoredMessage]:
-        """Return the last messages, except tool answers whose calls are missing."""
+        """Return the last messages, except tool results whose calls are missing."""
         read, messages = last, state.messages
         while len(messages) == read and lacks_calls(messages):
             # A call is usually a few messages back. Some calls never existed, so this search has a limit.
@@ -310,7 +310,7 @@ class SessionService:
 
     @staticmethod
     async def _is_fed_back(messages: Sequence[MemoryMessage]) -> bool:
-        """True if a message repeats text that a memory prompt showed."""
+        """True if a message repeats text from a memory prompt."""
         return await run_in_thread(
             lambda: any(own_words(message.content, message.role) != message.content for message in messages), messages_work(messages)
         )
@@ -332,9 +332,9 @@ class SessionService:
         await self._memory_limit.room_for(scope.tenant, memories)
 
     def _with_stable_id(self, ref: SessionRef, record: MemoryRecord) -> MemoryRecord:
-        """Return the memory with an id that is the same when a PUT is repeated.
+        """Fill in a missing id that stays the same when a PUT is repeated.
 
-        The id is a keyed digest, so that a caller cannot test whether another session contains a text.
+        The id is a keyed digest, so callers cannot test whether another session contains a text.
         """
         if "id" in record.model_fields_set:
             return record
@@ -445,7 +445,7 @@ Counted = TypeVar("Counted", bound=_HasTokens)
 def fitting(messages: Sequence[Counted], window: int, *, overhead: int = 0) -> list[Counted]:
     """Return the last messages that fit into the window, but at least one.
 
-    A tool call and its answers stay together.
+    Tool calls are kept together with their results.
     """
     last = first_fitting(reversed(messages), window, lambda stored: stored.tokens + overhead)
     return list(messages[whole_from(messages, len(messages) - len(last)) :])
@@ -475,14 +475,14 @@ def _with_progress(stored: StoredMessage, state: SessionState, extracts: bool) -
 
 
 def with_made_ids(messages: Sequence[MemoryMessage]) -> Sequence[MemoryMessage]:
-    """Return the messages to append. Derive missing ids from the Idempotency-Key, if any."""
+    """Derive missing message ids from the Idempotency-Key, if there is one."""
     if not is_repeatable():
         return messages
     return [message if "id" in message.model_fields_set else message.model_copy(update={"id": made_id()}) for message in messages]
 
 
 def _with_stored_types(memories: Sequence[MemoryRecord], procedural: Collection[str]) -> list[MemoryRecord]:
-    """Restore the type of memories that the session stores as procedural."""
+    """Restore the type of memories that are procedural in the stored session."""
     return [
         record.model_copy(update={"memory_type": MemoryTypeEnum.PROCEDURAL})
         if record.id in procedural and record.memory_type is MemoryTypeEnum.SEMANTIC

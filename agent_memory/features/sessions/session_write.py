@@ -1,4 +1,4 @@
-"""Build the arguments of `session_write.lua` and read its reply."""
+"""Build the arguments for `session_write.lua` and parse its reply."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ IMPORT_FIELD = "im"
 
 @dataclass(slots=True)
 class NewMessage:
-    """A message to write. `promote` is true if background work must process it.
+    """A message to write. If `promote` is true, background tasks process it.
 
-    With `promote_correction`, this also applies if a PUT changes the stored text.
+    If `promote_correction` is true, they also process it when a PUT changes the stored text.
     """
 
     message: MemoryMessage
@@ -43,7 +43,7 @@ class NewMessage:
 
 @dataclass(frozen=True, slots=True)
 class MovedSession:
-    """An imported session's times, and its fields that belong to other features.
+    """An imported session's times, and fields used by other features.
 
     If `seconds_left` is None, the session's TTL applies.
     """
@@ -56,9 +56,10 @@ class MovedSession:
 
 @dataclass(slots=True)
 class SessionWrite:
-    """A PUT or an append. If a field is None, only a PUT removes the stored value.
+    """A PUT or an append. For None fields, a PUT removes the stored value and an append keeps it.
 
-    `waiting` lists the positions of memories to promote. `fed_back` is true if messages repeat a memory prompt.
+    `waiting` lists the positions of memories to promote. `fed_back` is true if messages repeat text
+    from a memory prompt.
     """
 
     mode: str
@@ -95,10 +96,11 @@ class SessionWrite:
 
 @dataclass(slots=True)
 class SessionStamp:
-    """A session's state after a write. `created` is in µs.
+    """A session's state after a write.
 
-    `epoch` identifies the session until its deletion. `caller_created_at` is in ISO 8601. `restored_content` contains
-    positions of messages and the non-text content that the write restored.
+    `created` is in µs, and `caller_created_at` is in ISO 8601. `epoch` identifies the session until
+    it is deleted. `restored_content` pairs message positions with the non-text content that was
+    restored.
     """
 
     version: int
@@ -112,7 +114,7 @@ class SessionStamp:
 
 
 class MessageIdsReused(Exception):
-    """Messages (at `positions`) have the ids of other messages in the session."""
+    """Raised if messages (at `positions`) have the ids of other messages in the session."""
 
     def __init__(self, positions: Sequence[int]) -> None:
         super().__init__("message ids are reused")
@@ -120,7 +122,7 @@ class MessageIdsReused(Exception):
 
 
 class MessagesRemembered(Exception):
-    """Messages (at `positions`) are new to the session, but memories with their ids exist."""
+    """Raised if messages (at `positions`) are new to the session, but have existing memories."""
 
     def __init__(self, positions: Sequence[int]) -> None:
         super().__init__("messages have memories")
@@ -185,9 +187,10 @@ def micros(moment: datetime) -> str:
 
 
 def read_stamp(reply: Any, promoted: Sequence[int]) -> SessionStamp:
-    """Return the result of `session_write.lua`. `promoted` contains positions of memories to promote.
+    """Parse the reply from `session_write.lua`.
 
-    Raises MessageIdsReused, MessagesRemembered, VersionMismatch, IdTaken, BadInput or Forbidden.
+    `promoted` lists the positions of memories to promote. Raises MessageIdsReused,
+    MessagesRemembered, VersionMismatch, IdTaken, BadInput or Forbidden.
     """
     refuse_mismatch(reply)
     if reply[0] == b"agent":

@@ -1,6 +1,6 @@
-"""Store sessions in Redis. Each write is one script.
+"""Store sessions in Redis. Each write runs as one script.
 
-Fences keep late background work from overwriting changes.
+Fences prevent late background tasks from overwriting changes.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ _ALL_BEFORE = 2**31
 class TokenWindow:
     """A token limit for a session's newest messages. Each message costs `overhead` extra tokens.
 
-    If `tokens` is None, the session's window applies, or else the default.
+    If `tokens` is None, the session's own window applies, or the default if it has none.
     """
 
     tokens: int | None
@@ -104,7 +104,7 @@ class Journal:
         return self.start + len(self.waiting) >= self.end
 
     def without(self, blocks: ContextBlocks) -> Journal:
-        """Return the journal without the text contained in `blocks`."""
+        """Return the journal stripped of text in `blocks`."""
         return replace(self, before=outside_blocks(self.before, blocks), waiting=outside_blocks(self.waiting, blocks))
 
 
@@ -120,7 +120,7 @@ class SessionEpoch:
 
 class SessionStore:
     def __init__(self, client: Redis, keys: Keys, *, fsync: bool = False) -> None:
-        """Create the store. If `fsync` is true, changes are on disk before the reply."""
+        """If `fsync` is true, changes are written to disk before the reply."""
         self._client = client
         self._keys = keys
         self._outboxes = [key for kind in (DueKind.SESSION, DueKind.EXTRACTION) for key in outbox_keys(keys, kind).values()]
@@ -140,10 +140,10 @@ class SessionStore:
         return self._keys.sid(scope.tenant, ref)
 
     async def write(self, scope: Scope, ref: SessionRef, change: SessionWrite) -> SessionStamp:
-        """Replace a session or append to it, and mark its follow-up work as due.
+        """Replace a session or append to it, and schedule the follow-up work.
 
-        If Forbidden or IdTaken is raised, nothing is written. Also raises VersionMismatch, BadInput or
-        RedisUnavailable. Unchanged memories are not promoted again.
+        Unchanged memories are not promoted again. If Forbidden or IdTaken is raised, nothing is
+        written. Also raises VersionMismatch, BadInput or RedisUnavailable.
         """
         k = self._keys.session(self._sid(scope, ref, write=True))
         await run_in_thread(lambda: permit_own(scope, ref, change), memories_work(change.memories))
@@ -195,7 +195,7 @@ class SessionStore:
         return k.meta if user_id is None else self._keys.waiting(tenant, user_id)
 
     def _own(self, scope: Scope, ref: SessionRef, change: SessionWrite, promoted: Mapping[str, int]) -> dict[str, Any]:
-        """Return the script's arguments for memories to promote. `promoted` maps ids to positions."""
+        """Return script arguments for the memories to promote. `promoted` maps ids to positions."""
         own: list[str] = []
         for name, position in promoted.items():
             record = change.memories[position]
@@ -211,7 +211,7 @@ class SessionStore:
         return {"to_promote": own, "memories": memories}
 
     async def get(self, scope: Scope, ref: SessionRef, last: int | None = None, window: TokenWindow | None = None) -> SessionState | None:
-        """Return a session with its `last` messages (None: as many as `window` allows)."""
+        """Return a session with its `last` messages or, if None, as many as `window` allows."""
         k, state = self._keys.session(self._sid(scope, ref)), None
         for before in (_BEFORE, _ALL_BEFORE):
             replies = await read(self._client, lambda pipe, n=before: _queue_read(pipe, k, last, window, n))
@@ -234,7 +234,7 @@ class SessionStore:
 
     @staticmethod
     def parse_turns(scope: Scope, replies: Sequence[Any]) -> SessionTurns | None:
-        """Parse the replies to `queue_turns`. Return None if the session is missing or not accessible."""
+        """Parse `queue_turns` replies. Return None if the session is missing or not accessible."""
         (session, namespace, user, context, agent), (total, fit, *entries) = replies
         if session is None or not reaches_session_of(scope, None if agent is None else agent.decode()):
             return None
@@ -243,7 +243,7 @@ class SessionStore:
         return SessionTurns(ref, None if context is None else context.decode(), turns, total, parted)
 
     async def turns(self, scope: Scope, ref: SessionRef, window: TokenWindow) -> SessionTurns | None:
-        """Return the part of a session that a prompt shows."""
+        """Return the part of a session shown in a prompt."""
         state: SessionTurns | None = None
         for before in (_BEFORE, _ALL_BEFORE):
             state = self.parse_turns(scope, await read(self._client, lambda pipe, n=before: self.queue_turns(pipe, scope, ref, window, n)))
@@ -257,12 +257,12 @@ class SessionStore:
         return {memory["id"] for memory in json.loads(raw or "[]") if memory["memory_type"] == MemoryTypeEnum.PROCEDURAL}
 
     async def find(self, scope: Scope, session_id: str, namespace: str | None, user_id: str | None) -> list[SessionRef]:
-        """Return up to two sessions with this id. None as the namespace or user matches any value."""
+        """Return up to two sessions with this id. A namespace or user of None matches any value."""
         clause = filters.session_where(scope, session_id=session_id, namespace=namespace, user_id=user_id)
         return (await self._search(clause, 0, 2))[1]
 
     async def find_only(self, scope: Scope, ref: SessionRef) -> SessionRef | None:
-        """Return the only session that `find` returns, or None if there are several or none."""
+        """Return the session that `find` returns, or None unless there is exactly one."""
         refs = await self.find(scope, ref.session_id, ref.namespace, ref.user_id)
         return refs[0] if len(refs) == 1 else None
 
@@ -279,7 +279,7 @@ class SessionStore:
         return hits.total, refs
 
     async def merge_data(self, scope: Scope, ref: SessionRef, patch: dict[str, Any], if_match: str | None) -> int | None:
-        """Merge a patch (RFC 7396) into `data` atomically.
+        """Atomically apply a merge patch (RFC 7396) to `data`.
 
         Return the new version, or None if the session is missing. Raises VersionMismatch.
         """
@@ -290,16 +290,16 @@ class SessionStore:
         return None if reply[0] == b"missing" else int(reply[1])
 
     async def delete(self, scope: Scope, ref: SessionRef, *, only_work: bool = False) -> bool:
-        """Delete a session and its pending work or, with `only_work`, only the work.
+        """Delete a session and its pending work, or just the work if `only_work` is true.
 
-        Return True if the session existed. Promoted memories stay.
+        Return True if the session existed. Promoted memories are kept.
         """
         sid = self._sid(scope, ref, write=True)
         await permit_session_agents(self._client, self._keys, scope, ref)
         return await self._delete(scope, sid, ref.user_id, None, only_work=only_work)
 
     async def delete_life(self, scope: Scope, life: SessionEpoch) -> bool:
-        """Delete a session. Return False if it has been deleted and created again."""
+        """Delete a session. Return False if it has been deleted and recreated since."""
         return await self._delete(scope, life.sid, life.user_id, life.epoch)
 
     async def _delete(self, scope: Scope, sid: str, user_id: str | None, epoch: str | None, *, only_work: bool = False) -> bool:
@@ -312,7 +312,7 @@ class SessionStore:
         return self._keys.sid(scope.tenant, ref)
 
     async def waiting(self, scope: Scope, user_id: str) -> Sequence[str]:
-        """Return the key names of the user's sessions with pending work, even deleted sessions."""
+        """Return the key names of a user's sessions with pending work, including deleted ones."""
         key = self._keys.waiting(scope.tenant, user_id)
         return [sid.decode() for sid in (await read(self._client, lambda pipe: pipe.zrange(key, 0, -1)))[0]]
 
@@ -339,7 +339,7 @@ class SessionStore:
         return epochs
 
     async def journal(self, sid: str, cursor: str, limit: int) -> Journal | None:
-        """Return the journal with up to `limit` messages after a cursor, or None.
+        """Return the journal with up to `limit` messages after a cursor, or None if it is missing.
 
         The cursor is "jp" for promotion and "je" for extraction.
         """
@@ -376,9 +376,9 @@ class SessionStore:
         await self._settle_script(k, dead_batches=k.dead_batches, user_waiting=user_waiting, **outbox, batch=cursor)
 
     async def move_to_dead_batch(self, sid: str, journal: Journal, count: int, reason: str = "") -> bool:
-        """Set the first `count` messages aside as a dead batch. Return False if the session changed.
+        """Move the first `count` messages to a dead batch. Return False if the session changed.
 
-        If `reason` is empty, the batch keeps the last attempt's reason.
+        If `reason` is empty, the last attempt's reason is kept.
         """
         k, own = self._keys.session(sid), self._keys.session(f"{sid}.{journal.start}")
         reply = await self._dead_batch_script(
@@ -398,7 +398,10 @@ class SessionStore:
         return bool(reply)
 
     async def by_sid(self, sid: str, last: int | None = None) -> tuple[str, SessionState] | None:
-        """Return a session by key name, with its tenant and newest `last` messages (None: all)."""
+        """Return a session's tenant and state by key name.
+
+        If `last` is set, include only that many of the newest messages.
+        """
         meta, entries, cursors = await read(self._client, lambda pipe: _queue_read(pipe, self._keys.session(sid), last))
         state = decode_session(meta, entries, cursors)
         return None if state is None else (meta[b"tn"].decode(), state)
@@ -410,7 +413,7 @@ class SessionStore:
         return bool(await self._summary_script(k, fence=fence, context=context, **sizes))
 
     async def note_pictures(self, sid: str, epoch: str, seen_to: int) -> bool:
-        """Record that pictures up to message `seen_to` were seen. Return False if the session was replaced."""
+        """Record the last message with seen images. Return False if the session was replaced."""
         return bool(await self._pictures_script(meta=self._keys.session(sid).meta, epoch=epoch, seen_to=seen_to))
 
     async def import_sources(self, scope: Scope, refs: Sequence[SessionRef]) -> list[str | None]:
@@ -423,13 +426,16 @@ class SessionStore:
         return [None if version is None else "" if mark is None else untag(mark.decode()) for version, mark in rows]
 
     async def strike(self, scope: Scope, ref: SessionRef, epoch: str, fence: str, seqs: Sequence[int], *, drop_context: bool) -> bool:
-        """Remove messages and, with `drop_context`, the summary. Return False if the session changed."""
+        """Remove messages, and the summary if `drop_context` is true.
+
+        Return False if the session changed.
+        """
         k = self._keys.session(self._sid(scope, ref, write=True))
         return bool(await self._strike_script(k, epoch=epoch, fence=fence, drop_summary=drop_context, numbers=seqs))
 
 
 def _queue_read(pipe: Pipeline, k: SessionKeys, last: int | None, window: TokenWindow | None = None, before: int = _BEFORE) -> None:
-    """Queue the commands that read a session. They have three replies."""
+    """Queue the commands that read a session. They return three replies."""
     pipe.hgetall(k.meta)
     if window is None:
         pipe.lrange(k.messages, -last if last else 0, -1)
@@ -448,7 +454,7 @@ def _pairs(flat: Sequence[bytes]) -> dict[str, str]:
 
 
 def _session(scope: Scope, replies: Sequence[Any], window: TokenWindow | None) -> SessionState | None:
-    """Return the session in these replies, or None if it is missing or not accessible."""
+    """Parse these replies. Return None if the session is missing or not accessible."""
     entries = replies[1] if window is None else replies[1][:1:-1]
     state = decode_session(replies[0], entries, replies[2])
     if state is None or not reaches_session_of(scope, state.agent_id):
@@ -469,7 +475,7 @@ def permit_own(scope: Scope, ref: SessionRef, change: SessionWrite) -> None:
 
 
 def outside_blocks(messages: Sequence[StoredMessage], blocks: ContextBlocks) -> list[StoredMessage]:
-    """Return the messages without the text in `blocks`, which must not become memories."""
+    """Return the messages stripped of text in `blocks`, which must not become memories."""
     return [_outside(stored, blocks) for stored in messages]
 
 

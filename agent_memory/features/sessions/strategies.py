@@ -32,7 +32,7 @@ class StrategyOptions(ExtractionRules):
 
 
 def check_strategy(strategy: MemoryStrategyConfig) -> None:
-    """Raise BadInput, naming the field, if the strategy's configuration is invalid."""
+    """Validate a strategy's configuration. Raises BadInput."""
     if not strategy.config and strategy.strategy != "custom":
         return
     options = options_of(strategy.config)
@@ -47,7 +47,7 @@ def check_strategy(strategy: MemoryStrategyConfig) -> None:
 
 
 def options_of(config: dict[str, Any]) -> StrategyOptions:
-    """Return the supported options in `config`. Raises BadInput if one is invalid."""
+    """Parse the supported options in `config`. Raises BadInput if one is invalid."""
     options = {name: value for name, value in config.items() if name in StrategyOptions.model_fields}
     try:
         return StrategyOptions.model_validate(options)
@@ -57,9 +57,9 @@ def options_of(config: dict[str, Any]) -> StrategyOptions:
 
 
 def read_zone(name: str | None, field_name: str = "timezone", where: str = "body") -> tzinfo:
-    """Return the named time zone, or UTC for None. Raises BadInput.
+    """Return the time zone with this name, or UTC for None. Raises BadInput.
 
-    `where` specifies which part of the request contains the name.
+    `where` is the part of the request that contains the name.
     """
     try:
         return zone_of(name)

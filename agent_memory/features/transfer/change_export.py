@@ -80,7 +80,8 @@ class ChangeTransfer:
     async def restore(self, scope: Scope, user_id: str, export: ChangeExport) -> Literal["new", "same", "other"]:
         """Restore a change.
 
-        Raises BadInput unless all memories in the change exist and belong to the user, because an undo edits them.
+        Raises BadInput unless all memories in the change exist and belong to the user, because
+        undoing the change edits them.
         """
         ids = dict.fromkeys([*export.memories, *(line[at] for line in export.lines for at in _NAMES[line[0]])])
         mids = {name: self._restorer.mid(scope, name) for name in ids}
@@ -97,7 +98,7 @@ class ChangeTransfer:
         )
 
     async def _check(self, scope: Scope, user_id: str, mids: Sequence[str]) -> dict[str, MemoryExport]:
-        """Return the user's memories by mid. Raises BadInput if any other memory is among `mids`."""
+        """Return the memories by mid. Raises BadInput if any is missing or not the user's."""
         erasure = Erasure(scope.tenant, None, user_id, None)
         own = await self._reader.read(scope, erasure, mids)
         left = [mid for mid in mids if mid not in own]

@@ -49,10 +49,10 @@ class ExportService:
     async def begin(
         self, scope: Scope, namespace: str | None, user_id: str | None, agent_id: str | None = None
     ) -> tuple[str, AsyncGenerator[bytes]]:
-        """Return the operation id and lines of a user's or an agent's export.
+        """Start exporting a user or an agent. Return the operation id and the lines.
 
-        The export contains all data acknowledged before the call. It is complete only if its last line contains the
-        number of the other lines. Raises Forbidden.
+        The export contains all data acknowledged before the call. It is complete only if the last
+        line contains the number of the other lines. Raises Forbidden.
         """
         if agent_id is None:
             namespace, _ = list_place_of(scope, namespace, user_id)
@@ -92,7 +92,7 @@ class ExportService:
             log.warning("cannot record the failure of an export", tenant=scope.tenant, operation_id=operation_id, error=error)
 
     async def _pages(self, scope: Scope, erasure: Erasure, operation_id: str) -> AsyncIterator[list[Line]]:
-        """Yield all lines. Memories precede sessions, because imports need this order.
+        """Yield all lines, with memories before sessions, because imports depend on this order.
 
         Memories that change during the export appear again at the end.
         """
@@ -233,7 +233,7 @@ class ExportStore:
         self._keys = keys
 
     async def begin(self, scope: Scope) -> str:
-        """Record the start of an export. Return the export's operation id."""
+        """Record the start of an export, and return its operation id."""
         operation_id = f"{_PREFIX}{ULID()}"
         await self.note(scope, operation_id, OperationState.RUNNING, {})
         return operation_id

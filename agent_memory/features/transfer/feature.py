@@ -1,4 +1,4 @@
-"""Register exports and imports as a feature."""
+"""Register the export and import feature."""
 
 from __future__ import annotations
 

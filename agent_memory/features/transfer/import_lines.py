@@ -1,4 +1,4 @@
-"""Validate the lines of an untrusted export, and assign them to an owner. No I/O."""
+"""Validate untrusted export lines, and assign them to an owner. No I/O."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class ChangeLine(BaseModel):
 
 
 class MessageLine(BaseModel):
-    """A message and the state of its background work.
+    """A message and its processing state.
 
     `chat` is the original message if it contains more than text.
     """
@@ -135,7 +135,10 @@ class MessageLine(BaseModel):
 
 
 class SessionLine(BaseModel):
-    """A session, or the pending work of an ended session. Other features' data is in extra fields."""
+    """A session, or the pending work of an ended session.
+
+    Extra fields contain data from other features.
+    """
 
     model_config = ConfigDict(extra="allow")
 
@@ -163,7 +166,7 @@ class EndLine(BaseModel):
 
 
 def parse_line(raw: bytes) -> dict[str, Any]:
-    """Return the JSON object in a line. Raises BadInput."""
+    """Parse a line as a JSON object. Raises BadInput."""
     try:
         value = from_json(raw, allow_inf_nan=False)
     except ValueError:
@@ -174,7 +177,7 @@ def parse_line(raw: bytes) -> dict[str, Any]:
 
 
 def header_of(line: Mapping[str, Any]) -> HeaderLine:
-    """Return an export's header. Raises BadInput if its format or version is unsupported."""
+    """Validate an export's header. Raises BadInput if the format or version is unsupported."""
     header = validated(HeaderLine, line)
     if header.format != EXPORT_FORMAT:
         raise BadInput(f"is not a user's export: its format is not {EXPORT_FORMAT}", field="format")
@@ -184,9 +187,9 @@ def header_of(line: Mapping[str, Any]) -> HeaderLine:
 
 
 class ImportPlacement:
-    """Assigns imported lines to the user or agent and the namespace of the caller's choice.
+    """Assigns imported lines to a new owner and namespace.
 
-    If there is no user, as for an agent's data, the lines keep their users.
+    If `user_id` is empty, the lines keep their users.
     """
 
     def __init__(
@@ -230,7 +233,7 @@ class ImportPlacement:
         return self._namespace or name
 
     def moved(self, namespace: str | None) -> bool:
-        """True if the import copies the data of `namespace` to another owner or namespace."""
+        """True if data in `namespace` is copied to another owner or namespace."""
         return self._is_copy or self.namespace(namespace) != namespace
 
     def record(self, exported: MemoryRecord) -> MemoryRecord:
@@ -267,7 +270,7 @@ class ImportPlacement:
         return not owned or self.moved(exported.namespace)
 
     def memory(self, line: Mapping[str, Any]) -> MemoryExport:
-        """Return the memory in a line with its new owner. Raises BadInput."""
+        """Parse a memory and assign it to its new owner. Raises BadInput."""
         entry = validated(MemoryLine, line)
         if (entry.now is None) != (entry.state == "gone") or (entry.state == "gone" and not entry.versions):
             raise BadInput(f"does not match the state {entry.state}", field="now")
@@ -308,7 +311,7 @@ class ImportPlacement:
         return Version(record, marks, _finite_number(entry.place), terms, vector)
 
     def change(self, line: Mapping[str, Any]) -> ChangeExport:
-        """Return the change in a line with its new owner. Raises BadInput."""
+        """Parse a change and assign it to its new owner. Raises BadInput."""
         entry = validated(ChangeLine, line)
         proposal: dict[str, Any] | None = None
         if entry.proposal is not None:

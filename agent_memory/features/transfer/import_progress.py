@@ -29,9 +29,10 @@ _FILE_TIMES = re.compile(rb'"(created_at|updated_at|last_accessed|n|h)": ?"[^"]*
 
 
 class ImportOwner(NamedTuple):
-    """The owner of imported lines. If user and agent are None, lines keep their owners.
+    """The owner to assign to imported lines.
 
-    If `namespace` is None, each line keeps its own namespace.
+    If both ids are None, lines keep their owners. If `namespace` is None, they keep their
+    namespaces.
     """
 
     namespace: str | None
@@ -40,9 +41,9 @@ class ImportOwner(NamedTuple):
 
 
 class ImportProgress:
-    """Stores the marks of imported lines, in one set for each owner.
+    """Stores marks of imported lines, in one set per owner.
 
-    A member is "<import>:<namespace>:<mark>". One mark is the owner's names as JSON.
+    Set members have the form "<import>:<namespace>:<mark>". One mark is the owner as JSON.
     """
 
     def __init__(self, client: Redis, keys: Keys, ids: KeyedIds) -> None:
@@ -52,7 +53,7 @@ class ImportProgress:
         self._note = Script(client, "transfer/arrival_note")
 
     def mark_of(self, owner: ImportOwner, raw: bytes) -> str:
-        """Return a line's mark. Values that differ in each run do not affect it."""
+        """Return a line's mark, which ignores values that differ between runs."""
         raw = _FILE_TIMES.sub(b"", raw) if raw.startswith(_UNDATED) else raw
         return self._ids.of(*owner, _VOLATILE.sub(b"", raw).decode("utf-8", "replace").strip())
 
@@ -61,7 +62,7 @@ class ImportProgress:
         await self.note(scope, source, owner, [])
 
     async def arrived(self, scope: Scope, source: str, owner: ImportOwner, marks: Sequence[str]) -> set[str]:
-        """Return the marks of lines that have already arrived."""
+        """Return the marks of lines that were already imported."""
         if not marks:
             return set()
         key, members = self._arrived(self._owner_id(scope, owner)), self._members(scope, source, owner, marks)
@@ -69,7 +70,7 @@ class ImportProgress:
         return {mark for mark, has_arrived in zip(marks, flags, strict=True) if has_arrived}
 
     async def note(self, scope: Scope, source: str, owner: ImportOwner, marks: Sequence[str]) -> None:
-        """Record lines that have arrived, and their owner. Raises ErasureUnderWay."""
+        """Record imported lines and their owner. Raises ErasureUnderWay."""
         name = self._owner_id(scope, owner)
         guard = guard_of(self._keys.root, scope.tenant, owner.namespace, owner.user_id, agent_id=owner.agent_id)
         keys = {"arrived": self._arrived(name), "arrivals": self._arrivals(scope, source)}
@@ -78,14 +79,14 @@ class ImportProgress:
             await self._note(**keys, owner=name, seconds=_KEEP_SECONDS, guard=guard, members=members[start : start + _BATCH])
 
     async def owners(self, scope: Scope, source: str) -> list[ImportOwner]:
-        """Return the owners of an import's data that the caller may access."""
+        """Return the owners of an import's data who are in the caller's scope."""
         names = (await read(self._client, lambda pipe: pipe.smembers(self._arrivals(scope, source))))[0]
         members = [member for name in names for member in await self._scan(scope, source, name.decode())]
         owners = [owner for member in members if (owner := _named(member)) is not None]
         return [owner for owner in owners if scope.reaches(owner.namespace, owner.user_id)]
 
     async def forget(self, scope: Scope, source: str, owners: Sequence[ImportOwner]) -> None:
-        """Delete the marks of these owners after an undo."""
+        """Delete these owners' marks after an undo."""
         for owner in owners:
             name = self._owner_id(scope, owner)
             (prefix,) = self._members(scope, source, owner, [""])
@@ -96,7 +97,7 @@ class ImportProgress:
                     await self._client.srem(self._arrivals(scope, source), name)
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
-        """Delete a user's import records. Return no counts."""
+        """Delete a user's import records. Nothing is counted."""
         await self._erase(scope, ImportOwner(owner.namespace, owner.user_id, None))
         return Counter()
 
@@ -143,6 +144,6 @@ class ImportProgress:
 
 
 def _named(member: bytes) -> ImportOwner | None:
-    """Return the owner in a set member, or None if it contains a mark."""
+    """Parse the owner from a set member, or return None if it contains a line's mark."""
     mark = member.split(b":", 2)[2]
     return ImportOwner(*json.loads(mark)) if mark.startswith(b"[") else None

@@ -1,4 +1,4 @@
-"""Turn an import report into text for people to read."""
+"""Format an import report as human-readable text."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def summary_lines(report: ImportReport) -> list[str]:
 
 
 def problem_lines(report: ImportReport, *, numbered: bool = True) -> list[str]:
-    """Return a line of text for each of the first few problems.
+    """Describe the first few problems, one per line.
 
-    If `numbered` is false, omit line numbers.
+    If `numbered` is false, omit the line numbers.
     """
     problems = [
         f"{f'line {each.line} ' if numbered else ''}({' '.join(filter(None, (each.kind or '?', each.id)))}): {each.reason}"
@@ -42,7 +42,7 @@ def problem_lines(report: ImportReport, *, numbered: bool = True) -> list[str]:
 
 
 def owner_of_export(header: bytes) -> tuple[str, bool]:
-    """Return the owner in an export's header, and whether the owner is an agent.
+    """Return the owner's id in an export's header, and whether the owner is an agent.
 
     Raises StartupError.
     """

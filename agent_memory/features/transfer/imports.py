@@ -1,4 +1,4 @@
-"""Import an export's lines. Idempotent: importing the same lines again changes nothing."""
+"""Import the lines of an export. Importing them again changes nothing."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class _Run:
 
     @property
     def whole(self) -> bool:
-        """True if the lines are an entire store and keep their owners."""
+        """True if the lines contain an entire store and keep their owners."""
         return self.owner == ImportOwner(None, None, None)
 
     def count_not_restored(self, kind: str, count: int) -> None:
@@ -116,14 +116,15 @@ class ImportService:
         source: str = "import",
         agent_id: str | None = None,
     ) -> ImportReport:
-        """Import an export's lines, which start with its header. The report lists invalid lines.
+        """Import export lines, starting with the header. Invalid lines are listed in the report.
 
-        Assign all data to `user_id` and, if given, `namespace`. With `agent_id`, assign the agents'
-        data to that agent and keep the users. For later parts of a file, `first_line` is the number
-        of the line after the header. Raises BadInput or Forbidden.
+        All data is assigned to `user_id` and, if given, `namespace`. If `agent_id` is given, the
+        agents' data is assigned to that agent, and the users do not change. For later parts of a
+        file, `first_line` is the number of the line after the header. Raises BadInput or Forbidden.
 
-        If `user_id` is None, the lines are another server's entire store and keep their owners. Memories that exist or
-        were deleted here stay as they are. A session replaces its copy here unless that copy has changed.
+        If `user_id` is None, the lines are another server's entire store and keep their owners.
+        Memories that exist or were deleted here do not change. Sessions are replaced unless they
+        have changed here.
         """
         writing(scope)
         if user_id is None and scope.limited:
@@ -157,7 +158,7 @@ class ImportService:
         return run.report
 
     async def _skip_arrived(self, run: _Run, rows: Iterable[bytes], first: int) -> list[bytes]:
-        """Replace rows that have already arrived with empty rows. Count them as present."""
+        """Blank out rows that were already imported, and count them as present."""
         lines = list(islice(rows, MAX_LINES + 1))
         run.marks = {number: self.progress.mark_of(run.owner, raw) for number, raw in enumerate(lines, start=first)}
         arrived = await self.progress.arrived(run.scope, run.source, run.owner, list(run.marks.values()))
@@ -270,10 +271,7 @@ class ImportService:
                 run.report.vectors_to_embed += memory.now.vector is None
 
     async def _twin(self, run: _Run, memory: MemoryExport, mid: str) -> str:
-        """Merge a memory into the memory `mid` if both state the same thing.
-
-        Otherwise, store it separately.
-        """
+        """Merge a memory into `mid` if they say the same thing, or else store it separately."""
         scope = run.scope
         other = (await self.memories.load_by_names(scope, [mid]))[0]
         if other is not None and memory.now is not None and tells_the_same(memory.now.record, other.record):
@@ -358,7 +356,7 @@ class ImportService:
     async def _continue(self, run: _Run, ref: SessionRef, version: int, change: SessionWrite) -> bool:
         """Append new messages to an imported session, unless the session has changed here.
 
-        In a whole-store import, replace the session instead.
+        If an entire store is imported, replace the session instead.
         """
         (source,) = await self.sessions.import_sources(run.scope, [ref])
         if not source or change.moved is None:
@@ -384,7 +382,7 @@ class ImportService:
         return fields
 
     async def _waits(self, run: _Run, ref: SessionRef, line: SessionLine) -> list[bool]:
-        """Return, for each message, whether background work must process it."""
+        """For each message, return whether background tasks must process it."""
         longterm = self.settings.longterm
         if not (longterm.enabled and (longterm.promote_messages or self.extracts)):
             return [False] * len(line.messages)

@@ -38,7 +38,7 @@ said, `ts` times said.
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A version of a memory. `position` is the position of a message in its session."""
+    """A version of a memory. For messages, `position` is the position in the session."""
 
     record: MemoryRecord
     marks: Mapping[str, str]
@@ -49,7 +49,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class MemoryExport:
-    """A memory with its history. `aliases` are pairs of an id and a content digest."""
+    """A memory and its history. `aliases` contains (id, content digest) pairs."""
 
     state: State
     now: Version | None
@@ -114,7 +114,7 @@ class MemoryExportReader:
             yield list((await self.read(scope, erasure, names)).values())
 
     async def read(self, scope: Scope, erasure: Erasure, mids: Sequence[str]) -> dict[str, MemoryExport]:
-        """Return accessible memories that `erasure` covers, in a dict keyed by mid."""
+        """Return accessible memories covered by `erasure`, by mid."""
         mids = list(dict.fromkeys(mids))
         if not mids:
             return {}
@@ -218,7 +218,7 @@ class MemoryExportReader:
         return Version(record, marks, position, terms, vector)
 
     async def ids(self, scope: Scope, mids: Sequence[str]) -> dict[str, str]:
-        """Return the ids of memories, keyed by mid. Omit memories without records."""
+        """Map mids to memory ids. Mids that have no records are omitted."""
         mids = list(dict.fromkeys(mids))
         if not mids:
             return {}
@@ -249,7 +249,7 @@ class MemoryExportReader:
 
 
 def _id_of(scope: Scope, keys: Keys, about: MemoryRecord, evidence: Sequence[Evidence], mid: str) -> str | None:
-    """Return the id behind the alias `mid`, or None if no evidence contains it."""
+    """Return the id for the alias `mid`, or None if no evidence contains it."""
     for piece in evidence:
         ref = SessionRef(piece.session_id or "", about.namespace, about.user_id)
         for memory_id in (piece.memory_id, *(message_memory_id(ref, message) for message in piece.message_ids)):
@@ -259,7 +259,7 @@ def _id_of(scope: Scope, keys: Keys, about: MemoryRecord, evidence: Sequence[Evi
 
 
 def _leads(memory: MemoryExport, version: str, began: int) -> bool:
-    """True if the export includes the memory when it reaches this history document."""
+    """True if this history document is where the export includes the memory."""
     if memory.state == "over":
         return version == "" or int(memory.now.marks["n"] if memory.now else 0) > began
     if memory.now is not None and int(memory.now.marks["n"]) <= began:

@@ -43,11 +43,12 @@ class Restorer:
     ) -> list[str]:
         """Restore memories. Return "new", "same", "other" or "slot" for each memory.
 
-        "slot" means that another fact fills the memory's slot. If `dedupe` is true, the result can also be "twin
-        <mid>". If `buries` is true, memories that were deleted here stay deleted, with the result "buried".
+        "slot" means that another fact fills the memory's slot. If `dedupe` is true, the result can
+        also be "twin <mid>". If `buries` is true, memories that were deleted here are not restored,
+        and the result is "buried".
 
-        Existing memories do not change. Vectors must come from this store's model. `source` is stored for purges.
-        Raises Forbidden.
+        Existing memories do not change. Vectors must come from this store's model. `source` is
+        stored for purges. Raises Forbidden.
         """
         permit_writing(
             scope, [version.record for memory in memories for version in (*memory.versions, *([memory.now] if memory.now else []))]
@@ -88,7 +89,7 @@ class Restorer:
         return [state.decode() for state in reply]
 
     async def fold(self, scope: Scope, memory: MemoryExport, into: StoredMemory, source: str) -> None:
-        """Merge a memory into one that states the same thing, and keep its history. Idempotent."""
+        """Merge a memory into one that says the same thing, keeping its history. Idempotent."""
         assert memory.now is not None
         record = memory.now.record
         retired = Version(
@@ -165,8 +166,9 @@ class Restorer:
     ) -> Literal["new", "same", "other"]:
         """Restore a change for an owner (namespace, user).
 
-        Return "new", "same" if the change exists, or "other" if its id belongs to another change. If another tenant has
-        the id, the change gets a new one. All memories in the change must exist, and `fields` must begin with the tenant.
+        Return "new", "same" if the change already exists, or "other" if a different change has its
+        id. If another tenant uses the id, the change gets a new one. All memories in the change
+        must exist, and `fields` must begin with the tenant.
         """
         change, root, micros = self._keys.change(change_id), self._keys.root, round(at * 1e6)
         guard = guard_of(root, scope.tenant, *owner)
@@ -177,7 +179,7 @@ class Restorer:
         return "new" if done > 0 else "other" if done else "same"
 
     def vector(self, raw: bytes, model: Mapping[str, Any]) -> bytes | None:
-        """Return an exported vector in this store's format, or None if it is unusable."""
+        """Convert an exported vector to this store's format, or return None if it is unusable."""
         if (model.get("model"), model.get("dimensions")) != (self._spec.model, self._spec.dimensions):
             return None
         kind = model.get("datatype")

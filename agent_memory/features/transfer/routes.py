@@ -1,4 +1,4 @@
-"""HTTP operations: export and import the data of users and agents."""
+"""HTTP routes to export and import the data of users and agents."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ async def lines_of(request: Request) -> RawBody:
     responses={**errors(), 200: _EXPORTED},
 )
 async def export_user(services: ServicesDep, scope: ScopeDep, user_id: UserPath, namespace: NamespaceQuery = None) -> Response:
-    """Returns all data of a user, in one namespace or in all, as JSON lines.
+    """Returns all of a user's data as JSON Lines, from one namespace or all of them.
 
     The export contains everything acknowledged before the request, and no other user's data.
 
-    The response is streamed. Its last line, of the kind `end`, states the number of lines before it. Without this line,
-    the export is incomplete. The X-Operation-Id header identifies the receipt.
+    The response is streamed. The last line, of kind `end`, contains the number of preceding lines.
+    If it is missing, the export is incomplete. The X-Operation-Id header identifies the receipt.
     """
     operation_id, pieces = await services[ExportService].begin(scope, namespace, user_id)
     return PagedResponse(pieces, MEDIA_TYPE, {"x-operation-id": operation_id, "cache-control": "no-store"})
@@ -56,10 +56,10 @@ async def export_user(services: ServicesDep, scope: ScopeDep, user_id: UserPath,
     responses={**errors(), 200: _EXPORTED},
 )
 async def export_agent(services: ServicesDep, scope: ScopeDep, agent_id: AgentPath, namespace: NamespaceQuery = None) -> Response:
-    """Returns all data of an agent, in one namespace or in all, as JSON lines in the format of a user's export.
+    """Returns all of an agent's data as JSON Lines, from one namespace or all of them.
 
-    The data consists of the agent's sessions with their messages, and any user's memories, blocks and procedures with
-    the agent's id.
+    The format is the same as for a user's export. The data includes the agent's sessions and their
+    messages, and any user's memories, blocks and procedures with the agent's id.
     """
     operation_id, pieces = await services[ExportService].begin(scope, namespace, None, agent_id)
     return PagedResponse(pieces, MEDIA_TYPE, {"x-operation-id": operation_id, "cache-control": "no-store"})
@@ -81,12 +81,12 @@ async def import_agent(
     first_line: FirstLineQuery = 1,
     import_source: SourceQuery = "import",
 ) -> Response:
-    """Imports lines of an agent's export and assigns them to this agent.
+    """Imports lines from an agent's export and assigns them to this agent.
 
-    Users keep their own data, and existing data stays unchanged.
+    Users keep their own data, and existing data does not change.
 
-    If the agent id or namespace differs from the export's, the data is copied, as in a user's import. Sessions keep
-    their ids. A session that already exists stays with its agent.
+    If the agent id or namespace differs from the export's, the data is copied, as in a user's
+    import. Sessions keep their ids, and an existing session stays with its agent.
     """
     return ModelResponse(await services[ImportService].run(scope, namespace, "", lines, first_line, import_source, agent_id))
 
@@ -107,14 +107,14 @@ async def import_user(
     first_line: FirstLineQuery = 1,
     import_source: SourceQuery = "import",
 ) -> Response:
-    """Imports lines of an export and assigns them to this user, with ids, dates, versions and vectors.
+    """Imports lines from an export and assigns them to this user.
 
-    Existing data stays unchanged.
+    Ids, dates, versions and vectors are preserved, and existing data does not change.
 
-    If the user or the namespace differs from the export's, the data is copied: memories and changes get new ids, which
-    are the same in each import.
+    If the user or namespace differs from the export's, the data is copied: memories and changes get
+    new ids, which are the same in every import.
 
-    Send a large file in parts, each with the header as its first line. Lines that cannot be imported are reported by
-    number.
+    Send large files in parts, each with the header as its first line. Lines that cannot be imported
+    are reported by number.
     """
     return ModelResponse(await services[ImportService].run(scope, namespace, user_id, lines, first_line, import_source))

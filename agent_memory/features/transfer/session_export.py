@@ -1,4 +1,4 @@
-"""Read sessions and pending work of ended sessions for exports."""
+"""Read sessions, and the pending work of ended sessions, for exports."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ _JOURNAL = 100_000
 
 @dataclass(frozen=True, slots=True)
 class SessionExport:
-    """A session. `promoted` and `extracted` are the numbers of the last processed messages.
+    """A session to export.
 
-    `seconds_left` is None if the session does not expire.
+    `promoted` and `extracted` are the numbers of the last processed messages. `seconds_left` is
+    None if the session does not expire.
     """
 
     ref: SessionRef

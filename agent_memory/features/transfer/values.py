@@ -1,4 +1,4 @@
-"""Convert single values from other systems. Every change adds a note. No I/O."""
+"""Convert individual values from other systems. Every change adds a note. No I/O."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def clean_text(value: Any, notes: list[str], name: str) -> str:
 
 
 def cleaned_json(value: Any, notes: list[str]) -> dict[str, Any] | None:
-    """Return a caller's JSON object. Replace values that cannot be stored."""
+    """Clean a JSON object by replacing values that cannot be stored."""
     if value is None:
         return None
     if not isinstance(value, dict):
@@ -85,7 +85,7 @@ def json_object(value: str | None, name: str, notes: list[str]) -> dict[str, Any
 
 
 def split_tags(value: Any) -> list[str] | None:
-    """Return a list of tags from a list, or a string with commas or `|`."""
+    """Parse tags from a list, or from a string separated by commas or `|`."""
     if value is None or value == "":
         return None
     if isinstance(value, list):
@@ -106,7 +106,7 @@ def tags_of(values: list[str] | None, name: str, notes: list[str]) -> list[str] 
 
 
 def count_of(value: Any, notes: list[str]) -> int:
-    """Return a count from 0 to 2**53 - 1, or 0 for other values."""
+    """Parse a count, clamped to 0 to 2**53 - 1. Invalid values become 0."""
     try:
         return min(max(int(float(value or 0)), 0), 2**53 - 1)
     except (TypeError, ValueError, OverflowError):
@@ -123,7 +123,7 @@ def memory_type_of(value: Any, notes: list[str]) -> str:
 
 
 def number_or_text(value: Any) -> Any:
-    """Return the number or else the text in a field, or None if empty."""
+    """Parse a number. Return other text as is, or None if the value is empty."""
     try:
         return None if value is None or value == "" else float(value)
     except ValueError:
@@ -153,7 +153,7 @@ def ulid_time(name: str) -> datetime | None:
 
 
 def made_id(*parts: Any) -> str:
-    """Return an id derived from the parts. The same parts produce the same id."""
+    """Derive an id from the parts. The same parts always produce the same id."""
     text = "\0".join(str(part) for part in parts)
     return str(ULID.from_bytes(b"\x01" + blake2b(text.encode("utf-8", "replace"), digest_size=15).digest()))
 

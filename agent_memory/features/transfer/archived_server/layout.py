@@ -1,4 +1,4 @@
-"""Read the archived server's Redis: find its keys by SCAN and read them in pages. Never write to it.
+"""Read the archived server's Redis page by page, using SCAN. Never write to it.
 
 `working_memory:[namespace:][user:]session`     JSON document, or a string of the same JSON (early releases)
 `memory_idx:<id>`                               hash, with the vector as float32 bytes
@@ -35,7 +35,7 @@ class OldKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class OldPrefixes:
-    """Prefixes of the archived server's keys. The final colon is optional."""
+    """The archived server's key prefixes. The trailing colon is optional."""
 
     memories: str = "memory_idx"
     sessions: str = "working_memory:"
@@ -47,7 +47,7 @@ class OldPrefixes:
 
 @dataclass(frozen=True, slots=True)
 class OldItem:
-    """A key without its prefix, and its content or the `problem` with it.
+    """A key without its prefix, and its content or the `problem` reading it.
 
     `seconds_left` is None if the key does not expire.
     """
@@ -61,9 +61,9 @@ class OldItem:
 
 class OldStore:
     def __init__(self, client: Redis, prefixes: OldPrefixes, *, ours: str, source: str) -> None:
-        """Create a reader that skips this server's own keys (prefix `ours`).
+        """`ours` is the prefix of this server's own keys, which are skipped.
 
-        `source` names the import.
+        `source` is the name of the import.
         """
         self._client = client
         self._prefixes = prefixes
@@ -71,11 +71,11 @@ class OldStore:
         self.source = source
 
     async def count(self, kind: OldKind) -> int:
-        """Return the approximate number of keys of a kind."""
+        """Return the approximate number of keys of this kind."""
         return sum([len(names) async for names in self._scan(kind, 1000)])
 
     async def pages(self, kind: OldKind, size: int) -> AsyncIterator[list[OldItem]]:
-        """Yield the items of a kind in pages. Raises RedisUnavailable and StartupError."""
+        """Yield pages of items of this kind. Raises RedisUnavailable or StartupError."""
         async for names in self._scan(kind, size):
             if names:
                 yield await self._read(kind, names)
@@ -111,7 +111,7 @@ class OldStore:
 
 
 def _is(kind: OldKind, rest: bytes) -> bool:
-    """True if a key belongs to `kind`. `rest` is the key without its prefix."""
+    """True if a key is of this kind. `rest` is the key without its prefix."""
     if kind is OldKind.VIEW:
         return rest.endswith(b":config")
     if kind is OldKind.PARTITION:
@@ -137,7 +137,10 @@ def _item(kind: OldKind, name: str, form: bytes, left: int, reply: Any) -> OldIt
 
 @asynccontextmanager
 async def open_old(url: str, display_url: str, prefixes: OldPrefixes, *, ours: str, command_timeout: float) -> AsyncGenerator[OldStore]:
-    """Open the old Redis for reading. `display_url` omits credentials. Raises StartupError."""
+    """Open the archived server's Redis for reading. Raises StartupError.
+
+    `display_url` is the URL without credentials.
+    """
     client = connect(url, pool_size=4, command_timeout=command_timeout)
     try:
         try:

@@ -1,4 +1,4 @@
-"""Convert the archived server's data to the lines of an export."""
+"""Convert the archived server's data to export lines."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Line = dict[str, Any]
 
 
 async def memory_lines(memories: Sequence[OldMemory], embedder: Embedder, mode: str) -> list[Line]:
-    """Return the lines for memories, with the old vectors that can be reused."""
+    """Convert memories to export lines, including old vectors that can be reused."""
     lines: list[Line] = []
     for memory in memories:
         record = memory.record.model_dump(mode="json", exclude_unset=True, exclude_none=True)
@@ -54,7 +54,7 @@ async def memory_lines(memories: Sequence[OldMemory], embedder: Embedder, mode: 
 
 
 def session_line(session: OldSession, item: OldItem, *, extract: bool) -> Line:
-    """Return a session's line. Processed messages are not processed again."""
+    """Convert a session to an export line. Processed messages are not processed again."""
     body = session.body
     line = body.model_dump(mode="json", exclude_unset=True, exclude={"messages", "memories", "long_term_memory_strategy"})
     messages = [
@@ -75,7 +75,7 @@ def session_line(session: OldSession, item: OldItem, *, extract: bool) -> Line:
 
 
 def summary_line(kind: OldKind, item: OldItem, notes: list[str]) -> Line:
-    """Return the line for a summary view or a partition. Raises UnmovableRecord."""
+    """Convert a summary view or a partition to an export line. Raises UnmovableRecord."""
     raw = item.document or b""
     data = {"view": view_of(raw)} if kind is OldKind.VIEW else {"partition": partition_of(raw, notes)}
     return {"kind": "summary", "id": item.name, **data}

@@ -1,7 +1,8 @@
-"""Import an archived server's Redis as the lines of an export.
+"""Import an archived server's Redis in the form of export lines.
 
-A migration can be interrupted and repeated. It never changes data that exists here, and never restores data that was
-deleted here. If a session changes only on the archived server, a later run migrates it again.
+A migration can be interrupted and repeated. It never changes data that already exists here, and
+never restores data that was deleted here. If a session changes only on the archived server, a later
+run migrates it again.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _MOST_SHOWN = 20
 
 
 class Report(ImportReport):
-    """The result of a migration or dry run. `changed` lists data that could not be kept as it was."""
+    """The result of a migration or dry run. `changed` lists data that was altered."""
 
     name: str
     dry_run: bool
@@ -43,7 +44,7 @@ class Report(ImportReport):
     changed: list[ImportProblem] = Field(default_factory=list[ImportProblem])
 
     def lines(self) -> list[str]:
-        """Return the report as text lines for people to read."""
+        """Return the report as lines of human-readable text."""
         lines = summary_lines(self)
         if self.dry_run:
             kinds = f"to import, unless it is here: {counted(self.imported)}"
@@ -62,8 +63,9 @@ class Report(ImportReport):
 class MoveOptions:
     """Options for a migration.
 
-    `vectors` is `auto` (check a sample of the old vectors), `reuse` (trust all old vectors) or `embed` (compute all
-    vectors again). If `extract` is true, this server extracts facts where the archived server extracted none.
+    `vectors` is `auto` (check a sample of the old vectors), `reuse` (trust all old vectors) or
+    `embed` (recompute all vectors). If `extract` is true, this server extracts facts from messages
+    that the archived server has not processed.
     """
 
     dry_run: bool = True
@@ -86,7 +88,7 @@ class MigrationService:
     async def run(self, scope: Scope, options: MoveOptions, on_progress: OnProgress | None = None) -> Report:
         """Migrate everything or, in a dry run, report what would be imported.
 
-        After RedisUnavailable, TooMany or ErasureUnderWay, run the migration again.
+        If this raises RedisUnavailable, TooMany or ErasureUnderWay, run the migration again.
         """
         report = Report(name=self.old.source, dry_run=options.dry_run, tokens=await self.old.count(OldKind.TOKEN))
         header = Placement(self.old.source, "", None, None).header

@@ -68,7 +68,10 @@ class OldSession:
 
 
 def memory_of_hash(name: str, fields: Mapping[bytes, bytes]) -> OldMemory:
-    """Return a memory from its hash and its key without prefix. Raises UnmovableRecord."""
+    """Convert a memory's hash. Raises UnmovableRecord.
+
+    `name` is the memory's key without the prefix.
+    """
     notes: list[str] = []
     values: dict[str, Any] = {}
     for raw_name, raw in fields.items():
@@ -90,7 +93,10 @@ def memory_of_hash(name: str, fields: Mapping[bytes, bytes]) -> OldMemory:
 
 
 def record_of(values: Mapping[str, Any], notes: list[str], *, flag: str) -> MemoryRecord:
-    """Convert a memory's values. `flag` is the default for `discrete_memory_extracted`. Raises UnmovableRecord."""
+    """Convert a memory's values. Raises UnmovableRecord.
+
+    `flag` is the default for `discrete_memory_extracted`.
+    """
     text = clean_text(values.get("text"), notes, "text")
     if not text.strip():
         raise UnmovableRecord("it has no text")
@@ -128,7 +134,7 @@ def _fill_times(fields: dict[str, Any]) -> None:
 
 
 def session_of(raw: bytes) -> OldSession:
-    """Return a session from its JSON. Raises UnmovableRecord."""
+    """Convert a session's JSON. Raises UnmovableRecord."""
     notes: list[str] = []
     values = _document(raw, notes)
     times = {name: instant(values.get(name), name, notes) for name in ("created_at", "last_accessed", "updated_at")}
@@ -157,12 +163,12 @@ def session_of(raw: bytes) -> OldSession:
 
 
 def view_of(raw: bytes) -> dict[str, Any]:
-    """Return a summary view's fields. Raises UnmovableRecord."""
+    """Parse a summary view's fields. Raises UnmovableRecord."""
     return _document(raw, [])
 
 
 def partition_of(raw: bytes, notes: list[str]) -> dict[str, Any]:
-    """Return a computed partition's fields. Raises UnmovableRecord."""
+    """Parse a computed partition's fields. Raises UnmovableRecord."""
     values = _document(raw, notes)
     values["summary"] = clean_text(values.get("summary"), notes, "summary")
     return values

@@ -1,4 +1,4 @@
-"""Basic Memory: a folder of Markdown notes."""
+"""Read Basic Memory's folders of Markdown notes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _OWN = {"title", "type", "tags", "permalink", "created", "created_at", "modified
 
 
 def read(path: Path, mapping: Mapping[str, str]) -> Iterator[Item]:
-    """Yield facts from the observations and the remaining text of notes."""
+    """Yield facts from each note's observations and remaining text."""
     if not path.exists():
         raise Unusable(f"there is no {path}")
     notes = sorted(path.rglob("*.md")) if path.is_dir() else [path]
@@ -66,7 +66,7 @@ def _note(path: Path, name: str) -> Iterator[Item]:
 
 
 def _front_matter(text: str) -> tuple[Fields, str]:
-    """Return a note's fields and body. Raises Unusable if the fields are not YAML."""
+    """Split a note into its front matter and body. Raises Unusable if the YAML is invalid."""
     if not text.startswith("---\n"):
         return Fields({}), text
     front, closed, body = text[4:].partition("\n---")

@@ -1,4 +1,4 @@
-"""ChatGPT: an account export (ZIP archive or folder), or its `conversations.json`."""
+"""Read a ChatGPT account export (ZIP archive or folder), or its `conversations.json`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TEXT_TYPES = {"text", "multimodal_text"}
 
 
 def read(path: Path, mapping: Mapping[str, str]) -> Iterator[Item]:
-    """Yield each conversation as last shown to the user."""
+    """Yield each conversation as the user last saw it."""
     with members(path, "conversations") as streams:
         for name, stream in streams:
             yield from each(stream_records(stream, name, *_LISTS), _conversation)
@@ -46,7 +46,7 @@ def _conversation(fields: Fields, key: str) -> Iterator[Item]:
 
 
 def _branch(fields: Fields) -> list[Fields]:
-    """Return the nodes from the root to `current_node` or else the newest leaf."""
+    """Return the nodes from the root to `current_node`, or to the newest leaf if it is missing."""
     mapping = fields.object("mapping")
     if not mapping:
         raise Unusable("mapping is missing")

@@ -1,4 +1,4 @@
-"""Claude: an account export (ZIP archive or folder), or its `conversations.json`."""
+"""Read a Claude account export (ZIP archive or folder), or its `conversations.json`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ROLES = {"human": "user", "assistant": "assistant"}
 
 
 def read(path: Path, mapping: Mapping[str, str]) -> Iterator[Item]:
-    """Yield each conversation as last shown to the user."""
+    """Yield each conversation as the user last saw it."""
     with members(path, "conversations") as streams:
         for name, stream in streams:
             yield from each(stream_records(stream, name, "conversations"), _conversation)
@@ -60,7 +60,7 @@ def _branch(fields: Fields) -> list[Fields]:
 
 
 def _text(message: Fields) -> str | None:
-    """Return a message's text, excluding thoughts and tool calls."""
+    """Return a message's text, excluding thinking and tool calls."""
     parts = [Fields.of(part, "a part") for part in message.list("content")]
     texts = [text for part in parts if part.text("type") == "text" and (text := part.text("text"))]
     return "\n\n".join(texts) or (message.text("text") if not parts else None)

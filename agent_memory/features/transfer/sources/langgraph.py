@@ -1,4 +1,4 @@
-"""LangGraph: a store's items, from a JSON dump (`item.dict()`) or an SQLite file."""
+"""Read items from a LangGraph store: a JSON dump (`item.dict()`) or an SQLite file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TEXTS = ("text", "content", "memory", "data", "value", "description", "summary"
 def read(path: Path, mapping: Mapping[str, str]) -> Iterator[Item]:
     """Yield each item as a fact.
 
-    `mapping["user"]` is the user's position in the namespace (default: the last).
+    `mapping["user"]` is the index of the user in the namespace, which defaults to the last one.
     """
     position = mapping.get("user", "-1")
     if not re.fullmatch(r"-?[0-9]{1,3}", position):
@@ -55,7 +55,7 @@ def _rows(path: Path) -> Iterator[SourceRecord | LeftOut]:
 
 
 def _text(value: Fields) -> tuple[str, dict[str, Any]]:
-    """Return a value's text and other members. LangMem nests the text."""
+    """Return a value's text and its remaining fields. LangMem nests the text."""
     for name in _TEXTS:
         inner = value.values.get(name)
         rest = {key: other for key, other in value.values.items() if key != name}

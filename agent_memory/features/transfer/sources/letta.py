@@ -1,4 +1,4 @@
-"""Letta: agent files (`.af`) with blocks and messages."""
+"""Read Letta agent files (`.af`) with blocks and messages."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _messages(agent: Fields, name: str) -> Iterator[Item]:
 
 
 def _own_text(message: Fields) -> str | None:
-    """Return the text from a person or the agent. Older agents answer through `send_message`."""
+    """Return the text from the user or agent. Older agents reply through `send_message`."""
     content = message.values.get("content", message.values.get("text"))
     parts = content if isinstance(content, list) else [content]
     texts = [part.get("text") if isinstance(part, dict) else part for part in parts]

@@ -1,6 +1,6 @@
-"""Convert a source's items to the lines of an export. Pure functions, no I/O.
+"""Convert a source's items to export lines. Pure functions, no I/O.
 
-The same item always gives the same lines, so a repeated import changes nothing.
+The same item always produces the same lines, so a repeated import changes nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _USAGE = {"last_accessed", "access_count", "updated_at", "persisted_at"}
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The owner of imported lines. Unless `keeps_ids` is true, the lines get derived ids."""
+    """The owner of imported lines. If `keeps_ids` is false, the lines get derived ids."""
 
     source: str
     user_id: str | None
@@ -54,7 +54,10 @@ class Placement:
 
 
 def fact_line(fact: Fact, place: Placement, default: datetime) -> dict[str, Any]:
-    """Return the export line for a fact. `default` is its fallback creation time. Raises Unusable."""
+    """Convert a fact to an export line. Raises Unusable.
+
+    `default` is the fallback creation time.
+    """
     created = fact.created_at or default
     extra = {name: _plain(value) for name, value in fact.extra.items() if value not in (None, [])}
     record: dict[str, Any] = {
@@ -79,7 +82,7 @@ def fact_line(fact: Fact, place: Placement, default: datetime) -> dict[str, Any]
 
 
 def memory_line(record: dict[str, Any], changed: float, position: float | None = None) -> dict[str, Any]:
-    """Return the export line for a memory, last changed at `changed` (epoch seconds)."""
+    """Convert a memory to an export line. `changed` is when it last changed (epoch seconds)."""
     content = {name: value for name, value in record.items() if name not in _USAGE}
     same = json.dumps(content, sort_keys=True, ensure_ascii=False).encode("utf-8", "replace")
     marks = {"n": str(max(round(changed * 1e6), 1)), "h": blake2b(same, digest_size=16).hexdigest()}
@@ -89,7 +92,7 @@ def memory_line(record: dict[str, Any], changed: float, position: float | None =
 
 
 def _with_dating(line: dict[str, Any], *, undated: bool) -> dict[str, Any]:
-    """Mark a line whose times come from its file. `ImportProgress.mark_of` ignores such times."""
+    """Mark a line whose times come from its file, so that `ImportProgress.mark_of` ignores them."""
     return {"undated": True, **line} if undated else line
 
 
@@ -106,7 +109,7 @@ def _state(record: Mapping[str, Any]) -> str:
 
 
 def block_line(block: CoreBlock, place: Placement, default: datetime) -> dict[str, Any]:
-    """Return the export line for a block. `default` is the fallback creation time."""
+    """Convert a block to an export line. `default` is the fallback creation time."""
     at = _plain(block.created_at or default)
     stored = {"label": block.label, "value": block.text, "description": block.description, "read_only": block.read_only}
     stored |= {"limit": max(block.limit, len(block.text), _BLOCK_CHARS), "chars": len(block.text), "tokens": 0}
@@ -117,9 +120,10 @@ def block_line(block: CoreBlock, place: Placement, default: datetime) -> dict[st
 
 
 def conversation_lines(talk: Conversation, place: Placement, default: datetime) -> Iterator[dict[str, Any] | tuple[str, str]]:
-    """Yield lines for a conversation's memories and its sessions. Raises Unusable.
+    """Yield export lines for a conversation's memories and sessions. Raises Unusable.
 
-    For a message that cannot become a memory, yield its id and the reason instead. Long conversations are split.
+    For messages that cannot become memories, yield the id and the reason instead. Long
+    conversations are split into multiple sessions.
     """
     undated = not (talk.created_at or talk.updated_at or any(message.at for message in talk.messages))
     dated_messages = _dated(talk, default)
@@ -167,7 +171,7 @@ def _session_line(talk: Conversation, session: str, place: Placement, part: Sequ
 
 
 def _dated(talk: Conversation, default: datetime) -> list[SourceMessage]:
-    """Return messages with distinct ids. Messages without a time get the previous time."""
+    """Give messages unique ids. Messages without a time get the time of the previous one."""
     at = talk.created_at or next((message.at for message in talk.messages if message.at), None) or talk.updated_at or default
     messages: list[SourceMessage] = []
     ids: set[str] = set()

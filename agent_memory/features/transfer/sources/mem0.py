@@ -1,4 +1,4 @@
-"""Mem0: `get_all` dumps, and the stores of the class `Memory` (history, Qdrant, Chroma)."""
+"""Read Mem0's `get_all` dumps and local stores (history, Qdrant, Chroma)."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ def _fact(fields: Fields, key: str) -> Iterator[Item]:
 
 
 def _stored(memory_id: str, payload: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a stored payload in the form that `get_all` returns."""
+    """Convert a stored payload to the format of `get_all`."""
     own = {name: value for name, value in payload.items() if name in _OWN}
     return own | {"id": memory_id, "metadata": {name: value for name, value in payload.items() if name not in _OWN}}
 
 
 def _history(path: Path) -> Iterator[SourceRecord]:
-    """Yield each memory's last state in a history database, which has no user ids."""
+    """Yield the last state of each memory in a history database, which has no user ids."""
     memories: dict[str, dict[str, Any]] = {}
     for row in rows(path, "history", "memory_id, new_memory, event, created_at, updated_at, is_deleted"):
         name = str(row["memory_id"])
@@ -105,7 +105,7 @@ def _qdrant(path: Path) -> Iterator[SourceRecord | LeftOut]:
 
 
 class _Point:
-    """Replaces Qdrant's `PointStruct`, so that Qdrant's package is not needed."""
+    """A stand-in for Qdrant's `PointStruct`, so that the Qdrant package is not needed."""
 
     state: Mapping[str, Any]
 
@@ -114,7 +114,7 @@ class _Point:
 
 
 class _PointReader(pickle.Unpickler):
-    """Reads Qdrant's pickled points. Refuses other classes, so no code in the file runs."""
+    """Unpickles Qdrant points. Rejects other classes, so that no code in the file runs."""
 
     def find_class(self, module_name: str, global_name: str, /) -> Any:
         if module_name.startswith("qdrant_client.") and global_name == "PointStruct":

@@ -1,4 +1,4 @@
-"""Memobase: JSON of profiles, events and chat blobs from its API or client."""
+"""Read JSON profiles, events and chat blobs from Memobase's API or client."""
 
 from __future__ import annotations
 

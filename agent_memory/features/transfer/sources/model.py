@@ -12,12 +12,12 @@ from agent_memory.features.transfer.values import clean_text, instant
 
 
 class Unusable(ValueError):
-    """A record or an entire file cannot be imported. The message explains why."""
+    """Raised if a record or an entire file cannot be imported. The message explains why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A memory from another system. `extra` contains further fields of `MemoryRecord`."""
+    """A memory from another system. `extra` contains additional `MemoryRecord` fields."""
 
     id: str
     text: str
@@ -35,7 +35,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class SourceMessage:
-    """A message in a conversation. A message without a time gets the previous message's time."""
+    """A message in a conversation. If it has no time, it gets the previous message's time."""
 
     id: str
     role: str
@@ -72,7 +72,7 @@ class CoreBlock:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A record that is not imported, and the reason. `name` identifies the record for people."""
+    """A record that is not imported, and why. `name` is human-readable."""
 
     name: str
     reason: str
@@ -94,7 +94,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """An untrusted JSON object. Each method returns a checked field or raises Unusable."""
+    """An untrusted JSON object. Each method returns a validated field or raises Unusable."""
 
     values: Mapping[str, Any]
 
@@ -105,7 +105,7 @@ class Fields:
         return cls(cast("dict[str, Any]", value))
 
     def text(self, *names: str) -> str | None:
-        """Return the first non-empty text among these fields, with control characters removed."""
+        """Return the first non-empty text among these fields, with control characters replaced."""
         for name in names:
             value = self.values.get(name)
             if value is None or value == "":
@@ -156,7 +156,7 @@ class Fields:
 
 
 def guarded(name: str, items: Iterable[Item]) -> Iterator[Item]:
-    """Yield one record's items. An unreadable record becomes a `LeftOut`."""
+    """Yield a record's items, or a `LeftOut` if it is unreadable."""
     try:
         yield from items
     except Unusable as error:

@@ -25,7 +25,7 @@ _EXAMPLES = 3
 
 @dataclass(slots=True)
 class LeftOuts:
-    """Records that are not imported: counts by reason and the first examples."""
+    """Counts and examples of records that were not imported, by reason."""
 
     counts: Counter[str] = field(default_factory=Counter[str])
     examples: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
@@ -42,7 +42,7 @@ class LeftOuts:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The result of an import. `lines` are for people; `problems` lists the skipped records."""
+    """The result of an import. `lines` and `problems` contain human-readable text."""
 
     data: dict[str, Any]
     lines: list[str]
@@ -54,9 +54,9 @@ Owner = tuple[str | None, str | None]
 
 
 class Moving:
-    """An import's lines, stored and sorted on disk, so that files can be large.
+    """An import's lines, stored and sorted on disk to support large files.
 
-    Use the object as a context manager, call `read`, and then iterate over `lines(owner)`.
+    Use this as a context manager: call `read`, and then iterate over `lines(owner)`.
     """
 
     def __init__(self, order: MoveIn) -> None:
@@ -78,7 +78,7 @@ class Moving:
         self._disk.close()
 
     def read(self) -> Iterator[int]:
-        """Read all files, and yield the total after each record. Raises StartupError."""
+        """Read all files, and yield the running total after each record. Raises StartupError."""
         number = 0
         for path in self.order.files:
             try:
@@ -145,7 +145,7 @@ class Moving:
         return self._disk.execute("SELECT COALESCE(SUM(LENGTH(line)), 0) FROM lines").fetchone()[0]
 
     def lines(self, owner: Owner) -> Iterator[bytes]:
-        """Yield an owner's header and lines, oldest first. Facts precede their conversation."""
+        """Yield an owner's header and lines, oldest first. Memories come before their sessions."""
         place = Placement(self.order.source, *owner, self.order.namespace)
         select = "SELECT line FROM lines WHERE user IS ? AND agent IS ? ORDER BY at, number, rowid"
         yield json.dumps(place.header).encode()
@@ -153,7 +153,7 @@ class Moving:
             yield line
 
     def result(self, report: ImportReport, *, dry_run: bool) -> Result:
-        """Return what an import did or, in a dry run, would do."""
+        """Summarize what an import did or, in a dry run, would do."""
         name = self.order.name
         left_out = {reason: {"count": count, "examples": self.left_out.examples[reason]} for reason, count in self.left_out.counts.items()}
         data = {"name": name, "dry_run": dry_run, "owners": len(self.owners), "read": dict(self.counts), "left_out": left_out}

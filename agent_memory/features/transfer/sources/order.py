@@ -1,4 +1,4 @@
-"""Describe an import from another system. Keep imports few, because `agent-memory --help` loads this module."""
+"""Describe an import from another system. `agent-memory --help` loads this, so limit imports."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FINGERPRINT_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class MoveIn:
-    """What to import and for whom. If `user_id` is None, the data keeps its users."""
+    """What to import, and for which user. If `user_id` is None, the data keeps its users."""
 
     source: str
     files: Sequence[Path]
@@ -25,7 +25,7 @@ class MoveIn:
 
     @property
     def name(self) -> str:
-        """Return the import's name. The same files always give the same name."""
+        """The import's name. By default, it depends only on the source, the owner and the files."""
         if self.called is not None:
             return self.called
         mark = blake2b(repr((self.user_id, self.namespace)).encode(), digest_size=5)

@@ -29,7 +29,7 @@ _BOM = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, slots=True)
 class SourceRecord:
-    """A record in a file. `name` tells people where it is; `key` names its list, if any."""
+    """A record from a file. `name` describes its location, and `key` is its list, if any."""
 
     name: str
     key: str
@@ -37,7 +37,7 @@ class SourceRecord:
 
 
 class _Stream:
-    """A stream that refuses to read more than `MAX_RECORD` bytes between two records."""
+    """A stream that limits the bytes read per record to `MAX_RECORD`."""
 
     def __init__(self, stream: BinaryIO, head: bytes) -> None:
         self._stream, self._head, self.left = stream, head, MAX_RECORD
@@ -56,14 +56,14 @@ class _Stream:
 def records(path: Path, *lists: str) -> Iterator[SourceRecord | LeftOut]:
     """Yield the records in a JSON file, one at a time.
 
-    The file contains an array, an object whose members `lists` contain the records, or one object per line.
+    The file must contain an array, an object with the records in `lists`, or one object per line.
     """
     with path.open("rb") as stream:
         yield from stream_records(stream, path.name, *lists)
 
 
 def stream_records(stream: BinaryIO, name: str, *lists: str) -> Iterator[SourceRecord | LeftOut]:
-    """Yield the records in an open JSON file, like `records`."""
+    """Like `records`, but for an open JSON file."""
     head = b""
     while not head.strip() and (more := stream.readline(_FIRST_LINE)):
         head = more.removeprefix(_BOM).lstrip()
@@ -86,7 +86,7 @@ def stream_records(stream: BinaryIO, name: str, *lists: str) -> Iterator[SourceR
 
 
 def _is_line(head: bytes) -> bool:
-    """True if a file's first line is a whole object."""
+    """True if the first line is a complete JSON object."""
     try:
         return isinstance(json.loads(head), dict)
     except (ValueError, RecursionError):
@@ -142,7 +142,7 @@ def _elements(source: _Stream, lists: tuple[str, ...] | None) -> Iterator[tuple[
 
 
 def each(source_records: Iterator[SourceRecord | LeftOut], convert: Callable[[Fields, str], Iterator[Item]]) -> Iterator[Item]:
-    """Convert each record with `convert(fields, key)`. Failures become `LeftOut`."""
+    """Convert each record with `convert(fields, key)`. Failures become `LeftOut` items."""
     for record in source_records:
         if isinstance(record, LeftOut):
             yield record
@@ -157,10 +157,10 @@ def _converted(record: SourceRecord, convert: Callable[[Fields, str], Iterator[I
 
 @contextmanager
 def members(path: Path, stem: str) -> Generator[Iterator[tuple[str, BinaryIO]]]:
-    """Open a JSON file, or each matching JSON file in a folder or ZIP archive.
+    """Open a JSON file, or all matching JSON files in a folder or ZIP archive.
 
-    The names of matching files begin with `stem`. Yield (name, stream) for each file. Raises Unusable for archives that
-    would unpack to too much data.
+    File names must start with `stem`. Yields (name, stream) pairs. Raises Unusable for archives
+    that are too large when unpacked.
     """
     if not path.is_dir() and not zipfile.is_zipfile(path):
         with path.open("rb") as stream:

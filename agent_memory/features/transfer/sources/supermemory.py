@@ -1,4 +1,4 @@
-"""Supermemory: JSON from `documents/list`, or JSON of the memories."""
+"""Read Supermemory's JSON: documents from `documents/list`, or memories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON Lines, JSON and CSV with a mapping: `--map text=note --map user_id=customer`."""
+"""Read JSON Lines, JSON or CSV with a mapping, such as `--map text=note --map user_id=customer`."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _MAX_CELL = 1024 * 1024
 def read(path: Path, mapping: Mapping[str, str]) -> Iterator[Item]:
     """Yield a fact for each row. Rows with a role and a session become conversations instead.
 
-    `mapping` maps our field names to column names. By default, both names are the same. All other columns become
-    metadata.
+    `mapping` maps field names to column names, which are the same by default. All other columns
+    become metadata.
     """
     if unknown := mapping.keys() - _FIELDS:
         raise Unusable(f"--map {', '.join(sorted(unknown))} is unknown: use {', '.join(sorted(_FIELDS))}")
@@ -52,7 +52,7 @@ def read(path: Path, mapping: Mapping[str, str]) -> Iterator[Item]:
 
 
 def _joined(items: Iterator[Item]) -> Iterator[Item]:
-    """Join the messages of each session into one conversation, even if other rows are between them."""
+    """Join each session's messages into one conversation, even if they are not consecutive."""
     talks: dict[tuple[str | None, ...], Conversation] = {}
     for item in items:
         if isinstance(item, Conversation):

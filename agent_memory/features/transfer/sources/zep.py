@@ -1,4 +1,4 @@
-"""Zep and Graphiti: exported edges (facts), episodes, and messages of threads."""
+"""Read edges (facts), episodes and thread messages exported from Zep or Graphiti."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _episode(fields: Fields) -> Fact:
 
 
 def _speaker(fields: Fields) -> tuple[str, str]:
-    """Return a message's role and text. Graphiti's episodes begin with the speaker ("user: Hello")."""
+    """Return a message's role and text. Graphiti episodes start with the role ("user: Hello")."""
     text, role = fields.needed("content"), fields.text("role", "role_type")
     if role is None:
         before, colon, after = text.partition(":")
