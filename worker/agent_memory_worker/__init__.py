@@ -1,1 +1,1 @@
-"""Run background work, such as promotion, extraction, summaries and indexing."""
+"""Run background tasks, such as promotion, extraction, summarization and indexing."""

@@ -32,9 +32,9 @@ _WHOLE_WINDOW = 1_000_000_000
 
 
 async def read_file(runtime: Runtime, order: JobOrder) -> None:
-    """Read an upload unless it is outdated. Idempotent.
+    """Process an uploaded file unless it is outdated. Idempotent.
 
-    Raises BadInput for an unreadable file, which becomes a dead letter, and TooMany at the tenant's limit.
+    Raises BadInput if the file is unreadable, and TooMany at the tenant's memory limit.
     """
     scope = scope_of_work(order.tenant, order.namespaces, order.users)
     store, orders = runtime[FileStore], runtime[OrderStore]
@@ -70,7 +70,10 @@ async def _undo(runtime: Runtime, scope: Scope, ref: SessionRef) -> None:
 
 
 async def _read(runtime: Runtime, scope: Scope, file: StoredFile) -> StoredFile | None:
-    """Store a file's passages and return its record (None if the file has changed). Raises UnreadableFile."""
+    """Store a file's passages. Return its record, or None if the file has changed.
+
+    Raises UnreadableFile.
+    """
     store, ref = runtime[FileStore], ref_of(file)
     data = await store.load_bytes(scope, ref)
     if data is None:

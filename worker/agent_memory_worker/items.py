@@ -15,9 +15,9 @@ _BATCH = 500
 
 
 async def embed_items(runtime: Runtime, iids: Sequence[str]) -> int:
-    """Embed items. Return the number of items that became searchable by meaning.
+    """Embed items. Return the number of items that are now searchable by meaning.
 
-    Raises ModelUnavailable, ModelAnswerInvalid and BudgetSpent.
+    Raises ModelUnavailable, ModelAnswerInvalid or BudgetSpent.
     """
     by_tenant: dict[str, list[EmbedJob]] = {}
     for job in await runtime[ItemStore].embed_jobs(iids) if iids else ():
@@ -30,9 +30,9 @@ async def embed_items(runtime: Runtime, iids: Sequence[str]) -> int:
 
 
 async def embed_missing(runtime: Runtime, limit: int) -> int:
-    """Embed up to `limit` items without a vector. Return the number embedded.
+    """Embed up to `limit` items that have no vector. Return the number processed.
 
-    Items whose text the model refuses count as embedded until the model change ends.
+    Items that the model rejects count as embedded until the model change ends.
     """
     iids = await runtime[ItemSearch].list_unembedded(limit)
     try:
@@ -44,7 +44,7 @@ async def embed_missing(runtime: Runtime, limit: int) -> int:
 
 
 async def mark_unembedded(runtime: Runtime) -> int:
-    """Schedule items without a current vector for embedding. Return the number of items."""
+    """Schedule items that have no current vector for embedding. Return the number scheduled."""
     iids = await runtime[ItemSearch].list_unembedded(_BATCH)
     if iids:
         await runtime[ItemStore].mark_unembedded(iids)

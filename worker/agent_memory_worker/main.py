@@ -32,7 +32,7 @@ _REDELIVERY_LATE = 1.35
 
 
 async def run_worker(runtime: Runtime, settings: Settings, stop: asyncio.Event) -> None:
-    """Run tasks until `stop` is set, and let running tasks finish.
+    """Run tasks until `stop` is set, and then let running tasks finish.
 
     Other workers repeat tasks that do not finish within the grace period.
     """
@@ -74,7 +74,7 @@ async def _run(runtime: Runtime, settings: Settings, stop: asyncio.Event) -> Non
 async def _run_docket(runtime: Runtime, docket: Docket, settings: Settings, stop: asyncio.Event, moved: asyncio.Event) -> None:
     """Run tasks until `stop` is set or the bucket moves.
 
-    Raises RedisUnavailable and redis-py's own errors.
+    Raises RedisUnavailable or redis-py's own errors.
     """
     tasks = Tasks(runtime)
     tasks.register(docket)

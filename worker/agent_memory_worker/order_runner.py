@@ -1,4 +1,4 @@
-"""Run orders, which are stored requests for background work."""
+"""Run orders, which are stored requests for background tasks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _JOBS = {name: run for feature in FEATURES for name, run in feature.jobs.items()
 
 
 async def carry_out(runtime: Runtime, name: str) -> None:
-    """Run an order unless it no longer exists. Idempotent.
+    """Run an order if it still exists. Idempotent.
 
     Raises UnknownWork if this version does not know the job.
     """

@@ -1,4 +1,4 @@
-"""Run periodic jobs, each once per period on any worker."""
+"""Run each periodic job once per period, on any worker."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _JOBS = {name: job for feature in FEATURES for name, job in feature.schedule.ite
 
 
 class RecurringJob(Perpetual):
-    """A Perpetual whose first run is one period after the first worker starts."""
+    """A Perpetual that first runs one period after the first worker starts."""
 
     @property
     def initial_when(self) -> datetime:
@@ -57,7 +57,7 @@ def _task(runtime: Runtime, name: str, seconds: float) -> Callable[..., Awaitabl
 async def run_job(runtime: Runtime, name: str, seconds: float) -> float:
     """Run a job. Return the seconds until its next run, which is sooner after a failure.
 
-    Skip this run if workers repeatedly died while running the job.
+    Skip this run if workers have repeatedly died while running the job.
     """
     try:
         if await runtime[JobTimes].count_begin(name) > runtime.settings.worker.max_attempts:

@@ -13,7 +13,7 @@ from agent_memory.foundation.core.errors import StartupError
 
 
 class _PlainReader(pickle.Unpickler):
-    """Load only built-in values. Reject pickles that refer to a class or function."""
+    """Loads only built-in values. Rejects pickles that refer to classes or functions."""
 
     def find_class(self, module: str, name: str) -> Never:
         raise pickle.UnpicklingError("a task's arguments must be plain data, but this message refers to code")
@@ -23,9 +23,9 @@ class _PlainReader(pickle.Unpickler):
 
 
 def loads(data: bytes) -> Any:
-    """Return the value in a pickle of plain data.
+    """Unpickle plain data.
 
-    Can raise UnpicklingError, ValueError, EOFError and other errors.
+    May raise UnpicklingError, ValueError, EOFError and other errors.
     """
     return _PlainReader(io.BytesIO(data)).load()
 

@@ -22,7 +22,7 @@ _AT_ONCE = 1000
 
 
 async def index_procedure(runtime: Runtime, order: JobOrder) -> None:
-    """Embed a procedure. Raises ModelUnavailable or ModelAnswerInvalid, after which the worker retries."""
+    """Embed a procedure. Raises ModelUnavailable or ModelAnswerInvalid, which trigger a retry."""
     pid = order.arguments["procedure"] or ""
     if job := await runtime[ProcedureStore].index_job(pid):
         vectors = await runtime[TenantModels].embedder(job.tenant).embed([job.when_to_use])
@@ -30,9 +30,9 @@ async def index_procedure(runtime: Runtime, order: JobOrder) -> None:
 
 
 async def embed_missing(runtime: Runtime, limit: int) -> int:
-    """Embed up to `limit` procedures without a vector. Return the number embedded.
+    """Embed up to `limit` procedures that have no vector. Return the number processed.
 
-    Procedures whose text the model refuses count as embedded until the model change ends.
+    Procedures that the model rejects count as embedded until the model change ends.
     """
     procedures = await runtime[ProcedureStore].unembedded(limit)
     orders = [JobOrder(INDEX_PROCEDURE, tenant, {"procedure": pid}) for tenant, pid in procedures]
@@ -49,7 +49,7 @@ async def learn_session(runtime: Runtime, order: JobOrder) -> None:
 
 
 async def keep_up(runtime: Runtime) -> int:
-    """Retire unhelpful procedures, and request missing vectors. Return the total of both."""
+    """Retire unhelpful procedures, and request missing vectors. Return the combined count."""
     store = runtime[ProcedureStore]
     orders = [JobOrder(INDEX_PROCEDURE, tenant, {"procedure": pid}) for tenant, pid in await store.unembedded(_AT_ONCE)]
     await runtime[OrderStore].place_orders(*orders)

@@ -13,7 +13,7 @@ _AT_ONCE = 100
 
 
 async def note_lapses(runtime: Runtime) -> int:
-    """Record that lapsed entries moved. Return the number of profiles that changed."""
+    """Record which profile entries have lapsed. Return the number of profiles that changed."""
     count = 0
     while noted := await runtime[ProfileStore].note_lapses(_AT_ONCE):
         count += noted
@@ -21,7 +21,7 @@ async def note_lapses(runtime: Runtime) -> int:
 
 
 async def rebuild_profile(runtime: Runtime, order: JobOrder) -> None:
-    """Rebuild the user's profile. The receipt contains the number of memories."""
+    """Rebuild the user's profile, and store the number of memories in the receipt."""
     scope = scope_of_work(order.tenant, order.namespaces, order.users)
     owner = ProfileOwner(order.tenant, order.arguments.get("namespace"), order.arguments.get("user_id") or "")
     count = await runtime[ProfileFollower].rebuild(scope, owner)

@@ -45,7 +45,7 @@ async def run_reembedding(bucket: Runtime, stop: asyncio.Event) -> None:
 
 
 async def _step(bucket: Runtime, worker: str) -> float:
-    """Do a small part of a pending model change. Return the seconds until the next part."""
+    """Perform a small step of a model change. Return the seconds until the next step."""
     store = bucket[ReembedStore]
     state = await store.load_state()
     if state is None or state.phase == "paused" or bucket.switch is None or not await store.take_turn(worker):
@@ -80,7 +80,7 @@ def _limit(state: ReembedState) -> int:
 
 
 async def _fill(store: ReembedStore, state: ReembedState, targets: Sequence[Runtime]) -> int:
-    """Add a batch of missing vectors. Return the number of processed names, or 0 if none are missing.
+    """Add a batch of missing vectors. Return the number of names processed.
 
     Raises AgentMemoryError.
     """
@@ -109,9 +109,9 @@ async def _fill_names(store: ReembedStore, target: Runtime, names: Sequence[str]
 
 
 async def fill_vectors(runtime: Runtime, names: Sequence[str]) -> int:
-    """Add the runtime model's vectors, and keep all others.
+    """Add vectors from the runtime's model, and keep all others.
 
-    Raises ModelUnavailable and ModelAnswerInvalid.
+    Raises ModelUnavailable or ModelAnswerInvalid.
     """
     jobs, missing_names = await runtime[MemoryStore].index_jobs(names)
     return await runtime[ReembedStore].store_vectors(await embed_jobs(runtime.embedder, jobs), missing_names, runtime.spec)

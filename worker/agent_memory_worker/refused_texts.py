@@ -1,4 +1,4 @@
-"""Find the texts that an embedding model refuses, so that others continue."""
+"""Find the texts that an embedding model rejects, so that the others can be embedded."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ T = TypeVar("T")
 
 
 async def embed_singly(embedder: Embedder, names: Sequence[T], embed: Callable[[T], Awaitable[object]]) -> list[T]:
-    """Call `embed` for each name. Return the names whose texts the model refuses.
+    """Call `embed` for each name. Return the names whose texts the model rejects.
 
-    Raises ModelUnavailable. Raises ModelAnswerInvalid if the model also refuses an ordinary text.
+    Raises ModelUnavailable, or ModelAnswerInvalid if the model rejects even an ordinary text.
     """
     refused = list[T]()
     for name in names:

@@ -1,4 +1,4 @@
-"""Pass due work from the outbox to docket, within this worker's capacity."""
+"""Move due work from the outbox to docket, within this worker's capacity."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ _REFUSED_SECONDS = 0.05
 
 
 class Relay:
-    """Move due work from the outbox to docket. Any number of relays can share one Redis."""
+    """Moves due work from the outbox to docket. Multiple relays can share one Redis."""
 
     def __init__(self, runtime: Runtime, docket: Docket, stop: asyncio.Event, full_kinds: Callable[[], Sequence[DueKind]]) -> None:
-        """Create a relay that claims no work of the kinds that `full_kinds` returns."""
+        """Create a relay that does not claim the kinds of work returned by `full_kinds`."""
         self._runtime = runtime
         self._full_kinds = full_kinds
         self._docket = docket
@@ -53,7 +53,7 @@ class Relay:
         self._queued = math.inf
 
     async def run(self) -> None:
-        """Pass due work to docket until stopped, and continue after failures."""
+        """Move due work to docket until stopped, and continue after failures."""
         while not self._stop.is_set():
             began = monotonic()
             try:
@@ -69,7 +69,7 @@ class Relay:
                 await pause(self._stop, _IDLE_SECONDS)
 
     async def _round(self) -> float:
-        """Pass all due work to docket. Return the seconds until the next round."""
+        """Move all due work to docket. Return the seconds until the next round."""
         worker = self._runtime.settings.worker
         # Without authentication, the only tenant gets all places.
         share = worker.tenant_share if self._runtime.settings.auth.required else 1.0
@@ -130,7 +130,7 @@ class Relay:
         return self._docket.call(TASK_OF[kind].value, key=f"{kind}:{claim.member}")(claim.member, claim.lease, claim.attempt)
 
     def _batches(self, claims: Sequence[Claim]) -> list[list[Claim]]:
-        """Group claims into batches, one per call. Retries run alone."""
+        """Group claims into batches, one per call. Each retry gets its own batch."""
         size = self._runtime.settings.worker.index_batch
         new = [claim for claim in claims if claim.attempt == 1]
         alone = [[claim] for claim in claims if claim.attempt > 1]

@@ -12,9 +12,9 @@ _LONGEST_RETRY_AFTER = 300
 
 
 def is_outage(error: Exception) -> bool:
-    """True if a failure does not count as an attempt.
+    """True if a failure is an outage, which does not count as an attempt.
 
-    Unusable model answers do count.
+    Unusable model responses do count.
     """
     return isinstance(error, ModelUnavailable | RedisUnavailable | UnknownWork | TooMany | ErasureUnderWay)
 

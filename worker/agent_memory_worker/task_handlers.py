@@ -60,7 +60,7 @@ _DUE_WORK = {kind: function for feature in FEATURES for kind, function in featur
 
 
 class Tasks:
-    """Implement all tasks on one runtime."""
+    """Implements all tasks for one runtime."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._opened = runtime
@@ -70,18 +70,18 @@ class Tasks:
 
     @property
     def _runtime(self) -> Runtime:
-        """The runtime for one piece of work. Its embedding model does not change meanwhile."""
+        """The runtime for a single task, so that its embedding model stays the same."""
         return self._opened.current
 
     def full_kinds(self) -> list[DueKind]:
-        """Return the kinds of tasks that have no free slot left."""
+        """Return the kinds of tasks that have no free slots."""
         return [kind for kind, group in _MODEL_TASKS.items() if self._is_full(group)]
 
     def _is_full(self, group: str) -> bool:
         return self._running[group] >= max(1, int(self._opened.settings.worker.concurrency * _SHARES[group]))
 
     async def close(self, seconds: float = _CLOSE_SECONDS) -> None:
-        """Wait up to `seconds` for running embeddings, and then cancel the rest."""
+        """Wait up to `seconds` for running embeddings to finish, and then cancel the rest."""
         end = monotonic() + seconds
         # When an embedding ends, it may start the next one.
         while self._embedding and monotonic() < end:
@@ -90,7 +90,7 @@ class Tasks:
             task.cancel()
 
     def register(self, docket: Docket) -> None:
-        """Register every task and the periodic jobs. Startup fails for a task without an implementation."""
+        """Register all tasks and periodic jobs. Fails if a task is not implemented."""
         for name in TaskName:
             docket.register(getattr(self, name.value), names=[name.value])
         register_jobs(self._opened, docket)
@@ -152,7 +152,7 @@ class Tasks:
         execution: Execution = CurrentExecution(),  # noqa: B008 - docket's way to hand it over
         **_: Any,
     ) -> None:
-        """Release work of an unknown task, without counting an attempt."""
+        """Release the work of an unknown task without counting an attempt."""
         log.warning("task left for a newer version of the worker", task=execution.function_name)
         if len(arguments) < 3:
             return  # Not one of our tasks. If it refers to a mark anyway, the mark's lease expires.
@@ -215,7 +215,7 @@ class Tasks:
 
     @asynccontextmanager
     async def _begun_in_place(self, kind: DueKind, claim: Claim) -> AsyncGenerator[list[Claim]]:
-        """Do the same as `_begun` if a slot is free. Otherwise, yield no claims."""
+        """Like `_begun`, but yield no claims if no slot is free."""
         async with self._place(kind, [claim]) as place:
             if not place:
                 yield []
@@ -261,7 +261,7 @@ class Tasks:
 
 
 async def _settle(runtime: Runtime, member: str) -> None:
-    """Clear the record of a session, or of a set-aside batch, if no messages are pending."""
+    """Clear the record of a session or set-aside batch if no messages are pending."""
     sid, batch, _ = member.partition(".")
     owner = await runtime[SessionStore].owner(member)
     if owner is None:

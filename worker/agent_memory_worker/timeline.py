@@ -23,12 +23,12 @@ async def order_summaries(runtime: Runtime) -> int:
 
 
 async def summarize_periods(runtime: Runtime, order: JobOrder) -> None:
-    """Write a timeline's due summaries. Raises ModelUnavailable, after which the worker retries."""
+    """Write a timeline's due summaries. Raises ModelUnavailable, which triggers a retry."""
     await runtime[PeriodSummarizer].summarize(order.arguments["timeline"] or "", order.tenant)
 
 
 async def rebuild_timeline(runtime: Runtime, order: JobOrder) -> None:
-    """Rebuild the user's timeline. The receipt contains the number of memories."""
+    """Rebuild the user's timeline, and store the number of memories in the receipt."""
     scope = scope_of_work(order.tenant, order.namespaces, order.users)
     owner = TimelineOwner(order.tenant, order.arguments.get("namespace"), order.arguments.get("user_id") or "")
     count = await runtime[TimelineFollower].rebuild(scope, owner)

@@ -42,7 +42,7 @@ async def order_refreshes(runtime: Runtime) -> int:
 
 
 async def refresh_view(runtime: Runtime, order: JobOrder) -> None:
-    """Refresh a view's partitions. Unchanged partitions need no model call."""
+    """Refresh a view's partitions. Unchanged partitions do not require a model call."""
     scope = scope_of_work(order.tenant, order.namespaces, order.users)
     view = await runtime[ViewStore].load_view(scope, order.arguments["view_id"] or "")
     if view is not None:
@@ -79,7 +79,10 @@ async def run_view(runtime: Runtime, order: JobOrder) -> None:
 
 
 async def _compute(runtime: Runtime, scope: Scope, view: SummaryView, *, refresh: bool) -> bool:
-    """Compute and store all groups' partitions, and delete all others. Return False if the view was deleted."""
+    """Compute and store the partitions of all groups, and delete the rest.
+
+    Return False if the view was deleted.
+    """
     chat = runtime[TenantModels].chat(scope.tenant)
     if chat is not None:
         await runtime[ContextLimits].load_learned(chat.with_model(view.model_name) if view.model_name else chat)

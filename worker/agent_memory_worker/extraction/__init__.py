@@ -1,1 +1,1 @@
-"""Extract facts from messages, and reconcile the facts with existing memories."""
+"""Extract facts from messages, and reconcile them with existing memories."""

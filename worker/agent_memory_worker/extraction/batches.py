@@ -21,7 +21,7 @@ LEAST_TOKENS = 64
 
 @dataclass(frozen=True, slots=True)
 class PromptShares:
-    """How to divide the free tokens in a model's context."""
+    """How to divide the tokens available in a model's context."""
 
     messages: int
     """Maximum number of tokens for new messages, including `LINE_TOKENS` for each."""
@@ -34,7 +34,7 @@ class PromptShares:
     def of(
         cls, chat: ChatModel, prompt: Sequence[ChatMessage], answer: type[BaseModel], *, messages: float = 0.4, before: float = 0.15
     ) -> PromptShares | None:
-        """Return the shares for fact extraction, or None if the context certainly has no space left."""
+        """Return the shares for fact extraction, or None if the context is known to be full."""
         room = chat.room(prompt, answer)
         if room < 2 * LEAST_TOKENS and chat.context.limit.certain:
             return None
@@ -46,18 +46,18 @@ class PromptShares:
 
     @classmethod
     def of_summary(cls, chat: ChatModel, prompt: Sequence[ChatMessage], answer: type[BaseModel]) -> PromptShares | None:
-        """Return the shares for a summary, or None if the context certainly has no space left."""
+        """Return the shares for a summary, or None if the context is known to be full."""
         return cls.of(chat, prompt, answer, messages=0.3, before=0.4)
 
     def beside(self, before: int) -> int:
-        """Return the tokens for messages if earlier context uses `before` tokens."""
+        """Return how many tokens messages may use if earlier context uses `before` tokens."""
         return self.messages + max(self.before - before, 0)
 
 
 def within(messages: Sequence[StoredMessage], tokens: int, prompt_tokens: int | None = None) -> list[StoredMessage]:
-    """Return the first messages that fit into `tokens`, and always at least one.
+    """Return the first messages that fit into `tokens`, but at least one.
 
-    `prompt_tokens` limits their size in the prompt.
+    `prompt_tokens` limits their total size in the prompt.
     """
     fitting: list[StoredMessage] = []
     for stored in messages:
@@ -74,7 +74,7 @@ def size(messages: Sequence[StoredMessage]) -> int:
 
 
 def asks_less_after(error: ModelUnavailable, chat: ChatModel, message_tokens: int) -> bool:
-    """True if the model timed out. In that case, halve the size of future requests.
+    """If the model timed out, halve the size of future requests and return True.
 
     Return False for other errors, and for requests that are already small.
     """
@@ -85,8 +85,8 @@ def asks_less_after(error: ModelUnavailable, chat: ChatModel, message_tokens: in
 
 
 def less(planned: int, failed: int) -> int:
-    """Return the next request's size in tokens after a request of `failed` tokens failed.
+    """Return the size of the next request after one with `failed` tokens failed.
 
-    The result is `planned` if that is at most 80% of `failed`, and half of `failed` otherwise.
+    This is `planned` if it is at most 80% of `failed`, or else half of `failed`.
     """
     return planned if planned <= failed * 4 // 5 else failed // 2

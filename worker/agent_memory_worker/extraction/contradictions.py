@@ -1,6 +1,6 @@
-"""Find contradictions between similar facts of idle tenants.
+"""Find contradictions between similar facts while tenants are idle.
 
-Similarity alone never makes a fact outdated. Repeating a crashed pass has no additional effect.
+Similarity alone never makes a fact outdated. A crashed pass can safely be repeated.
 """
 
 from __future__ import annotations
@@ -79,12 +79,12 @@ class _Pass:
     touched: set[str] = field(default_factory=set[str])
 
     async def is_idle(self) -> bool:
-        """True while the tenant is idle. Work that this pass causes also counts as activity."""
+        """True while the tenant is idle. Work caused by this pass counts as activity."""
         return bool(await self.runtime[IdleTenants].idle_tenants([self.scope.tenant], self.quiet_seconds))
 
 
 async def find_contradictions(runtime: Runtime, quiet_seconds: float = QUIET_SECONDS) -> int:
-    """Compare changed facts of idle tenants. Return the number superseded or proposed as outdated."""
+    """Compare idle tenants' changed facts. Return the number superseded or proposed as outdated."""
     tenants = await runtime[MemoryScan].memory_tenants()
     ended = 0
     for tenant in await runtime[IdleTenants].idle_tenants(tenants, quiet_seconds):
@@ -104,9 +104,9 @@ async def _look_on(work: _Pass) -> None:
 
 
 async def _compare_batch(work: _Pass) -> bool:
-    """Decide a batch's pairs. Return False if no fact is left or the pass must stop.
+    """Judge the next batch of pairs. Return False if no facts are left or the pass must stop.
 
-    If the batch does not finish, the cursor does not move. Raises ModelUnavailable.
+    The cursor advances only if the batch completes. Raises ModelUnavailable.
     """
     runtime, scope = work.runtime, work.scope
     cursor = f"{_JOB}:{scope.tenant}"
@@ -136,9 +136,10 @@ async def _compare_batch(work: _Pass) -> bool:
 
 
 async def _judge(work: _Pass, chat: ChatModel, questions: Sequence[_Question]) -> bool:
-    """Let a model judge pairs, and apply its answers. Return True if all pairs were judged.
+    """Have a model judge pairs, and apply its decisions. Return True if all pairs were judged.
 
-    After an unusable answer, halve the batch, or skip a single fact. Raises ModelUnavailable.
+    If a response is unusable, split the batch, or skip the fact if it is the only one. Raises
+    ModelUnavailable.
     """
     waiting = [questions] if questions else []
     while waiting:
@@ -166,7 +167,7 @@ async def _remember(runtime: Runtime, questions: Sequence[_Question]) -> None:
 
 
 async def _pairs(runtime: Runtime, scope: Scope, changed: Sequence[StoredMemory]) -> list[tuple[_Fact, _Fact]]:
-    """Return unjudged pairs, as (later, earlier)."""
+    """Return pairs of similar facts that have not been judged yet, as (later, earlier)."""
     vectors = await runtime[MemoryScan].load_vectors([memory.mid for memory in changed])
     facts = [memory for memory in changed if memory.mid in vectors and _compared(memory)]
     if not facts:
@@ -214,9 +215,9 @@ def _grouped(pairs: Sequence[tuple[_Fact, _Fact]]) -> list[_Question]:
 
 
 async def _ask(runtime: Runtime, chat: ChatModel, questions: Sequence[_Question]) -> list[_Question]:
-    """Return the questions, reduced to the outdated facts.
+    """Ask the model which older facts are outdated, and drop the others from the questions.
 
-    Raises ModelUnavailable and ModelAnswerInvalid.
+    Raises ModelUnavailable or ModelAnswerInvalid.
     """
     await runtime[ContextLimits].load_learned(chat)
     memories = list({older.memory.mid: older.memory for question in questions for older in question.older}.values())
@@ -239,7 +240,7 @@ async def _ask(runtime: Runtime, chat: ChatModel, questions: Sequence[_Question]
 async def _carry_out(work: _Pass, question: _Question, model: str | None) -> bool:
     """Supersede a question's older facts, or propose to do so.
 
-    Return True if no older fact is still undecided.
+    Return True if all older facts have been decided.
     """
     runtime, newer = work.runtime, question.newer.memory
     if not question.older:
@@ -294,6 +295,6 @@ def _is_own_word(history: dict[str, list[StoredChange]], fact: _Fact) -> bool:
 
 
 def _counts_more(older: MemoryRecord, newer: MemoryRecord) -> bool:
-    """True if a person must approve the replacement of `older` by `newer`."""
+    """True if a person must approve replacing `older` with `newer`."""
     written = source_of(older) == "client" != source_of(newer)
     return written or trust_of(newer) < trust_of(older) or begins_at(older) > begins_at(newer)

@@ -12,9 +12,9 @@ log = get_logger(__name__)
 
 
 async def move_failed_batch(runtime: Runtime, member: str) -> bool:
-    """Set aside a batch that failed too often.
+    """Set aside a batch that has failed too many times.
 
-    Return False if no messages are pending, or if the batch was set aside before.
+    Return False if no messages are pending, or if the batch was already set aside.
     """
     if "." in member:
         return False
@@ -29,7 +29,7 @@ async def move_failed_batch(runtime: Runtime, member: str) -> bool:
 async def move_oversized_batch(runtime: Runtime, sid: str, journal: Journal, count: int, error: ContextExceeded) -> None:
     """Set aside messages that do not fit into the model's context.
 
-    Re-raise `error` if these messages were set aside before.
+    Raises `error` if the messages were already set aside.
     """
     if "." in sid:
         raise error

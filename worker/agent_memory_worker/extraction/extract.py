@@ -68,8 +68,8 @@ _ATTEMPTS = 5
 async def extract_facts(runtime: Runtime, sid: str) -> int:
     """Extract facts from all messages after the cursor. Return the number of changed memories.
 
-    Raises ModelUnavailable, ModelAnswerInvalid, and TooMany at the tenant's limit. After an error, nothing is stored
-    and the cursor does not move.
+    If a batch fails, none of it is stored and the cursor does not advance. Raises ModelUnavailable,
+    ModelAnswerInvalid, or TooMany at the tenant's memory limit.
     """
     changed, failed = 0, None
     while runtime.chat is not None and (journal := await runtime[SessionStore].journal(sid, "je", BATCH)) is not None and journal.waiting:
@@ -117,7 +117,7 @@ async def extract_facts(runtime: Runtime, sid: str) -> int:
 
 
 def _shares(chat: ChatModel, journal: Journal, rules: Rules) -> PromptShares | None:
-    """Return the token shares, or None if the context certainly has no space left."""
+    """Return the token shares, or None if the context is known to be full."""
     if rules.strategy == "summary":
         return PromptShares.of_summary(chat, thread_prompt(None, [], rules, rules.summary_words), ThreadSummary)
     task = _task_of(rules, journal, journal.waiting[0].message.created_at, chat.model)
@@ -195,7 +195,8 @@ async def _facts_of(
 ) -> list[ExtractedFact]:
     """Return the facts in new messages. Add the reasons for rejected facts to `refused`.
 
-    `halved` means that the model's previous answer was cut off. Raises ModelUnavailable and ModelAnswerInvalid.
+    `halved` is true if the model's previous response was cut off. Raises ModelUnavailable or
+    ModelAnswerInvalid.
     """
     try:
         answer = await chat.structured(extract_messages(new, context=context, task=task), ExtractionAnswer)
@@ -243,9 +244,9 @@ def _read_batch(
     *,
     questions: bool,
 ) -> tuple[list[ExtractionMessage], list[ExtractionMessage], bool]:
-    """Return the new and the earlier messages, and whether a model call is worthwhile.
+    """Return the new messages, the earlier messages, and whether a model call is worthwhile.
 
-    `pictures` contains descriptions of pictures by message id.
+    `pictures` maps message ids to image descriptions.
     """
 
     def read(stored_messages: Iterable[StoredMessage]) -> list[ExtractionMessage]:
@@ -285,9 +286,9 @@ def _screen(runtime: Runtime, facts: Sequence[Candidate], messages: Sequence[Ext
 
 
 def _worth_it(messages: Sequence[ExtractionMessage], before: Sequence[ExtractionMessage], *, questions: bool) -> bool:
-    """True if the messages may contain a fact.
+    """True if the messages may contain facts.
 
-    Questions count as statements only if `questions` is True.
+    Unless `questions` is true, questions are ignored.
     """
     spoken = [message for message in messages if message.states]
     if any(worth_asking(message.text) and (questions or not is_bare_question(message.text)) for message in spoken):
@@ -300,7 +301,7 @@ def _worth_it(messages: Sequence[ExtractionMessage], before: Sequence[Extraction
 
 
 def _prompt_messages(messages: Sequence[ExtractionMessage], first: int, cut: Callable[[ExtractionMessage], str]) -> list[PromptMessage]:
-    """Number the messages, so that answers cite numbers instead of ids."""
+    """Number the messages, so that the model can cite numbers instead of ids."""
     return [
         PromptMessage(number, DOCUMENT_ROLE if message.is_document else message.role, cut(message), message.stated_at, message.pictures)
         for number, message in enumerate(messages, start=first)

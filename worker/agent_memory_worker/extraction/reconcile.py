@@ -38,16 +38,16 @@ _NEGATION = re.compile(rf"\b(?:{DENIALS})\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class OpenFact:
-    """A fact for the model to judge, and its neighbors' numbers (from 1) in the prompt."""
+    """A fact for the model to judge, and the 1-based numbers of its neighbors in the prompt."""
 
     candidate: Candidate
     near: list[int]
 
 
 async def decide(runtime: Runtime, chat: ChatModel, scope: Scope, facts: Sequence[Candidate]) -> list[Decision]:
-    """Decide whether each fact is added, or whether it updates, supersedes or supports a memory.
+    """Decide whether each fact is new, or updates, supersedes or supports an existing memory.
 
-    Raises ModelUnavailable and ModelAnswerInvalid.
+    Raises ModelUnavailable or ModelAnswerInvalid.
     """
     # Quarantined facts are stored, and change no other memory.
     quarantined: list[Decision] = [Add(fact.record, dedupe=False) for fact in facts if fact.record.quarantine is not None]
@@ -92,7 +92,7 @@ async def decide(runtime: Runtime, chat: ChatModel, scope: Scope, facts: Sequenc
 
 
 def _same(record: MemoryRecord, around: ExistingMemories) -> StoredMemory | None:
-    """Return the memory with the same words as the fact, or None."""
+    """Return the existing memory with the same wording as the fact, or None."""
     twin = around.twin
     if twin is not None and len({record.event_date.date() for record in (record, twin.record) if record.event_date is not None}) < 2:
         return twin
@@ -122,7 +122,7 @@ async def judge_facts(
 ) -> list[DecisionAnswer]:
     """Return a valid decision for each fact, with as few model calls as possible.
 
-    If the answer omits a fact or refers to unknown memories, add the fact.
+    If the response omits a fact or refers to unknown memories, the fact is added.
     """
     decided: list[DecisionAnswer] = []
     most = len(open_facts)
@@ -147,7 +147,7 @@ async def judge_facts(
 def _fitting(
     runtime: Runtime, chat: ChatModel, memories: Sequence[StoredMemory], open_facts: Sequence[OpenFact], tokens: int
 ) -> Sequence[OpenFact]:
-    """Return the first facts that fit into one model call, and always at least one."""
+    """Return the first facts that fit into one model call, but at least one."""
     room = chat.room(reconcile_notes([], []), ReconcileAnswer)
     shown_numbers: set[int] = set()
     for number, open_ in enumerate(open_facts):
@@ -195,7 +195,7 @@ async def _decisions(
 def _with_slots(
     memories: Sequence[StoredMemory], open_facts: Sequence[OpenFact], answers: Sequence[DecisionAnswer], holders: Mapping[str, str]
 ) -> list[DecisionAnswer]:
-    """Decide that a fact repeats or supersedes the existing value of its slot."""
+    """Mark added facts as repeating or superseding the current value of their slot."""
     places = {memory.mid: place for place, memory in enumerate(memories, start=1)}
     judged: list[DecisionAnswer] = []
     for open_, answer in zip(open_facts, answers, strict=True):
@@ -216,9 +216,10 @@ def _when(record: MemoryRecord) -> str:
 def _apply_answers(
     memories: Sequence[StoredMemory], open_facts: Sequence[OpenFact], answers: Sequence[DecisionAnswer], holders: Mapping[str, str]
 ) -> tuple[list[Decision], list[MemoryRecord]]:
-    """Return the decisions that change memories, and the facts to add without changing a memory.
+    """Return the decisions that change memories, and the remaining facts to add.
 
-    Pinned memories never change, and events never end. Only one fact in a batch can change a memory.
+    Pinned memories never change, and events never end. At most one fact in a batch can change a
+    given memory.
     """
     decisions: list[Decision] = []
     fresh: list[MemoryRecord] = []
@@ -252,9 +253,9 @@ def _apply_answers(
 
 
 def _former(of: Sequence[StoredMemory], record: MemoryRecord, holders: Mapping[str, str]) -> MemoryRecord | None:
-    """Return the record as a former value of its slot, or None.
+    """Return the record as a former value of its slot.
 
-    Return None if the fact is not older, or if the current value is pinned.
+    Return None if it is not older than the current value, or if that value is pinned.
     """
     holder = next((memory.record for memory in of if memory.mid == holders.get(record.id)), None)
     if holder is None or holder.pinned or begins_at(holder) <= begins_at(record):
@@ -278,7 +279,7 @@ def _may_grow(memory: StoredMemory, by: MemoryRecord) -> bool:
 
 
 def _extend_memory(old: MemoryRecord, new: MemoryRecord) -> MemoryRecord:
-    """Return the old memory with the new text, tags and dates.
+    """Return the old memory updated with the new text, tags and dates.
 
     Dates from a caller take precedence over inferred dates.
     """
@@ -292,10 +293,10 @@ def _extend_memory(old: MemoryRecord, new: MemoryRecord) -> MemoryRecord:
 
 
 def _one_per_slot(decisions: Sequence[Decision], fresh: Sequence[MemoryRecord], holders: Mapping[str, str]) -> list[Decision]:
-    """Return all decisions, with only one current fact per slot.
+    """Return all decisions, limited to one current fact per slot.
 
-    New facts for the same slot supersede each other in chronological order. `holders` maps fact ids to the mid of the
-    slot's memory.
+    New facts for the same slot supersede each other in chronological order. `holders` maps fact ids
+    to the mid of the slot's memory.
     """
     settled: list[Decision] = []
     records_by_slot: dict[str, MemoryRecord] = {}

@@ -1,4 +1,4 @@
-"""Implement the "summary" strategy, which keeps one memory per session."""
+"""Implement the "summary" strategy, which maintains one memory per session."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LEAST_WORDS = 24
 
 
 def thread_memory_id(ref: SessionRef) -> str:
-    """Return the id of a session's summary, as on the archived server."""
+    """Return the id of a session's summary, which is the same as on the archived server."""
     parts = f"{ref.namespace or ''}|{ref.user_id or ''}|{ref.session_id}"
     return "thread_summary_" + sha256(parts.encode()).hexdigest()[:24]
 
@@ -48,10 +48,10 @@ async def summarize(
     shares: PromptShares,
     clean: Callable[[str], str],
 ) -> list[Decision]:
-    """Return the decision that stores a session's updated summary.
+    """Update a session's summary, and return the decision that stores it.
 
-    Return no decision if the stored summary is pinned, or if the new one is empty or blocked. Raises ModelUnavailable
-    and ModelAnswerInvalid.
+    Return an empty list if the stored summary is pinned, or if the new one is empty or blocked.
+    Raises ModelUnavailable or ModelAnswerInvalid.
     """
     memory_id, summary = await _standing(runtime, scope, ref)
     if summary is not None and summary.record.pinned:

@@ -46,7 +46,7 @@ _PAIR_TOKENS = 24
 
 
 async def compact_changed(runtime: Runtime, quiet_seconds: float = QUIET_SECONDS) -> int:
-    """Merge duplicates of changed memories. Return the number of merged memories."""
+    """Merge duplicates of changed memories. Return the number merged."""
     began = await runtime[MemoryScan].redis_time()
     since = await runtime[JobTimes].looked_until(_JOB)
     tenants = await runtime[MemoryScan].memory_tenants()
@@ -65,9 +65,9 @@ async def compact_changed(runtime: Runtime, quiet_seconds: float = QUIET_SECONDS
 
 
 async def _compact_similar(runtime: Runtime, tenant: str, began: int | None) -> int:
-    """Merge similar memories that changed since the last such pass. Return the number merged.
+    """Merge similar memories that changed since the last pass. Return the number merged.
 
-    Do nothing while the tenant is busy (`began` is None).
+    Do nothing if the tenant is busy (`began` is None).
     """
     cursor, scope = f"{_JOB}:{tenant}", scope_of_work(tenant)
     since = await runtime[JobTimes].looked_until(cursor)
@@ -85,7 +85,10 @@ async def _compact_similar(runtime: Runtime, tenant: str, began: int | None) -> 
 
 
 async def _compact_imported(runtime: Runtime, tenant: str) -> int:
-    """Merge duplicates of imported memories, whose last change may be older than the cursors. Return the number merged."""
+    """Merge duplicates of imported memories. Return the number merged.
+
+    The cursors can miss these memories, because their last changes may be older.
+    """
     scope, waiting, merged_count, complete = scope_of_work(tenant), runtime.keys.unmerged(tenant), 0, True
     while complete and (mids := await runtime[MergeStore].load_imported(waiting, _IMPORTED)):
         merged_count += await _merge_repeats(runtime, scope, await _loaded(runtime, scope, mids))
@@ -104,7 +107,7 @@ async def run_compaction(runtime: Runtime, order: JobOrder) -> None:
 
 
 async def compact(runtime: Runtime, scope: Scope, selection: Selection) -> int:
-    """Merge the duplicates of selected memories. Return the number of merged memories."""
+    """Merge duplicates of selected memories. Return the number merged."""
     fact_selection = selection.model_copy(update={"memory_type": _FACTS.memory_type})
     merged_count = 0
     async for page in runtime[MemoryScan].walk_memories(scope, fact_selection, by="changed"):
@@ -120,15 +123,15 @@ def _judges(runtime: Runtime) -> bool:
 
 
 def _selection_of(record: MemoryRecord) -> Selection:
-    """Return a selection of memories with the record's namespace, user and type.
+    """Select memories with the record's namespace, user and type.
 
-    A query cannot require that the namespace or user is missing, so callers must filter with `kin`.
+    Queries cannot require a missing namespace or user, so callers must also filter with `kin`.
     """
     return Selection.of(record.namespace, record.user_id).model_copy(update={"memory_type": MemoryType(eq=record.memory_type)})
 
 
 async def _merge_repeats(runtime: Runtime, scope: Scope, page: Sequence[StoredMemory]) -> int:
-    """Merge memories on the page with memories that have the same words. Return the number merged."""
+    """Merge memories on the page with identically worded ones. Return the number merged."""
     families: dict[Kin, dict[str, StoredMemory]] = defaultdict(dict)
 
     def add_families() -> list[tuple[Selection, list[str]]]:
@@ -166,7 +169,7 @@ async def _loaded(runtime: Runtime, scope: Scope, mids: Sequence[str]) -> list[S
 async def _merge_similar(runtime: Runtime, scope: Scope, page: Sequence[StoredMemory]) -> tuple[int, bool]:
     """Merge similar memories if a model considers them equal.
 
-    Return the number of merged memories, and whether the pass is complete.
+    Return the number merged, and whether the pass is complete.
     """
     merged_count, complete = 0, True
     pairs = await _similar(runtime, scope, page)
@@ -209,7 +212,7 @@ async def _merge_similar(runtime: Runtime, scope: Scope, page: Sequence[StoredMe
 def _fitting(
     runtime: Runtime, chat: ChatModel, pairs: Sequence[tuple[StoredMemory, StoredMemory]]
 ) -> Sequence[tuple[StoredMemory, StoredMemory]]:
-    """Return the first pairs that fit into one model call, and always at least one."""
+    """Return the first pairs that fit into one model call, but at least one."""
     room = chat.room(find_repeats([]), RepeatsAnswer)
     return first_fitting(pairs, room, lambda pair: sum(runtime.counter.count(memory.record.text) for memory in pair) + _PAIR_TOKENS)
 
@@ -249,6 +252,6 @@ def _characters(memories: Iterable[StoredMemory]) -> int:
 
 
 async def _judged(chat: ChatModel, pairs: Sequence[tuple[StoredMemory, StoredMemory]]) -> set[int]:
-    """Return the numbers (from 1) of the pairs that a model considers equal."""
+    """Return the 1-based numbers of the pairs that a model considers equal."""
     answer = await chat.structured(find_repeats([(a.record.text, b.record.text) for a, b in pairs]), RepeatsAnswer)
     return {number for number in answer.same if 1 <= number <= len(pairs)}

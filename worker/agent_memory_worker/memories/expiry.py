@@ -20,7 +20,7 @@ _BATCH = 200
 
 
 async def end_forgotten(runtime: Runtime) -> int:
-    """Delete memories whose time for undoing has passed. Return the number of completed changes."""
+    """Delete forgotten memories that can no longer be restored. Return the number of changes."""
     days = runtime.settings.longterm.forgotten_kept_days
     before = datetime.now(UTC) - timedelta(days=days)
     deleted_count = offset = 0

@@ -26,9 +26,10 @@ _SPENT_SECONDS = 300
 
 
 async def index_memories(runtime: Runtime, claims: Sequence[Claim], long_texts: LongTexts | None = None) -> int:
-    """Embed the claimed memories, and end the claims. Return how many became searchable.
+    """Embed the claimed memories and end the claims. Return how many are now searchable.
 
-    With `long_texts`, long texts are queued there instead. Raises ModelUnavailable and ModelAnswerInvalid.
+    If `long_texts` is given, long texts are queued there instead. Raises ModelUnavailable or
+    ModelAnswerInvalid.
     """
     leases = {claim.member: claim for claim in claims}
     jobs, missing = await runtime[MemoryStore].index_jobs(list(leases))
@@ -102,7 +103,10 @@ def _entry(job: IndexJob, vectors: Mapping[str, NDArray[np.float32]], passages: 
 
 
 async def embed_jobs(embedder: Embedder, jobs: Sequence[IndexJob]) -> list[IndexEntry]:
-    """Embed memories and versions without storing anything. Raises ModelUnavailable and ModelAnswerInvalid."""
+    """Embed memories and versions without storing anything.
+
+    Raises ModelUnavailable or ModelAnswerInvalid.
+    """
     passages = await run_in_thread(lambda: {job.mid: _passages(job) for job in jobs}, _characters(jobs))
     vectors = await _embed(embedder, jobs, passages)
     return await run_in_thread(lambda: [_entry(job, vectors, passages[job.mid]) for job in jobs], _characters(jobs))
@@ -114,7 +118,7 @@ async def _embed(embedder: Embedder, jobs: Sequence[IndexJob], passages: Mapping
 
 
 async def _put_off(runtime: Runtime, claim: Claim, spent: BudgetSpent) -> None:
-    """Delay embedding until the budget has tokens, but for at most 300 s."""
+    """Delay embedding until the budget has tokens again, for at most 300 seconds."""
     delay = min(spent.retry_after, _SPENT_SECONDS)
     await runtime.outbox.fail_claim(DueKind.MEMORY, claim, f"{type(spent).__name__}: {spent}", delay_seconds=delay, forgive=True)
 

@@ -17,7 +17,7 @@ _OLDEST_EVERY = 4
 
 @dataclass(frozen=True, slots=True)
 class LongText:
-    """An owner's long memory, and the number of its passages."""
+    """A long memory, its owner and its number of passages."""
 
     mid: str
     owner: tuple[str, str | None]
@@ -41,7 +41,7 @@ class LongTexts:
         self._waiting[text.mid] = (text, monotonic() + WAIT_SECONDS)
 
     def take(self) -> list[LongText]:
-        """Return the pending texts that fit now, and reserve their passages until `free`."""
+        """Remove and return the texts that fit now. Their passages are reserved until `free`."""
         # Another worker may have claimed memories that waited too long. Memories that return keep their place.
         long_ago = monotonic() - WAIT_SECONDS
         self._waiting = {mid: waiting for mid, waiting in self._waiting.items() if waiting[1] > long_ago}
@@ -53,11 +53,11 @@ class LongTexts:
         return texts
 
     def free(self, texts: Iterable[LongText]) -> None:
-        """Free the passages that `take` reserved for these texts."""
+        """Release the passages that `take` reserved for these texts."""
         self._free += sum(text.passages for text in texts)
 
     def _fitting(self) -> list[LongText]:
-        """Return the pending texts that fit, in turn by owner, shortest first."""
+        """Return the texts that fit, shortest first and alternating between owners."""
         now = monotonic()
         waiting = [text for text, until in self._waiting.values() if until > now]
         places: dict[tuple[str, str | None], int] = defaultdict(int)

@@ -23,9 +23,9 @@ log = get_logger(__name__)
 
 
 def kinds_of(model: str, jobs: Sequence[IndexJob], vectors: Mapping[str, Vectors]) -> dict[str, Kind]:
-    """Return the kind of each current short message, keyed by mid.
+    """Classify current short messages. Return their kinds by mid.
 
-    The result is empty for embedding models other than `MODEL`.
+    The result is empty unless the embedding model is `MODEL`.
     """
     messages = [job for job in jobs if job.terms is None and job.record.text in vectors and is_turn(job.record) and is_plain(job.record)]
     if model != MODEL or not messages:
@@ -44,7 +44,7 @@ def _answers(job: IndexJob) -> bool:
 
 
 async def act_on_kinds(runtime: Runtime, jobs: Sequence[IndexJob], kinds: Mapping[str, Kind]) -> set[str]:
-    """Delete filler, and propose the deletions that users request. Return the mids of deleted memories."""
+    """Delete filler, and propose deletions that users request. Return the deleted mids."""
     dropped: set[str] = set()
     for job in jobs:
         scope = scope_of_work(job.tenant)
@@ -67,5 +67,5 @@ async def _propose(runtime: Runtime, scope: Scope, record: MemoryRecord) -> None
 
 
 def with_question_mark(record: MemoryRecord) -> MemoryRecord | None:
-    """Return the record marked as a question, or None if already marked."""
+    """Return the record marked as a question, or None if it is already marked."""
     return None if QUESTION in record.metadata else record.model_copy(update={"metadata": {**record.metadata, QUESTION: True}})

@@ -9,7 +9,7 @@ from agent_memory.runtime import Runtime
 
 
 async def forget_by_settings(runtime: Runtime) -> int:
-    """Delete the memories that the policy selects. Return the number deleted."""
+    """Delete the memories selected by the retention policy. Return the number deleted."""
     rules = runtime.settings.forgetting
     policy = Policy(max_age_days=rules.max_age_days, max_inactive_days=rules.max_inactive_days, budget=rules.budget_keep_top_n)
     deleted_count = 0

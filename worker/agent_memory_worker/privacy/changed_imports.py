@@ -1,4 +1,4 @@
-"""Undo an import, but keep memories that have changed since then."""
+"""Undo an import, but keep memories that have changed since the import."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def changed_imports(
 ) -> set[str]:
     """Return the mids of imported memories that must be kept.
 
-    These memories have changed, have other evidence, or belong to continued sessions.
+    These memories have changed, have other evidence, or come from sessions that have continued.
     """
     imported = [memory for memory in page if memory.imported == source.import_source]
     changed = {memory.mid for memory in imported if changed_since(memory, changes[memory.mid])}
@@ -38,7 +38,7 @@ async def changed_imports(
 async def _confirmed(
     lineage: LineageStore, scope: Scope, source: PurgeRequest, imported: Sequence[LineageMemory], tainted: Collection[str]
 ) -> set[str]:
-    """Return the mids of imported memories that also have other evidence."""
+    """Return the mids of imported memories that have evidence from elsewhere."""
     cited = {
         memory.mid: {mid for _, piece in memory.pieces for mid in lineage.sources(scope, memory.versions[-1].record, piece)}
         for memory in imported
@@ -52,7 +52,7 @@ async def _confirmed(
 
 
 async def _continued(sessions: SessionStore, scope: Scope, source: PurgeRequest, imported: Sequence[LineageMemory]) -> set[str]:
-    """Return the mids of imported messages from sessions with later writes by clients."""
+    """Return the mids of imported messages in sessions that clients have since written to."""
     refs: dict[str, SessionRef] = {}
     for memory in imported:
         record = memory.versions[-1].record
@@ -65,7 +65,7 @@ async def _continued(sessions: SessionStore, scope: Scope, source: PurgeRequest,
 async def undo_imported_objects(
     runtime: Runtime, scope: Scope, source: PurgeRequest, where: tuple[str | None, str | None], *, dry: bool
 ) -> Counter[str]:
-    """Delete an import's unchanged data other than memories and sessions. Return counts by kind."""
+    """Delete an import's unchanged data, except memories and sessions. Return counts by kind."""
     counts: Counter[str] = Counter()
     if (name := whole_import(source)) is None:
         return counts
@@ -79,9 +79,6 @@ async def undo_imported_objects(
 
 
 async def import_owners(runtime: Runtime, scope: Scope, name: str, where: tuple[str | None, str | None]) -> list[ImportOwner]:
-    """Return the owners of an import's data.
-
-    If `where` has a namespace or user, return only matching owners.
-    """
+    """Return the owners of an import's data, filtered by the namespace and user in `where`."""
     owners = await runtime[ImportProgress].owners(scope, name)
     return [owner for owner in owners if where[0] in (None, owner.namespace) and where[1] in (None, owner.user_id)]

@@ -1,4 +1,4 @@
-"""Carry out orders to erase the data of a session, user or agent."""
+"""Execute orders to erase the data of a session, user or agent."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _OrderEnded(Exception):
 
 
 async def erase(runtime: Runtime, name: str) -> int:
-    """Carry out an erasure order, and leave a receipt. Return the number of deletions.
+    """Execute an erasure order, and leave a receipt. Return the number of deletions.
 
     Idempotent. Each run deletes only versions that it read while the order was open.
     """
@@ -48,7 +48,7 @@ async def erase(runtime: Runtime, name: str) -> int:
 
 
 class _Erasing:
-    """One run of an order. Skips unreadable records, and lists them in the operation."""
+    """Executes an order once. Unreadable records are skipped and listed in the operation."""
 
     def __init__(self, runtime: Runtime, scope: Scope, order: ErasureOrder) -> None:
         self._runtime = runtime
@@ -60,7 +60,7 @@ class _Erasing:
         self._failure: Exception | None = None
 
     async def carry_out(self) -> None:
-        """Erase in rounds until a round finds nothing. After the first, delete other traces."""
+        """Erase in rounds until nothing is found. After the first round, delete other traces."""
         await self._round()
         await self._erase_traces()
         for _ in range(_MOST_ROUNDS):
@@ -111,7 +111,7 @@ class _Erasing:
         return counts
 
     async def _sessions(self) -> list[SessionEpoch]:
-        """Return a page of the order's sessions.
+        """Return a page of sessions to erase.
 
         If there are none, return ended sessions with pending work.
         """
@@ -169,7 +169,7 @@ class _Erasing:
         return await eraser.erase_owner(self._scope, Owner(erasure.namespace, erasure.user_id or ""))
 
     async def _erase_traces(self) -> None:
-        """Delete traces in API keys, orders, cached answers and the append-only file."""
+        """Delete traces in API keys, orders, cached responses and the append-only file."""
         traces, erasure, counts = self._runtime[TraceStore], self._erasure, self.counts
         await traces.forget_claims(self._scope)
         if erasure.session_id is not None:

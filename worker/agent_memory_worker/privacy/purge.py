@@ -36,7 +36,7 @@ _COUNTED = ("matched", "inferred", "restored", "evidence", "proposals", "summari
 
 
 async def purge(runtime: Runtime, order: JobOrder) -> None:
-    """Carry out a purge order and leave a receipt. A dry run deletes nothing."""
+    """Execute a purge order and leave a receipt. A dry run deletes nothing."""
     scope = scope_of_work(order.tenant, order.namespaces, order.users)
     dry = order.arguments.get("dry_run") is not None
     owner = (order.arguments["namespace"], order.arguments["user_id"])
@@ -71,9 +71,10 @@ async def purge_source(
     *,
     dry: bool = False,
 ) -> tuple[Counter[str], list[str]]:
-    """Delete a source's data, or only count it if `dry` is True.
+    """Delete a source's data, or just count it if `dry` is true.
 
-    Return the counts and the ids of some memories. Unreadable records stay, and are added to `unreadable`.
+    Return the counts and the ids of some memories. Unreadable records are not deleted, but added to
+    `unreadable`.
     """
     selection = Selection.of(*owner)
     source = await resolve_source(runtime, scope, request, owner)
@@ -113,7 +114,7 @@ async def _purge_undo_copies(
 
 @dataclass(slots=True)
 class _Run:
-    """One pass over all selected memories, including the deletions that follow."""
+    """A pass over all selected memories, including the resulting deletions."""
 
     runtime: Runtime
     scope: Scope
@@ -145,7 +146,7 @@ class _Run:
         return done
 
     async def _rounds(self) -> list[list[str]]:
-        """Return the mids to delete in rounds: the source's memories first, and then derived memories."""
+        """Return the mids to delete in rounds: first the source's memories, then derived ones."""
         rounds: list[list[str]] = []
         tainted: set[str] = set()
         while True:
@@ -183,7 +184,7 @@ class _Run:
         return self.runtime[LineageStore].sources(self.scope, about, piece)
 
     async def _reject(self, tainted: Collection[str]) -> None:
-        """End proposals to store a memory that is derived from the source."""
+        """End proposals to store memories derived from the source."""
         where = {"st": "proposed"}
         where |= {
             name: name_filter.eq
@@ -205,7 +206,7 @@ class _Run:
                         await self.runtime[ChangeStore].end_proposal(self.scope, change)
 
     async def _mend(self, verdict: PurgeVerdict) -> bool:
-        """Remove the source's contribution to a memory that stays. Return True."""
+        """Remove the source's contribution to a memory that is not deleted. Always returns True."""
         memory, lineage, scope = verdict.memory, self.runtime[LineageStore], self.scope
         self._note(verdict)
         if self.dry:

@@ -23,7 +23,7 @@ _NO_WORDS = "-"
 
 
 async def resolve_source(runtime: Runtime, scope: Scope, request: PurgeRequest, owner: tuple[str | None, str | None]) -> PurgeSource:
-    """Return the source of a purge, with its agent's sessions."""
+    """Return the source of a purge, including the agent's sessions."""
     if (agent_id := request.agent_id) is None:
         return PurgeSource(**dict(request))
     pages = walk_sessions(runtime.client, runtime.keys, scope, *owner, agent_id=agent_id)
@@ -31,7 +31,7 @@ async def resolve_source(runtime: Runtime, scope: Scope, request: PurgeRequest, 
 
 
 class SourceMessages:
-    """Messages of deleted or changed memories from the source, by session."""
+    """The source's messages behind deleted or changed memories, by session."""
 
     def __init__(self, source: PurgeSource) -> None:
         self._source = source
@@ -39,7 +39,7 @@ class SourceMessages:
         self._ids: defaultdict[SessionRef, set[str]] = defaultdict(set)
 
     def note(self, record: MemoryRecord) -> None:
-        """Record the messages of a memory version that is deleted or loses evidence."""
+        """Record the messages behind a memory version that is deleted or loses evidence."""
         if is_turn(record) and record.session_id is not None:
             self._ids[SessionRef(record.session_id, record.namespace, record.user_id)].update(record.extracted_from or ())
         for piece in record.evidence or ():
@@ -60,7 +60,7 @@ async def strike(
     *,
     dry: bool,
 ) -> Counter[str]:
-    """Remove the source's messages from an owner's sessions, and delete imported sessions. Return the counts."""
+    """Remove the source's messages from sessions, and delete imported sessions. Return counts."""
     counts: Counter[str] = Counter()
     async for refs in walk_sessions(runtime.client, runtime.keys, scope, *owner):
         imported = await _imported(runtime, scope, source, refs)

@@ -27,9 +27,9 @@ class UnreadableRecords:
 
     @contextmanager
     def passing_over(self, name: str) -> Generator[None]:
-        """If the `with` block fails, record the name and continue.
+        """Record the name and continue if the `with` block fails.
 
-        Re-raise an AgentMemoryError.
+        AgentMemoryErrors are re-raised.
         """
         try:
             yield

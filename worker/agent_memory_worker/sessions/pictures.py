@@ -1,4 +1,4 @@
-"""Ask a model to describe a session's pictures, and store the descriptions as memories."""
+"""Ask a model to describe a session's images, and store the descriptions as memories."""
 
 from __future__ import annotations
 
@@ -35,9 +35,10 @@ _ANSWER_TOKENS = 1000
 
 
 async def describe_pictures(runtime: Runtime, sid: str) -> int:
-    """Describe the pictures that no model has seen yet. Return the number of new memories.
+    """Describe the images that no model has seen yet. Return the number of new memories.
 
-    The next attempt continues where this one ended. Raises ModelUnavailable, and TooMany at the tenant's limit.
+    A retry continues where the last attempt ended. Raises ModelUnavailable, or TooMany at the
+    tenant's memory limit.
     """
     read = await runtime[SessionStore].by_sid(sid, last=1) if runtime.extracts and runtime.settings.longterm.enabled else None
     if read is None or read[1].pictures_seen_to is None or not read[1].messages or read[1].messages[-1].seq <= read[1].pictures_seen_to:
@@ -67,9 +68,9 @@ async def _describe_message(
     stored: StoredMessage,
     addresses: list[str],
 ) -> int:
-    """Describe a message's pictures. Return the number of new memories.
+    """Describe a message's images. Return the number of new memories.
 
-    `place` is the tenant, the session's key name, and the session.
+    `place` contains the tenant, the session's key name, and the session.
     """
     tenant, sid, state = place
     scope, pictures = scope_of_work(tenant), runtime[PictureMemories]
@@ -125,7 +126,7 @@ def _memory(state: SessionState, stored: StoredMessage, memory_id: str, text: st
 
 
 async def _description(runtime: Runtime, chat: ChatModel, address: str, language: str | None) -> str | None:
-    """Return a picture's description, or None if the model cannot provide one. Raises ModelUnavailable."""
+    """Describe an image, or return None if the model cannot. Raises ModelUnavailable."""
     if await runtime[ContextLimits].is_blind(chat):
         return None
     try:
@@ -146,9 +147,9 @@ def _may_be_about_picture(error: ModelAnswerInvalid | ModelUnavailable) -> bool:
 
 
 async def _find_cause(runtime: Runtime, chat: ChatModel, language: str | None) -> None:
-    """Find out whether a model accepts no pictures at all, and save the result.
+    """Check whether the model rejects all images, and save the result.
 
-    Raises ModelUnavailable if the model also refuses text.
+    Raises ModelUnavailable or ModelAnswerInvalid if the model also rejects text.
     """
     for address in (None, _plain_picture()):
         try:

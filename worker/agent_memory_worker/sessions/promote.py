@@ -1,4 +1,4 @@
-"""Promote a session's messages to long-term memory, word for word."""
+"""Promote a session's messages to long-term memory verbatim."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _BATCH = 50
 
 
 async def promote_session(runtime: Runtime, sid: str) -> list[str]:
-    """Promote all pending messages of a session. Return the mids of the new memories.
+    """Promote all of a session's pending messages. Return the mids of the new memories.
 
-    The new memories have no vectors yet. The write is atomic and idempotent.
+    The new memories do not have vectors yet. Writes are atomic and idempotent.
     """
     promoted: list[str] = []
     taken_ids: set[str] = set()
@@ -90,7 +90,7 @@ def _asks(stored: StoredMessage) -> bool:
 
 
 def _up_to_request(journal: Journal) -> Journal:
-    """Truncate the journal before the first request to forget, which may refer to earlier messages."""
+    """Truncate the journal before the next forget request, which may refer to earlier messages."""
     first = next((position for position, stored in enumerate(journal.waiting) if position and _asks(stored)), None)
     return journal if first is None else replace(journal, waiting=journal.waiting[:first])
 

@@ -1,4 +1,4 @@
-"""Store memories from sessions with the rights of their callers."""
+"""Store memories from sessions with the permissions of their writers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ log = get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    """A memory as stored in the journal (`raw`), as given (`own`), and as converted (`record`)."""
+    """A memory as stored in the journal (`raw`), submitted (`own`) and converted (`record`)."""
 
     raw: str
     own: OwnMemory
@@ -40,10 +40,10 @@ class _Waiting:
 
 
 async def store_own(runtime: Runtime, sid: str, journal: Journal, pending: Mapping[str, str], statement_filter: StatementFilter) -> bool:
-    """Store pending memories as if their writers had created them.
+    """Store pending memories with the permissions of their writers.
 
-    Reject forbidden memories, and report the reason in the session. Return False if the caller must read the journal
-    again.
+    Forbidden memories are rejected, with the reason in the session. Return False if the journal
+    must be read again.
     """
     if not runtime.settings.longterm.enabled:
         # Long-term memory was switched off after the memories arrived.
@@ -85,9 +85,10 @@ def _waiting(runtime: Runtime, journal: Journal, raw: str, statement_filter: Sta
 
 
 async def _settle(runtime: Runtime, sid: str, journal: Journal, waiting: Sequence[_Waiting], refused: dict[str, str]) -> set[str] | None:
-    """Store memories from writers with equal rights.
+    """Store memories from writers with the same permissions.
 
-    Return the stored ids, or None after a concurrent change. Add memories whose ids are taken to `refused`.
+    Return the stored ids, or None after a concurrent change. Memories whose ids are taken are added
+    to `refused`.
     """
     rights = waiting[0].own.rights
     scope = scope_of_writer(journal.tenant, rights)

@@ -36,8 +36,8 @@ _NOTHING = "(greetings only)"
 async def summarize_session(runtime: Runtime, sid: str, *, plainly: bool = False) -> bool:
     """Summarize a session if its messages exceed its window. Return True if it was summarized.
 
-    If `plainly` is True, use no language model. Raises ModelUnavailable and ModelAnswerInvalid, without changing the
-    session.
+    If `plainly` is true, no language model is used. Raises ModelUnavailable or ModelAnswerInvalid
+    without changing the session.
     """
     rules = runtime.settings.working
     if not rules.summarize:
@@ -83,15 +83,15 @@ def _window(runtime: Runtime, state: SessionState) -> int:
 
 
 def summary_tokens(window: int) -> int:
-    """Return the token limit of a summary: 1/8 to 1/20 of the window, at most 2,048."""
+    """Return the token limit for a summary: 1/8 to 1/20 of the window, at most 2,048."""
     share = 8 if window < 10_000 else 10 if window < 50_000 else 20
     return max(64, min(window // share, 2048))
 
 
 async def _model_summary(runtime: Runtime, chat: ChatModel, state: SessionState, leaving: Sequence[StoredMessage], budget: int) -> str:
-    """Extend the old summary with the language model, chunk by chunk.
+    """Use the language model to extend the old summary, chunk by chunk.
 
-    If QUARANTINE is on, omit suspicious messages and reject a suspicious summary.
+    If QUARANTINE is on, omit suspicious messages and reject suspicious summaries.
     """
     # Tool calls and pictures have no text.
     left = await run_in_thread(
@@ -126,9 +126,9 @@ async def _model_summary(runtime: Runtime, chat: ChatModel, state: SessionState,
 
 
 async def _next_summary(runtime: Runtime, chat: ChatModel, former: str, run: Sequence[StoredMessage], room: int, budget: int) -> str:
-    """Return the summary, updated to cover a chunk of messages.
+    """Update the summary with a chunk of messages.
 
-    Raises ModelUnavailable and ModelAnswerInvalid.
+    Raises ModelUnavailable or ModelAnswerInvalid.
     """
     most = max(room - LINE_TOKENS, LEAST_TOKENS // 2)
     prompt_messages = await run_in_thread(
@@ -180,6 +180,6 @@ async def _sentence_summary(runtime: Runtime, state: SessionState, leaving: Sequ
 
 
 def _shortened(runtime: Runtime, text: str, tokens: int) -> str:
-    """Truncate text to `tokens`, at the end of a word if possible."""
+    """Truncate text to `tokens`, at a word boundary if possible."""
     cut = runtime.counter.truncate(text, tokens)
     return cut if len(cut) == len(text) or text[len(cut)] == " " else cut.rpartition(" ")[0] or cut
