@@ -222,7 +222,7 @@ def _model_switch(settings: Settings, opened: Sequence[Runtime], stack: AsyncExi
 
 
 async def choose_model(settings: Settings, redis_url: str) -> tuple[Settings, str]:
-    """Return settings with the store's embedding model, and a hint if it is not configured.
+    """Return settings with the store's embedding model, and a hint if another one is configured.
 
     A model chosen by `reembed` takes precedence. If LOCAL_MODEL is not set, the store's local model
     is used. Raises StartupError or RedisUnavailable.

@@ -24,7 +24,7 @@ class PurgeService:
     async def order(self, scope: Scope, request: PurgeRequest, namespace: str | None, user_id: str | None, *, dry_run: bool) -> JobOrder:
         """Queue a purge. Raises Forbidden.
 
-        If `namespace` or `user_id` is None, purge all that the caller may access.
+        If `namespace` or `user_id` is None, purge everything that the caller may access.
         """
         namespace, user_id = list_place_of(scope, namespace, user_id)
         request_json = request.model_dump_json(exclude_none=True)

@@ -1,8 +1,8 @@
 """Decide how purging a source affects a memory. Pure functions, no I/O.
 
 A purge deletes a memory if all its evidence comes from the source. Otherwise, the memory loses only
-that evidence. If the source changed the content, the previous content is restored. If in doubt, the
-purge deletes the memory.
+that evidence. If the source changed the content, the previous content is restored. When in
+doubt, the purge deletes the memory.
 """
 
 from __future__ import annotations

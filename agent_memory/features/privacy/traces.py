@@ -125,7 +125,7 @@ class TraceStore:
         return removed + (sum(await self._memories.run_deletion(args)) if args else 0)
 
     async def forget_answers(self, scope: Scope, name: str) -> int:
-        """Delete tenant responses that may contain the name. Return the number deleted."""
+        """Delete stored responses that may contain the name. Return the number deleted."""
         spelled = {json.dumps(name).encode(), json.dumps(name, ensure_ascii=False).encode()}
         deleted = 0
         async for key in self._each("idem:*"):
@@ -158,7 +158,7 @@ class TraceStore:
         return deleted
 
     async def forget_claims(self, scope: Scope) -> None:
-        """Delete the tenant's running-task counts, so it may exceed its share until a recount."""
+        """Delete the tenant's running-task counts. It may exceed its share temporarily."""
         await write(self._client, lambda pipe: pipe.delete(*(self._keys.running(kind, scope.tenant) for kind in DueKind)))
 
     async def rewrite_log(self) -> None:

@@ -26,7 +26,7 @@ class EmbeddingChoice(NamedTuple):
         return cls(*json.loads(raw))
 
     def successor(self, raw: bytes | None) -> EmbeddingChoice | None:
-        """Return the store's model if it matches or replaced this one, otherwise None.
+        """Return the store's model if it matches or has replaced this one, otherwise None.
 
         `raw` is the store's `choice` field.
         """

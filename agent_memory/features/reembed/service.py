@@ -48,7 +48,6 @@ class ReembedService:
         return second
 
     async def estimate(self, request: ReembedRequest) -> ReembedStatus:
-        """Estimate the cost of a change."""
         texts, sample = await self._store.sample_texts()
         tokens = [await self._counter.count_in_thread(text) for text in sample]
         total = round(sum(tokens) / max(1, len(tokens)) * texts)
@@ -129,8 +128,8 @@ def _check_local(model: str) -> None:
 async def start_in_all(services: Sequence[ReembedService], request: ReembedRequest) -> ReembedStatus:
     """Start a model change in all buckets, or just estimate its cost in a dry run.
 
-    Raises BadInput if the model is unusable or already in use, and Conflict or ModelUnavailable. On
-    error, no bucket changes.
+    Raises BadInput if the model is unusable or already in use. Also raises Conflict or
+    ModelUnavailable. On error, no bucket changes.
     """
     home = services[0]
     second = await home.choose(request)
@@ -146,7 +145,7 @@ async def start_in_all(services: Sequence[ReembedService], request: ReembedReque
 
 
 async def act_in_all(services: Sequence[ReembedService], action: ReembedAction) -> ReembedStatus:
-    """Apply an action to the change in all buckets, except buckets already in a later phase.
+    """Apply an action to all buckets that are not already in a later phase.
 
     Raises Conflict if any bucket rejects the action, in which case nothing changes. If Redis fails
     partway through, repeating the action completes it.
@@ -177,7 +176,7 @@ def _step(action: ReembedAction, phase: ReembedPhase) -> ReembedAction | None:
 
 
 def _require(phase: ReembedPhase, allowed: Sequence[str]) -> None:
-    """Raise Conflict unless the phase is allowed ("" if no change is running)."""
+    """Raise Conflict unless `allowed` contains the phase, or "" if no change is running."""
     name = "" if phase == "none" else phase
     if name not in allowed:
         raise Conflict(wrong_phase(name, allowed), field="action")

@@ -210,7 +210,7 @@ class ReembedStore:
         return document_count, lacking
 
     async def store_vectors(self, items: Sequence[IndexEntry], missing_names: Sequence[str], spec: VectorSpec) -> int:
-        """Store the second model's vectors for unchanged memories. Return how many left the queue."""
+        """Store the second model's vectors for unchanged memories. Return the number dequeued."""
         args: list[Arg] = [part for name in missing_names for part in (name, "", 0, "", "", 0)]
         done = vectors = 0
         for item in items:

@@ -21,7 +21,7 @@ _NAMES = ("sid", "ns", "us", "ag")
 async def walk_sessions(
     client: Redis, keys: Keys, scope: Scope, namespace: str | None, user_id: str | None = None, *, agent_id: str | None = None
 ) -> AsyncIterator[list[SessionRef]]:
-    """Yield pages of sessions, oldest first. Concurrent deletions are safe.
+    """Yield pages of sessions, oldest first. Tolerates concurrent deletions.
 
     If `agent_id` is None, yield sessions of all agents.
     """

@@ -262,7 +262,7 @@ class OwnMemory(NamedTuple):
 
 
 def encode_own(record: MemoryRecord, scope: Scope) -> str:
-    """Encode a pending memory as JSON, with the writer's rights and the names of the set fields."""
+    """Encode a pending memory as JSON, with its writer's rights and the fields that were set."""
     limits = {"ns": scope.namespaces, "us": scope.users, "ag": scope.agents}
     rights = {name: sorted(limit) for name, limit in limits.items() if limit is not None}
     named_fields = sorted(record.model_fields_set | {"id"})

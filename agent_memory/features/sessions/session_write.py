@@ -122,7 +122,7 @@ class MessageIdsReused(Exception):
 
 
 class MessagesRemembered(Exception):
-    """Raised if messages (at `positions`) are new to the session, but have existing memories."""
+    """Raised if messages (at `positions`) are new to the session, but already have memories."""
 
     def __init__(self, positions: Sequence[int]) -> None:
         super().__init__("messages have memories")

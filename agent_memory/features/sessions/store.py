@@ -413,7 +413,10 @@ class SessionStore:
         return bool(await self._summary_script(k, fence=fence, context=context, **sizes))
 
     async def note_pictures(self, sid: str, epoch: str, seen_to: int) -> bool:
-        """Record the last message with seen images. Return False if the session was replaced."""
+        """Record that images up to the message `seen_to` have been seen.
+
+        Return False if the session was replaced.
+        """
         return bool(await self._pictures_script(meta=self._keys.session(sid).meta, epoch=epoch, seen_to=seen_to))
 
     async def import_sources(self, scope: Scope, refs: Sequence[SessionRef]) -> list[str | None]:

@@ -43,7 +43,8 @@ class ImportOwner(NamedTuple):
 class ImportProgress:
     """Stores marks of imported lines, in one set per owner.
 
-    Set members have the form "<import>:<namespace>:<mark>". One mark is the owner as JSON.
+    Set members have the form "<import>:<namespace>:<mark>". One of the marks is the
+    owner, encoded as JSON.
     """
 
     def __init__(self, client: Redis, keys: Keys, ids: KeyedIds) -> None:
@@ -97,7 +98,7 @@ class ImportProgress:
                     await self._client.srem(self._arrivals(scope, source), name)
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
-        """Delete a user's import records. Nothing is counted."""
+        """Delete a user's import records. Returns an empty counter."""
         await self._erase(scope, ImportOwner(owner.namespace, owner.user_id, None))
         return Counter()
 

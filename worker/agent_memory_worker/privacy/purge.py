@@ -73,8 +73,8 @@ async def purge_source(
 ) -> tuple[Counter[str], list[str]]:
     """Delete a source's data, or just count it if `dry` is true.
 
-    Return the counts and the ids of some memories. Unreadable records are not deleted, but added to
-    `unreadable`.
+    Return the counts and the ids of some memories. Unreadable records are skipped and added
+    to `unreadable`.
     """
     selection = Selection.of(*owner)
     source = await resolve_source(runtime, scope, request, owner)

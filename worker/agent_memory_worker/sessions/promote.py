@@ -116,7 +116,6 @@ async def _records_of(
 
 
 async def rules_of(runtime: Runtime, scope: Scope, ref: SessionRef, strategy: MemoryStrategyConfig) -> Rules:
-    """Return a session's extraction rules."""
     try:
         return await runtime[ExtractionRulesService].of_session(scope, ref, strategy)
     except BadInput:

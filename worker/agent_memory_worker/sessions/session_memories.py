@@ -42,7 +42,7 @@ class _Waiting:
 async def store_own(runtime: Runtime, sid: str, journal: Journal, pending: Mapping[str, str], statement_filter: StatementFilter) -> bool:
     """Store pending memories with the permissions of their writers.
 
-    Forbidden memories are rejected, with the reason in the session. Return False if the journal
+    Forbidden memories are rejected, and the session lists the reasons. Return False if the journal
     must be read again.
     """
     if not runtime.settings.longterm.enabled:

@@ -52,7 +52,7 @@ class Subject:
 
     @property
     def is_name(self) -> bool:
-        """True if the subject is a bare name."""
+        """True if the subject is just a name."""
         return self.is_thing and (self.text.istitle() or len(words(self.text)) == 1)
 
     @property
@@ -193,7 +193,8 @@ def repetitions(messages: Sequence[tuple[str, str, bool]]) -> list[int]:
     """Return the indexes of messages in which the assistant repeats a deleted statement.
 
     `messages` contains (role, text, deleted) tuples in order. A message repeats a statement if it
-    contains a word unique to that statement, or if it resembles no other user message more closely.
+    contains a word unique to that statement, or if it resembles the statement more than any other
+    user message.
     """
     users = [(at, text, goes) for at, (role, text, goes) in enumerate(messages) if role == "user"]
     first = min((at for at, _, goes in users if goes), default=len(messages))

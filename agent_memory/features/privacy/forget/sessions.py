@@ -35,7 +35,7 @@ class Entry:
         return str(self.stored.seq)
 
     def emptied(self) -> str:
-        """Return the entry without its text, marked as not to be promoted."""
+        """Return the entry without its text and excluded from promotion."""
         body = json.loads(self.raw.split(b" ", 2)[2])
         body["c"] = ""
         if isinstance(body.get("x"), dict):

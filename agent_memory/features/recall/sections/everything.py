@@ -1,4 +1,4 @@
-"""List memories, most durable first, for questions like "What do you know about me?"."""
+"""Answer "What do you know about me?" and similar questions by listing durable memories first."""
 
 from __future__ import annotations
 

@@ -107,8 +107,6 @@ class MemoriesSection:
 
 @dataclass(slots=True)
 class MemoryReads:
-    """Reads memories for one prompt."""
-
     section: MemoriesSection
     ask: PromptAsk
     query: SearchQuery

@@ -47,7 +47,7 @@ class OldPrefixes:
 
 @dataclass(frozen=True, slots=True)
 class OldItem:
-    """A key without its prefix, and its content or the `problem` reading it.
+    """A key without its prefix, and its content or a `problem`.
 
     `seconds_left` is None if the key does not expire.
     """

@@ -1,4 +1,4 @@
-"""Import an archived server's Redis in the form of export lines.
+"""Import an archived server's Redis by converting it to export lines.
 
 A migration can be interrupted and repeated. It never changes data that already exists here, and
 never restores data that was deleted here. If a session changes only on the archived server, a later
