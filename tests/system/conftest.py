@@ -29,7 +29,7 @@ def through(url: str, port: int) -> str:
 
 @pytest.fixture
 def make_chat(lookalike: Lookalike) -> MakeChat:
-    """Open a client for the look-alike's language model. Each runtime closes its own."""
+    """Create a chat client for the look-alike. The runtime closes it."""
 
     async def make() -> OpenAIChat:
         settings = load_settings(OPENAI_BASE_URL=lookalike.url, OPENAI_API_KEY="sk-test-0000", MODEL_TIMEOUT_SECONDS=5)
@@ -40,7 +40,7 @@ def make_chat(lookalike: Lookalike) -> MakeChat:
 
 @pytest.fixture
 def make_proxied(redis_url: str, local: EmbeddingModel, counter: TokenCounter) -> MakeProxied:
-    """Open a rig whose Redis is behind a proxy, and yield both."""
+    """Open a rig that reaches Redis through a proxy, and yield both."""
 
     @asynccontextmanager
     async def make(chat: OpenAIChat | None = None, *, url: str = redis_url, **overrides: Any) -> AsyncGenerator[tuple[Rig, Proxy]]:

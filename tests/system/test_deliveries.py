@@ -36,7 +36,7 @@ async def written(rig: Rig) -> None:
 
 
 async def delivered(rig: Rig, tasks: Tasks, kind: DueKind, claims: Sequence[Claim]) -> None:
-    """Deliver these claims once, like docket."""
+    """Deliver these claims once, as docket would."""
     if kind is DueKind.MEMORY:
         await tasks.index_memories([c.member for c in claims], [c.lease for c in claims], [c.attempt for c in claims])
         return
@@ -70,7 +70,7 @@ async def test_task_delivered_three_times_at_once_has_one_effect(make_rig: MakeR
 
 
 async def test_late_and_reversed_redelivery_has_no_further_effect(make_rig: MakeRig, make_chat: MakeChat) -> None:
-    """This includes tasks that another worker has completed in the meantime: their claims are stale."""
+    """Some claims are stale because another worker completed the task in the meantime."""
     calm = await calm_state(make_rig, make_chat)
     async with make_rig(await make_chat(), **_SETTINGS) as rig:
         await written(rig)
@@ -91,7 +91,7 @@ async def test_late_and_reversed_redelivery_has_no_further_effect(make_rig: Make
 
 @pytest.mark.parametrize("copies", [2, 3])
 async def test_duplicate_work_without_a_claim_has_one_effect(make_rig: MakeRig, make_chat: MakeChat, copies: int) -> None:
-    """Zombie workers ignore leases here; only the fencing in the scripts ensures a single effect."""
+    """Workers ignore leases here, so only the fencing in the scripts prevents duplicates."""
     calm = await calm_state(make_rig, make_chat)
     async with make_rig(await make_chat(), **_SETTINGS) as rig:
         await written(rig)
@@ -106,7 +106,7 @@ async def test_duplicate_work_without_a_claim_has_one_effect(make_rig: MakeRig, 
 
 
 async def test_a_session_deleted_during_its_work_stays_deleted(make_rig: MakeRig, make_chat: MakeChat) -> None:
-    """The deletion happens between the request to the model and its answer."""
+    """The deletion happens between the request to the model and its response."""
     async with make_rig(await make_chat(), **_SETTINGS) as rig:
         await written(rig)
         sid = next(iter(await rig.marks(DueKind.EXTRACTION)))

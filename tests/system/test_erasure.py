@@ -34,7 +34,7 @@ async def there(rig: Rig) -> list[str]:
 
 
 async def test_repeated_deletion_request_is_one_order(make_rig: MakeRig) -> None:
-    """A response can get lost. No order may remain that deletes data after the caller got a confirmation."""
+    """Otherwise, a leftover order could delete data written after the erasure."""
     async with make_rig() as rig:
         await fills(rig, "old")
         marks = [await rig.rt[ErasureOrders].order_erasure(SCOPE, _ANN) for _ in range(3)]
@@ -52,7 +52,7 @@ async def test_repeated_deletion_request_is_one_order(make_rig: MakeRig) -> None
 
 
 async def test_repeated_request_does_not_restart_a_running_erasure(make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Otherwise, frequent retries would keep a long erasure from ending."""
+    """Otherwise, frequent retries would prevent a long erasure from finishing."""
     async with make_rig() as rig:
         await fills(rig, "old")
         mark = await rig.rt[ErasureOrders].order_erasure(SCOPE, _ANN)

@@ -37,7 +37,7 @@ def test_mixed_faults_for_a_minute_break_no_guarantee(tmp_path: Path, capsys: py
 
 
 def _tracebacks(folder: Path) -> str:
-    """Return logged errors, because the folder may disappear before anyone reads it."""
+    """Return logged errors, since the folder may be gone before anyone reads it."""
     logs = [log.read_text("utf-8", "replace") for log in sorted((folder / "run").glob("api*.log"))]
     unexpected = [text[max(at - 500, 0) : at + 3000] for text in logs if (at := text.find("Traceback")) >= 0]
     return "\n".join([*unexpected, *(log.read_text("utf-8", "replace")[-3000:] for log in sorted((folder / "run").glob("worker*.log")))])

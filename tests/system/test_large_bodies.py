@@ -11,7 +11,7 @@ from tests.support.stalls.watched import Watched, watched_server
 
 
 def _large_bodies() -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Return bodies of the maximum size: some with a few long texts, some with many small values, which cost more."""
+    """Yield maximum-size bodies, some with long texts and some with many small values."""
     text, values = "word " * 1_600, [{}] * 45_000
     turns = [{"role": "user", "content": "word " * 120} for _ in range(9_900)]
     for own in ({"metadata": {f"k{number}": text[:60] for number in range(90_000)}}, {"metadata": {"a": values}}):

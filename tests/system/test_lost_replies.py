@@ -86,13 +86,13 @@ async def test_retried_write_after_a_lost_reply_has_one_effect(make_proxied: Mak
 
 
 def _counters(body: dict[str, Any]) -> dict[str, Any]:
-    """Return the numbers in a response that a repetition must not change. Other numbers count what the request itself did."""
+    """Return the response fields that must not change if the request is repeated."""
     return {name: body[name] for name in ("total_messages", "tokens", "text", "data") if name in body}
 
 
 @pytest.mark.parametrize("lost_at", range(3))
 async def test_idempotency_key_prevents_duplicates_whichever_reply_is_lost(make_proxied: MakeProxied, lost_at: int) -> None:
-    """The replies to the claim, the write and the stored response get lost in turn. The object is created once."""
+    """Lose the reply to the claim, to the write, or to storing the response."""
     message = {"role": "user", "content": "Twice said is once said", "created_at": "2026-01-02T03:04:05Z"}
     requests: list[tuple[str, dict[str, Any]]] = [
         ("/v1/working-memory/s/messages", {"messages": [message, message]}),
@@ -183,7 +183,7 @@ async def repeated(request: Callable[[], Awaitable[Any]]) -> Any:
 
 
 async def _struck(rig: Rig, beginning: str) -> None:
-    """Purge the messages that begin like this from the session "s"."""
+    """Purge messages that start with this text from session "s"."""
     state = await rig.rt[SessionStore].get(SCOPE, SessionRef("s", None, None))
     assert state is not None
     if bad := [stored.seq for stored in state.messages if stored.message.content.startswith(beginning)]:

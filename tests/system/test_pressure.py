@@ -35,7 +35,7 @@ _CLIENTS = 500
 
 
 async def test_500_requests_on_few_connections_with_200_ms_latency_end_in_time(make_proxied: MakeProxied) -> None:
-    """Each request gets an answer or a 503 in time, and no pool leaks connections."""
+    """Each request succeeds or gets a 503 in time, and no pool leaks connections."""
     limits = {"REDIS_POOL_SIZE": 16, "REQUEST_TIMEOUT_SECONDS": 5, "MAX_CONCURRENT_REQUESTS": 400}
     async with make_proxied(**limits) as (rig, proxy), serving(create_app(rig.settings, rig.rt)) as base_url:
         answers: Counter[str] = Counter()
@@ -100,7 +100,7 @@ async def test_dropped_packets_end_requests_at_the_deadline_without_connection_l
 async def plain_post(base_url: str, path: str, body: dict[str, Any]) -> tuple[str, str]:
     """Send a POST on a separate connection, and return the status and headers.
 
-    For each request, httpx would search all its connections.
+    httpx is too slow with this many connections.
     """
     content = json.dumps(body).encode()
     address = urlsplit(base_url)
@@ -170,7 +170,7 @@ async def test_order_ttl_and_leases_follow_the_redis_clock(make_rig: MakeRig) ->
 
 
 async def test_retry_delay_follows_the_redis_clock_and_does_not_delay_new_work(make_rig: MakeRig) -> None:
-    """The failed worker's clock has no influence. New messages do not wait for the retry (docs/adr/0003)."""
+    """A failed worker's wrong clock has no effect (docs/adr/0003)."""
     async with make_rig(WORKER_RETRY_BASE_SECONDS=100, WORKER_RETRY_MAX_SECONDS=100) as rig:
         real = time.time
         for number, skew in enumerate((-3600.0, 3600.0)):
@@ -227,7 +227,7 @@ async def _broken(*_: object) -> list[str]:
 
 
 async def test_fifty_writers_lose_no_message_during_summary_and_extraction(make_rig: MakeRig, make_chat: MakeChat) -> None:
-    """Each message appears once, in the server's order. The summary replaced the oldest. Nothing is promoted twice."""
+    """Messages stay in order, and none is promoted twice."""
     settings = {"DEFAULT_CONTEXT_WINDOW": 1024, "EXTRACTION_DEBOUNCE_SECONDS": 0.1, "WORKER_LEASE_SECONDS": 5}
     async with make_rig(await make_chat(), **settings) as rig:
         stop = asyncio.Event()

@@ -78,14 +78,14 @@ def sid(session: str) -> str:
 
 
 async def memories(redis: aioredis.Redis, session: str, strategy: str) -> list[str]:
-    """Return the sorted texts of a session's `strategy` memories, read directly from Redis."""
+    """Read the texts of a session's memories with this extraction strategy from Redis."""
     names = [name async for name in redis.scan_iter(match=_KEYS.memory_prefix + "*", count=1000)]
     found = [decode_memory(raw) for name in names if (raw := await redis.hget(name, "j"))]
     return sorted(one.text for one in found if one.session_id == session and one.extraction_strategy == strategy)
 
 
 def token_of(redis: aioredis.Redis, kind: DueKind, member: str) -> Callable[[], Awaitable[str | None]]:
-    """Return the token of a started task. It stays the same while its worker lives and extends its lease."""
+    """Return a function that gets a started task's token, or None if it has not started."""
 
     async def look() -> str | None:
         words = (await redis.hget(_KEYS.tries(kind), member) or b"").decode().split()
@@ -95,7 +95,7 @@ def token_of(redis: aioredis.Redis, kind: DueKind, member: str) -> Callable[[], 
 
 
 def nothing_pending(redis: aioredis.Redis) -> Callable[[], Awaitable[bool]]:
-    """True if docket's workers have no messages left."""
+    """Return a check that docket's workers have no pending messages."""
 
     async def look() -> bool:
         return (await redis.xpending("am:agent-memory:stream", "docket-workers"))["pending"] == 0
@@ -130,7 +130,6 @@ async def test_worker_resumed_after_its_lease_changes_nothing(on: Ground, redis:
 
 
 async def test_work_that_kills_workers_becomes_dead_letter_and_can_be_replayed(on: Ground, redis: aioredis.Redis, http: Any) -> None:
-    """After three killed workers, the work is a dead letter that an operator can replay."""
     member = sid("poison")
     on.model.delay = 60.0
     assert (await http.post("/v1/working-memory/poison/messages", json={"messages": said("poison")})).status_code == 200
@@ -190,7 +189,7 @@ async def test_unreadable_task_message_does_not_stop_workers(on: Ground, redis: 
 
 
 async def test_sigterm_under_load_loses_no_acknowledged_write(on: Ground, redis: aioredis.Redis) -> None:
-    """The server answers admitted requests, and all processes exit with code 0."""
+    """The server responds to admitted requests, and all processes exit with code 0."""
     figures, stop = Figures(), asyncio.Event()
     client = Client(on.fleet.api_urls, figures, stop)
     on.nursery.codes.clear()

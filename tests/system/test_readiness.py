@@ -1,7 +1,4 @@
-"""Test that /v1/ready names problems with Redis, its indexes or the store.
-
-The problem ends by itself, or the operator accepts it.
-"""
+"""Test that /v1/ready reports problems with Redis, its indexes or the store."""
 
 from __future__ import annotations
 
@@ -76,7 +73,7 @@ async def served(rig: Rig) -> AsyncGenerator[httpx.AsyncClient]:
 
 
 def unready(http: httpx.AsyncClient, code: str) -> Callable[[], Awaitable[dict[str, Any] | None]]:
-    """Return a function that returns the response of /v1/ready if it has this code."""
+    """Return a function that gets the /v1/ready response if it has this code."""
 
     async def look() -> dict[str, Any] | None:
         answer = await http.get("/v1/ready")
@@ -187,7 +184,7 @@ async def test_ready_fails_while_redis_refuses_writes(
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Generator[Path]:
-    """Mount a file system with room for a small store."""
+    """Mount a 12 MB file system."""
     disk = tmp_path / "disk"
     disk.mkdir()
     made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", disk], capture_output=True, check=False)
@@ -261,7 +258,7 @@ async def test_lost_index_is_rebuilt_by_running_processes(make_rig: MakeRig) -> 
 
 
 async def test_ready_names_a_missing_index(own_redis: EmbeddedRedis, make_proxied: MakeProxied) -> None:
-    """The index cannot be rebuilt. Otherwise, it would exist again at once."""
+    """An ACL prevents the rebuild, which would otherwise restore the index at once."""
     async with (
         make_proxied(url=own_redis.url) as (rig, _),
         served(rig) as http,

@@ -1,6 +1,6 @@
 """Test requests while Redis is full, loading, a replica, or unable to write (F10).
 
-Writes get a 503 with a reason, reads work, and the server recovers by itself.
+Writes get a 503 with a reason, reads still work, and the server recovers on its own.
 """
 
 from __future__ import annotations

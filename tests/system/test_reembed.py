@@ -1,4 +1,4 @@
-"""Test that a store changes its embedding model while in use, and that kills lose nothing."""
+"""Test that changing a live store's embedding model loses nothing, even after kills."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _LABELLED = {
 
 
 class Store:
-    """A store in the tests' Redis, and processes that name the old model."""
+    """A store in the tests' Redis, and processes configured with the old model."""
 
     def __init__(self, folder: Path, redis_url: str) -> None:
         self.prefix = f"t-{ULID()}"
@@ -93,7 +93,7 @@ async def write(http: httpx.AsyncClient, texts: dict[str, str], **more: Any) -> 
 
 
 async def recall(http: httpx.AsyncClient) -> float:
-    """Return the share of questions whose memory is the first semantic hit."""
+    """Return the share of questions whose memory ranks first in a semantic search."""
     right = 0
     for question, text in _LABELLED.items():
         request = {"text": question, "search_mode": "semantic", "limit": 1, "user_id": {"eq": "ada"}}
@@ -194,7 +194,7 @@ async def longer(values: list[float], count: int) -> bool:
 
 
 async def test_changes_of_the_provider_keep_memories_searchable_while_processes_sleep(store: Store, lookalike: Lookalike) -> None:
-    """Change from a local model to a model server and back. One process misses each switch."""
+    """Switch from a local model to a model server and back. One process misses each switch."""
     store.set(EMBEDDING_PROVIDER="local", EMBEDDING_BASE_URL=lookalike.url, EMBEDDING_API_KEY="sk-test-0000")
     first, sleeper, worker, late = await asyncio.gather(*(store.begin(command) for command in ("api", "api", "worker", "worker")))
     urls = await first.base_url(), await sleeper.base_url()
@@ -206,7 +206,7 @@ async def test_changes_of_the_provider_keep_memories_searchable_while_processes_
         written = 0
 
         async def check(client: httpx.AsyncClient) -> None:
-            """Assert that a new memory and all others are found by meaning, in each state of both models."""
+            """Assert that semantic search finds a new memory and all existing ones."""
             nonlocal written
             written += 1
             name = f"w{written}"
@@ -275,7 +275,7 @@ async def found(http: httpx.AsyncClient, user: str, text: str) -> bool:
 
 
 async def acted(store: Store, http: httpx.AsyncClient, action: str) -> bool:
-    """Try to end the change. To confirm, first delete the announcements of sleeping processes."""
+    """Perform the action. Before "confirm", delete the announcements from sleeping processes."""
     if action == "confirm":
         await store.redis.delete(f"{store.prefix}:{{0}}:re:processes")
     return await accepted(http, action)

@@ -1,7 +1,7 @@
 """Test that hostile texts in any field of the APIs and tools do not delay other requests.
 
-The application lists its fields, tools and routes, so the test covers new ones automatically. It
-measures the CPU time of one turn of the event loop, which a busy machine does not change.
+The tests find all fields, tools and routes in the application. They measure CPU time per event
+loop turn, which does not depend on how busy the machine is.
 """
 
 from __future__ import annotations
@@ -63,10 +63,7 @@ class Fields(Watched):
     async def try_field(self, what: str, text_field: TextField, request: Callable[[Any], httpx.Request]) -> None:
         """Send hostile texts in one field, up to the field's maximum size.
 
-        Short fields, conditions and callers' own JSON are numerous and similar, so they share a few
-        kinds of text. Up to 64 KB, each field gets `STALL_KINDS` kinds, and the next field gets
-        others. The test tries an operator in the first request that accepts it, inside and outside
-        `filter`.
+        To save time, similar fields share a few kinds of text.
         """
         if text_field.schema in _CONDITIONS and _KINDS <= _FEW:
             condition = (text_field.schema, text_field.path.rpartition(".")[2], "in a filter" if "filter." in text_field.path else "")
@@ -140,7 +137,7 @@ async def _fill(client: httpx.AsyncClient) -> None:
 
 
 def _different_words(choose: random.Random, size: int) -> str:
-    """Return words with common beginnings, so that each could be an inflection of others."""
+    """Return words that share prefixes, so that each could be an inflection of another."""
     words = (choose.choice(("perso", "compa", "quart")) + "".join(choose.choices("abcdefghij", k=3)) for _ in range(size // 9))
     return "I like gin and " + " ".join(words)
 

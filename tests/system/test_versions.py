@@ -1,4 +1,4 @@
-"""Test that work for a newer version waits for it while a deploy mixes versions (F14)."""
+"""Test that older workers leave newer versions' work untouched during a deploy (F14)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _FUTURE = cast("DueKind", "future")
 
 
 class OlderTasks(Tasks):
-    """The tasks of an older version, which has no vectors."""
+    """Tasks from an older version that cannot embed memories."""
 
     def register(self, docket: Docket) -> None:
         for name in TaskName:
@@ -42,7 +42,7 @@ class OlderTasks(Tasks):
 
 
 def started(rig: Rig, stop: asyncio.Event, monkeypatch: pytest.MonkeyPatch, *, older: bool) -> asyncio.Task[None]:
-    """Run a worker of this version, or of an older one that ignores the newer work."""
+    """Start a worker of this version, or of an older one that ignores newer work."""
     if older:
         claim_each = rig.rt.outbox.claim_each
 

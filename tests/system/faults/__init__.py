@@ -1,1 +1,1 @@
-"""The fault harness: real processes under load are killed, stopped and disconnected, while a checker reads Redis alone."""
+"""Fault harness that kills, stops and disconnects processes under load, then checks Redis."""

@@ -1,4 +1,4 @@
-"""Run the fault harness once: `python -m tests.system.faults --seconds 60 --seed 7`.
+"""Run the fault harness with `python -m tests.system.faults --seconds 60 --seed 7`.
 
 The exit code is 1 if the run breaks a guarantee.
 """

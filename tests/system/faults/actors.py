@@ -1,4 +1,4 @@
-"""More load actors: repetitions under Idempotency-Keys, and erasures of users and sessions."""
+"""Load actors that repeat requests with Idempotency-Keys or erase users and sessions."""
 
 from __future__ import annotations
 
@@ -11,10 +11,7 @@ from tests.system.faults.workload import Actor, Client, Figures, Reply, SessionA
 
 
 class KeyedActor(Actor):
-    """Writes messages without ids to one session.
-
-    Each request has an Idempotency-Key. The actor repeats requests at random.
-    """
+    """Writes to one session with Idempotency-Keys and randomly repeats requests."""
 
     def __init__(self, name: str, seed: str, client: Client, journal: Journal, figures: Figures) -> None:
         super().__init__(name, seed, client, journal, figures)
@@ -45,7 +42,7 @@ class KeyedActor(Actor):
                 self.saw(f"another request under {headers} was answered {other.status}")
 
     async def _until_done(self, body: dict[str, Any], headers: dict[str, str]) -> Reply:
-        """Repeat a request until it is done. A 409 means that an earlier attempt is running, or died less than its deadline ago."""
+        """Repeat the request while the server returns 409 because an earlier one is running."""
         tries = 0
         while True:
             reply = await self.client.ask(self.rng, "POST", self.path, json=body, headers=headers, fine=(409,))
@@ -56,11 +53,7 @@ class KeyedActor(Actor):
 
 
 class ErasedActor(Actor):
-    """Fills a user with sessions and memories, and erases the user or one session.
-
-    It forgets memories and undoes that, even during an erasure. It may write again before the
-    erasure is done.
-    """
+    """Creates and forgets a user's data, and erases the user or a single session."""
 
     def __init__(self, name: str, seed: str, client: Client, journal: Journal, figures: Figures) -> None:
         super().__init__(name, seed, client, journal, figures)
@@ -118,7 +111,7 @@ class ErasedActor(Actor):
         self.memories, self.receipts = {}, {}
 
     async def _undo_beside(self, receipt: str, ended: asyncio.Event) -> None:
-        """Undo while an erasure runs. It deletes whatever the undo restored before it, and afterward nothing can be restored."""
+        """Repeat an undo while an erasure runs, and once after it ends."""
         rng = random.Random(f"{receipt}")
         last = False
         while not last:
@@ -130,7 +123,7 @@ class ErasedActor(Actor):
         await self._erase(session.path, {**session.scope, "memories": "true"}, [session], [], waits=self.rng.random() < 0.5)
 
     async def _erase(self, path: str, params: dict[str, str], sessions: list[SessionActor], memories: list[str], *, waits: bool) -> None:
-        """Request an erasure. Wait until it is done, or only until the server accepts it."""
+        """Request an erasure and, if `waits`, wait for it to finish."""
         op = self.journal.intend("erase", path, sessions=[one.key for one in sessions], memories=memories)
         tries = 0
         while True:

@@ -12,7 +12,7 @@ _MOST_LINES = 20
 
 
 class BlockActor(Actor):
-    """Appends to, replaces, undoes and deletes a user's block of lines."""
+    """Creates, edits and deletes one user's memory block."""
 
     def __init__(self, name: str, seed: str, client: Client, journal: Journal, figures: Figures) -> None:
         super().__init__(name, seed, client, journal, figures)
@@ -56,7 +56,7 @@ class BlockActor(Actor):
         self._lines, self._before = None, []
 
     async def _edit(self, lines: list[str], body: dict[str, Any], *, method: str = "PATCH", path: str = "") -> None:
-        """Repeat an edit after a lost response, which the changed version refuses. The block must then have the intended content."""
+        """Send an edit. After a 412, read the block, since an earlier attempt may have worked."""
         op, headers = self._intend(lines), {"If-Match": self._etag}
         reply = await self.client.ask(self.rng, method, path or self._path, params=self._owner, json=body, headers=headers, fine=(412,))
         if reply.status == 412:

@@ -1,4 +1,4 @@
-"""Inject faults and heal them later. A seed determines each fault's kind, time and target."""
+"""Inject random faults, reproducible from a seed, and heal them later."""
 
 from __future__ import annotations
 
@@ -47,8 +47,7 @@ REDIS_KILLS = ("kill -9 redis-server", "kill -9 redis and its keeper")
 class Chaos:
     """Injects a fault about every `pause` seconds.
 
-    `kills` is the number of process kills and of Redis kills. If set, inject only kills, and end
-    after them.
+    If `kills` (processes, Redis) is set, injects only that many kills and then stops.
     """
 
     seed: str
@@ -74,7 +73,7 @@ class Chaos:
         return done[0] >= self.kills[0] and done[1] >= self.kills[1]
 
     async def run(self) -> None:
-        """Return after enough kills, or never if no number is requested."""
+        """Inject faults until enough kills are done, or forever if none were requested."""
         begun = asyncio.get_running_loop().time()
         weights = {kind: weight for kind, weight in _WEIGHTS.items() if not any(self.kills) or kind.startswith("kill_")}
         while not any(self.kills) or not self.enough:
@@ -86,7 +85,7 @@ class Chaos:
                 self.log.append(f"{asyncio.get_running_loop().time() - begun:7.2f} {done}")
 
     async def heal(self) -> None:
-        """End every lasting fault."""
+        """End all active faults."""
         for task in list(self._later):
             task.cancel()
         self.redis.heal()
@@ -101,7 +100,7 @@ class Chaos:
         await self._http.aclose()
 
     def _for(self, seconds: float, end: Callable[[], object]) -> None:
-        """End a fault after `seconds`."""
+        """Schedule `end` to run after `seconds`."""
 
         async def later() -> None:
             await asyncio.sleep(seconds)

@@ -1,4 +1,4 @@
-"""Check that profiles and timelines equal a rebuild from the memories."""
+"""Check that rebuilding profiles and timelines from the memories changes nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _COUNTERS = frozenset({b"v"})
 
 
 async def order_rebuilds(url: str, owners: Iterable[dict[str, str]]) -> None:
-    """Request rebuilds of these owners' profiles and timelines."""
+    """Request profile and timeline rebuilds for these owners."""
     async with httpx.AsyncClient(base_url=url, timeout=60) as http:
         for owner in owners:
             for what in ("profile", "timeline"):
@@ -43,7 +43,6 @@ async def derived_state(client: Redis) -> dict[str, Any]:
 
 
 def differences(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
-    """Describe the differences between the states before and after a rebuild."""
     return [
         f"a rebuild changes {name}: only before {_only_in(before.get(name), after.get(name))}, only after "
         f"{_only_in(after.get(name), before.get(name))}"

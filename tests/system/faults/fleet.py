@@ -31,7 +31,6 @@ _SUPERVISOR_SECONDS = 0.3
 
 
 def free_port() -> int:
-    """Return a free port on 127.0.0.1."""
     for _ in range(200):
         port = random.choice(_PORTS)
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
@@ -87,7 +86,7 @@ class Process:
 
 
 class Nursery:
-    """The parent process that forks our processes (see nursery.py)."""
+    """Controls the parent process that forks the server processes (see nursery.py)."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -127,7 +126,7 @@ class Nursery:
             await self._reading
 
     async def start(self, name: str, *arguments: str, skew: int = 0, **settings: str) -> Process:
-        """Run `agent-memory ARGUMENTS` with these settings and a clock that is wrong by `skew` seconds. The output goes to `<name>.log`."""
+        """Run `agent-memory ARGUMENTS` with its clock off by `skew` seconds."""
         assert self._parent is not None
         assert self._parent.stdin is not None
         order = {
@@ -162,7 +161,7 @@ class Nursery:
 
 @dataclass
 class Member:
-    """A process that the fleet restarts with the same command whenever it ends."""
+    """A process that the fleet restarts whenever it ends."""
 
     name: str
     arguments: tuple[str, ...]
@@ -176,7 +175,7 @@ class Member:
 
 
 class Fleet:
-    """All members, and the tasks that restart them."""
+    """Starts all members and restarts any that end."""
 
     def __init__(self, nursery: Nursery, places: list[Member]) -> None:
         self._nursery = nursery
@@ -184,11 +183,11 @@ class Fleet:
         self._keeping: list[asyncio.Task[None]] = []
 
     def of(self, kind: str) -> list[Member]:
-        """Return the members that run a command."""
+        """Return the members that run this command."""
         return [place for place in self.places.values() if place.arguments[0] == kind]
 
     async def add(self, place: Member) -> None:
-        """Start one more member."""
+        """Start another member and keep it running."""
         self.places[place.name] = place
         await self._fill(place)
         self._keeping.append(asyncio.create_task(self._keep(place)))
@@ -199,7 +198,7 @@ class Fleet:
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[Fleet]:
-        """Start all members in order, restart ended ones, and stop all on exit."""
+        """Start all members in order, keep them running, and stop them on exit."""
         try:
             for place in self.places.values():
                 await self._fill(place)
@@ -275,7 +274,6 @@ class Fleet:
 
 
 def children(pid: int) -> list[int]:
-    """Return the running children of `pid`."""
     found: list[int] = []
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
         try:
@@ -286,8 +284,6 @@ def children(pid: int) -> list[int]:
 
 
 async def until_listening(port: int, seconds: float = _START_SECONDS) -> None:
-    """Wait until a process accepts connections on `port`."""
-
     async def listens() -> bool:
         try:
             _, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -300,7 +296,7 @@ async def until_listening(port: int, seconds: float = _START_SECONDS) -> None:
 
 
 def redis_url(data_dir: Path, port: int) -> str:
-    """Return a Redis URL with the password from `data_dir`. The port may be a proxy's."""
+    """Return a Redis URL with the password from redis.conf."""
     for line in (data_dir / "redis.conf").read_text().splitlines():
         name, _, value = line.partition(" ")
         if name == "requirepass":

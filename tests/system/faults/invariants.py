@@ -30,7 +30,7 @@ ENDING = tuple(DueKind)
 
 
 def known_layout(prefix: str) -> re.Pattern[str]:
-    """Return the keys that may exist when all work is done: the declared ones, and docket's. Any other key is a leak."""
+    """Return a pattern for all keys that may exist once all work is done."""
     ours = "|".join(re.sub(r"<\w+>", "[^:]+", re.escape(name).replace("…", ".*")) for name in key_names())
     name = re.escape(prefix)
     return re.compile(rf"{name}:\{{0\}}:({ours})|\{{?{name}:agent-memory\}}?:.*")
@@ -38,7 +38,7 @@ def known_layout(prefix: str) -> re.Pattern[str]:
 
 @dataclass
 class Findings:
-    """The violations by kind, and the figures of the check."""
+    """Violations by kind, and counts of what was checked."""
 
     lost: list[str] = field(default_factory=list)
     duplicated: list[str] = field(default_factory=list)
@@ -54,7 +54,7 @@ class Findings:
 
 
 class Checker:
-    """Checks everything once. Work must be finished, or missing data counts as lost."""
+    """Checks all data in Redis. Run it only after all background work is done."""
 
     def __init__(self, client: Redis, journal: Path, spec: VectorSpec, *, prefix: str = "am") -> None:
         self._client = client
@@ -196,7 +196,7 @@ class Checker:
         return message_identity(one.message)
 
     def _check_order(self, name: str, ids: list[str], lists: list[list[str]], context: str | None) -> None:
-        """Check that the list is the end of a possible one, and that the summary covers the missing messages at its beginning."""
+        """Check that messages are in order and that only summarized ones are missing."""
         if any(one[len(one) - len(ids) :] == ids and (len(one) == len(ids) or context) for one in lists):
             return
         closest = lists[0]
@@ -238,7 +238,7 @@ class Checker:
     async def _check_keyed(self, key: str, said: list[tuple[str, str]]) -> None:
         """Check that a session contains each sent message once, in order.
 
-        A text sent twice on one day is one memory, which cites each message.
+        A text sent twice on the same day becomes one memory that cites both messages.
         """
         session_id, _, user = key.split("\n")
         k = self._keys.session(self._keys.sid(TENANT, SessionRef(session_id, None, user)))

@@ -43,7 +43,7 @@ class Journal:
 
 
 def read(path: Path) -> Iterator[tuple[dict[str, Any], dict[str, Any] | None]]:
-    """Yield intents in order with their outcomes, or None if the run ended first."""
+    """Yield each intent with its outcome, or with None if it has no outcome."""
     intents: dict[int, dict[str, Any]] = {}
     outcomes: dict[int, dict[str, Any]] = {}
     with path.open(encoding="utf-8") as lines:
@@ -56,7 +56,7 @@ def read(path: Path) -> Iterator[tuple[dict[str, Any], dict[str, Any] | None]]:
 
 @dataclass
 class Said:
-    """A message whose memory and fact "must" exist, "may" exist, or are "gone" for good."""
+    """A message, and whether its memory and fact "must" exist, "may" exist, or are "gone"."""
 
     id: str
     role: str
@@ -66,7 +66,7 @@ class Said:
     fact: str = "must"
 
     def weaken(self) -> None:
-        """Allow an unpromoted message not to become a memory."""
+        """Stop requiring a memory and a fact from this message."""
         self.verbatim = "may" if self.verbatim == "must" else self.verbatim
         self.fact = "may" if self.fact == "must" else self.fact
 
@@ -75,7 +75,7 @@ class Said:
 class SessionModel:
     """The expected state of a session.
 
-    `lists` are the possible lists of message ids: several after an append without a response.
+    `lists` are the possible message id lists, more than one after an unacknowledged append.
     """
 
     key: str
@@ -90,7 +90,7 @@ class SessionModel:
 
 @dataclass
 class Expected:
-    """The expected sessions and memories. None as a memory's content means that it is missing."""
+    """The expected sessions and memories. None means that a memory may be missing."""
 
     sessions: dict[str, SessionModel] = field(default_factory=dict[str, SessionModel])
     memories: dict[str, set[str | None]] = field(default_factory=dict[str, set[str | None]])
@@ -109,7 +109,7 @@ class Expected:
 
 
 def expected(entries: Iterable[tuple[dict[str, Any], dict[str, Any] | None]]) -> Expected:
-    """Replay a journal. Only shared sessions have several writers at a time."""
+    """Replay a journal to compute the expected state."""
     result = Expected()
     for intent, outcome in entries:
         ok = outcome is not None and outcome["ok"]
@@ -177,7 +177,7 @@ def _delete_session(result: Expected, intent: dict[str, Any], ok: bool, _: dict[
 
 
 def _forget_memories(result: Expected, intent: dict[str, Any], ok: bool, _: dict[str, Any]) -> None:
-    """Expect no memories from a deleted session, because all were listed and deleted. None may return."""
+    """Expect all memories from the session to be gone if the deletion was acknowledged."""
     session = result.session(intent["key"])
     for message in session.said.values() if ok else ():
         message.verbatim = message.fact = "gone"
@@ -219,10 +219,7 @@ def _block(result: Expected, intent: dict[str, Any], ok: bool, _: dict[str, Any]
 
 
 def _erase(result: Expected, intent: dict[str, Any], ok: bool, outcome: dict[str, Any]) -> None:
-    """Expect an acknowledged erasure to delete its sessions and memories for good.
-
-    A later write belongs to new data.
-    """
+    """Expect an acknowledged erasure to delete its sessions and memories for good."""
     if not ok:
         raise AssertionError("an erasure is tried until it is acknowledged")
     for key in intent["sessions"]:

@@ -1,4 +1,4 @@
-"""Run the look-alike as a process that forgets requests. POST /_faults injects faults."""
+"""Run the look-alike model server as a process. POST /_faults injects faults."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ class _Forgetful(list[object]):
 
 
 def main() -> None:
-    """Serve until stdin ends: `python -m tests.system.faults.model_server PORT DIMENSIONS`."""
     server = Lookalike(dimensions=int(sys.argv[2]), port=int(sys.argv[1]), retry_after="1", requests=_Forgetful())  # type: ignore[arg-type]
     server.start()
     print(server.url, flush=True)

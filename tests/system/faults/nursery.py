@@ -1,7 +1,7 @@
 """Start commands quickly by forking a process that has already imported the server.
 
-Otherwise, each start would take 2.5 s of CPU. Requests and answers are JSON lines on stdin and
-stdout. Forked processes end with the nursery.
+Otherwise, each start would take 2.5 s of CPU time. Requests and responses are JSON lines on
+stdin and stdout. Forked processes end when the nursery ends.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _reap() -> None:
 
 
 def _become(order: dict[str, Any], parent: int) -> None:
-    """Apply the order's environment and output in the child, and run the command as the shell would."""
+    """Set up the forked child's environment and run its command."""
     from agent_memory.interfaces.cli.app import main
 
     os.setsid()

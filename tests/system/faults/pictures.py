@@ -20,7 +20,7 @@ _FIELDS = {
 
 
 async def picture(rig: Rig) -> dict[str, Any]:
-    """Return the content of Redis without values that differ between runs."""
+    """Return the Redis content without values that differ between runs."""
     client, root = rig.rt.client, rig.keys.root
     seen: dict[str, Any] = {}
     for name in sorted(await rig.raw_keys()):
@@ -39,7 +39,7 @@ async def picture(rig: Rig) -> dict[str, Any]:
 
 
 async def _value(rig: Rig, kind: str, rest: str, key: str) -> Any:
-    """Return the part of a key's content that every run shares, or its type."""
+    """Return the part of a key's content that is the same in every run, or only its type."""
     part = f"{kind}:{rest[-2:]}" if kind in ("w", "j") and rest[-2:] in (":m", ":i", ":l", ":o") else kind
     match part:
         case "w::m" | "j::l":
@@ -55,12 +55,12 @@ async def _value(rig: Rig, kind: str, rest: str, key: str) -> Any:
 
 
 async def texts(rig: Rig) -> list[tuple[str, str]]:
-    """Return the sorted types and texts of all memories."""
+    """Return the types and texts of all memories, sorted."""
     return sorted((str(record.memory_type), record.text) for record in await rig.stored())
 
 
 async def finished(rig: Rig, rounds: int = 60) -> None:
-    """Work until nothing is left, ignoring leases and delays."""
+    """Run all pending work, ignoring leases and delays."""
     for _ in range(rounds):
         for kind in ENDING:
             await rig.make_due(kind)
@@ -71,7 +71,7 @@ async def finished(rig: Rig, rounds: int = 60) -> None:
 
 
 async def waiting(rig: Rig) -> dict[str, dict[str, float]]:
-    """Return the pending work of workers, except recurring work."""
+    """Return all pending work except recurring work."""
     return {kind.value: marks for kind in ENDING if (marks := await rig.marks(kind))}
 
 

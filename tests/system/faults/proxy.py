@@ -20,7 +20,7 @@ def anything(_: bytes) -> bool:
 
 @dataclass
 class _Loss:
-    """Loses the replies to the next `times` matching requests."""
+    """Drops the replies to the next `times` matching requests."""
 
     match: Match
     times: int
@@ -37,7 +37,7 @@ class _Link:
     ways: list[asyncio.Task[None]] = field(default_factory=list[asyncio.Task[None]])
 
     def abort(self) -> None:
-        """Reset both sides, whatever has not been delivered yet."""
+        """Reset both sides, discarding undelivered data."""
         for way in self.ways:
             if way is not asyncio.current_task():
                 way.cancel()
@@ -85,14 +85,14 @@ class Proxy:
         self._losses.clear()
 
     def cut(self) -> int:
-        """Reset all connections, and return their number."""
+        """Reset all connections and return how many there were."""
         links = list(self._links)
         for link in links:
             link.abort()
         return len(links)
 
     def half_close(self, rng: random.Random) -> None:
-        """Make a random side of each connection stop sending."""
+        """Half-close each connection on a random side."""
         for link in list(self._links):
             writer = link.down if rng.random() < 0.5 else link.up
             with contextlib.suppress(OSError, RuntimeError):
@@ -100,7 +100,7 @@ class Proxy:
                     writer.write_eof()
 
     def lose_replies(self, times: int = 1, match: Match = anything) -> None:
-        """Execute the next `times` matching requests, but drop their replies and reset their connections."""
+        """Drop the replies to the next `times` matching requests and reset their connections."""
         self._losses.append(_Loss(match, times))
 
     @property

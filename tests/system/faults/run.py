@@ -1,4 +1,4 @@
-"""Run processes under load and faults, heal them, and check the data."""
+"""Run processes under load, inject faults, heal them, and check the data."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ SETTINGS = {
 
 @dataclass(frozen=True)
 class Plan:
-    """The options of a run.
+    """The options for a run.
 
-    `pause` is the mean time between faults. `rate` is all actors' target in requests per second.
+    `pause` is the mean time between faults. `rate` is the total target in requests per second.
     """
 
     seed: str
@@ -89,7 +89,7 @@ class Plan:
 
 @dataclass
 class Outcome:
-    """All figures of a run."""
+    """The results of a run."""
 
     plan: Plan
     figures: Figures
@@ -109,7 +109,7 @@ class Outcome:
         return [*self.figures.violations, *self.findings.violations, *self.deaths]
 
     def summary(self) -> dict[str, Any]:
-        """Return the figures for readers and for `--json`."""
+        """Return the figures to print and to save with `--json`."""
         figures, found = self.figures, self.findings
         return {
             "seed": self.plan.seed,
@@ -143,7 +143,7 @@ class Outcome:
 
 @asynccontextmanager
 async def model_server(port: int) -> AsyncGenerator[str]:
-    """Run the look-alike as a separate process. Yield its URL without /v1 while it starts."""
+    """Run the look-alike in a separate process and yield its URL without /v1."""
     command = [sys.executable, "-m", "tests.system.faults.model_server", str(port), str(DIMENSIONS)]
     process = await asyncio.create_subprocess_exec(*command, stdin=asyncio.subprocess.PIPE, stdout=-3, env=environment(), cwd=ROOT)
     try:
@@ -160,7 +160,7 @@ async def model_server(port: int) -> AsyncGenerator[str]:
 
 @dataclass
 class Ground:
-    """A run's processes and proxies, and a direct connection to Redis."""
+    """A run's processes and proxies."""
 
     fleet: Fleet
     nursery: Nursery
@@ -284,7 +284,7 @@ def _owners(actors: Sequence[Actor]) -> list[dict[str, str]]:
 
 
 async def _drained(client: aioredis.Redis, figures: Figures, seconds: float) -> None:
-    """Wait until no work is left. Work that is left after `seconds` is a violation."""
+    """Wait until no work is left, and record a violation if that takes longer than `seconds`."""
     keys = Keys()
 
     async def nothing_left() -> bool:
@@ -300,7 +300,7 @@ async def _drained(client: aioredis.Redis, figures: Figures, seconds: float) -> 
 
 
 async def _waiting_work(client: aioredis.Redis, keys: Keys) -> list[str]:
-    """Describe the due time, attempts and docket state of each remaining mark."""
+    """Describe each remaining task with its due time, attempts and docket state."""
     seconds, _ = await client.time()
     said: list[str] = []
     for kind in ENDING:

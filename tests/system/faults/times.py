@@ -1,8 +1,7 @@
-"""Compare the times of F3, F10 and F11 with their limits: `python -m tests.system.faults.times`.
+"""Compare the times for F3, F10 and F11 with their limits.
 
-The exit code is 1 if a time exceeds its limit. It uses a real API process, a real Redis behind a
-proxy, and requests over HTTP. The times are meaningful only on an idle machine, so they are not
-part of the tests.
+Run `python -m tests.system.faults.times` on an idle machine. The exit code is 1 if a time exceeds
+its limit.
 """
 
 from __future__ import annotations
@@ -97,7 +96,7 @@ async def _site(folder: Path) -> AsyncGenerator[_Site]:
 
 
 async def killed(site: _Site, kills: int, memories: int) -> list[Taken]:
-    """Measure F3: the time from the kill of Redis to the next write, beside the loading time that Redis reports."""
+    """Measure F3, the time from killing Redis to the next successful write."""
     for start in range(0, memories, 100):
         some = [{"id": f"t{number}", "text": f"Entry {number}: Ana sails to harbour {number % 97}"} for number in range(start, start + 100)]
         (await site.http.post(f"{site.url}/v1/long-term-memory/", json={"memories": some})).raise_for_status()
@@ -134,7 +133,7 @@ def _loads(log: Path) -> list[float]:
 
 
 async def spoilt(site: _Site) -> list[Taken]:
-    """Measure F10: the time from the end of each state in which Redis refuses writes to the next write, without a restart."""
+    """Measure F10, the time until writes succeed once Redis accepts them again."""
     direct = site.on.direct()
 
     async def states() -> AsyncGenerator[tuple[str, Callable[[], Awaitable[object]], Callable[[], Awaitable[object]]]]:
@@ -170,7 +169,7 @@ async def _says(on: Ground, answer: bytes | None) -> None:
 
 
 async def crowded(site: _Site, clients: int) -> list[Taken]:
-    """Measure F11: this many requests at once on 16 connections with 200 ms to Redis, followed by dropped packets."""
+    """Measure F11, many concurrent requests on few slow connections, then dropped packets."""
     statuses: Counter[str] = Counter()
 
     async def one(number: int) -> float:

@@ -21,7 +21,7 @@ def main() -> int:
     checkout, names = Path(sys.argv[1]).absolute(), set(sys.argv[2].split(","))
 
     class TwoNurseries(Nursery):
-        """Starts the named processes from the other checkout."""
+        """Starts the given processes from the other checkout."""
 
         @asynccontextmanager
         async def running(self) -> AsyncGenerator[Nursery]:

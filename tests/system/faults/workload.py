@@ -50,7 +50,7 @@ class Reply:
 
 
 class Client:
-    """Sends requests to any API, and repeats them until one responds."""
+    """Sends requests to any of the APIs, and retries until one responds."""
 
     def __init__(self, urls: list[str], figures: Figures, stop: asyncio.Event) -> None:
         limits = httpx.Limits(max_connections=200, max_keepalive_connections=50)
@@ -65,10 +65,7 @@ class Client:
     async def ask(
         self, rng: random.Random, method: str, path: str, *, tries: int = 100_000, fine: tuple[int, ...] = (), **request: Any
     ) -> Reply:
-        """Repeat a request up to `tries` times. `fine` lists expected statuses besides 200.
-
-        A request that conflicts with an erasure changes nothing, so repeat it.
-        """
+        """Send a request up to `tries` times. `fine` lists expected statuses besides 200."""
         figures = self._figures
         start = rng.randrange(len(self._urls))
         for number in range(1, tries + 1):
@@ -97,7 +94,7 @@ class Client:
         return Reply(False, tries)
 
     async def hang_up(self, rng: random.Random, method: str, path: str, after: float, **request: Any) -> None:
-        """Send a request, and disconnect before the response."""
+        """Send a request and disconnect before the response arrives."""
         self._figures.hangups += 1
         try:
             await self._http.request(method, rng.choice(self._urls) + path, timeout=after, **request)
@@ -105,7 +102,6 @@ class Client:
             return
 
     async def pause(self, rng: random.Random) -> None:
-        """Wait for a random time before the next request."""
         await asyncio.sleep(rng.uniform(0.2, 0.6))
 
     def _refused(self, method: str, path: str, response: httpx.Response) -> None:
@@ -152,7 +148,7 @@ class Actor(ABC):
         return self.rng.choices(list(options), list(options.values()))[0]
 
     def text(self, token: str) -> str:
-        """Return a sentence that contains a unique token."""
+        """Return a sentence that contains `token`."""
         rng = self.rng
         long = _FILLER if rng.random() < 0.3 else ""
         thing, city = rng.choice(_THINGS), rng.choice(_CITIES)
@@ -171,7 +167,7 @@ class Actor(ABC):
 
 
 class SessionActor(Actor):
-    """Writes, reads and deletes one session, and then starts again with the same id."""
+    """Writes, reads and deletes a session, then starts over with the same id."""
 
     def __init__(self, name: str, seed: str, client: Client, journal: Journal, figures: Figures, *, user: str) -> None:
         super().__init__(name, seed, client, journal, figures)
@@ -207,12 +203,12 @@ class SessionActor(Actor):
             self.unsure |= {message["id"] for message, _ in made}
 
     async def put(self) -> None:
-        """Replace the session with some of its messages and a new one, from this client's own copy."""
+        """Replace the session with some of its messages and a new one, without reading it first."""
         kept = self.ids[self.rng.randrange(len(self.ids) + 1) :][-20:]
         await self._put([self.sent[name] for name in kept], None, None)
 
     async def put_what_was_read(self) -> None:
-        """Read a session, add a message and store it, as clients do. A session that has changed meanwhile refuses."""
+        """Read the session, add a message and write it back, retrying if it has changed."""
         while True:
             read = await self.client.ask(self.rng, "GET", self.path, params=self.scope)
             fields = ("id", "role", "content", "created_at")
@@ -246,7 +242,6 @@ class SessionActor(Actor):
         return True
 
     async def _holds(self, message_id: str) -> bool:
-        """True if an earlier attempt, whose response was lost, succeeded."""
         read = await self.client.ask(self.rng, "GET", self.path, params=self.scope)
         return any(message["id"] == message_id for message in read.body["messages"])
 
@@ -258,7 +253,7 @@ class SessionActor(Actor):
         self.counter = counter
 
     async def read(self) -> None:
-        """Check that the writer reads every acknowledged write."""
+        """Check that a read returns every acknowledged write."""
         reply = await self.client.ask(self.rng, "GET", self.path, params=self.scope)
         if not reply.ok:
             return
@@ -292,7 +287,7 @@ class SessionActor(Actor):
         self.gone()
 
     def gone(self) -> None:
-        """Record the deletion of the session."""
+        """Reset the expected state after the session is deleted."""
         self.alive, self.ids, self.counter = False, [], None
         self.unsure.clear()
 
@@ -404,7 +399,7 @@ class MemoryActor(Actor):
             self.saw(f"memory {name} reads {reply.body['text']!r}, acknowledged was {self.texts[name]!r}")
 
     async def find(self) -> None:
-        """Search for the memory's unique word, which works at once, even before a worker has embedded it."""
+        """Search for the memory's unique word, which must work even before it is embedded."""
         name = self._one()
         # The word that no other memory has: RediSearch 2.10 misranks common words while memories are rewritten.
         query = {"text": self.texts[name].split(":")[0].split()[1], "user_id": {"eq": self.user}, "limit": 5, "search_mode": "keyword"}

@@ -72,7 +72,7 @@ FEATURE = Feature("counting", background=("counting:count_calls",))
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Install the package of examples/extension into a separate folder."""
+    """Install examples/extension and a small counting package into a separate folder."""
     folder = tmp_path_factory.mktemp("extension")
     source = shutil.copytree(ROOT / "examples" / "extension", folder / "source")
     target = folder / "installed"

@@ -1,4 +1,4 @@
-"""Test the files of the image and of compose without a container engine."""
+"""Test the Dockerfile and the Compose file without a container engine."""
 
 from __future__ import annotations
 

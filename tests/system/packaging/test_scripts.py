@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A checkout with the files that setup reads, and a pip that only records its arguments."""
+    """Create a checkout whose pip only records its arguments."""
     for name in (
         "scripts/venv.sh",
         "locks/server.lock",
@@ -46,7 +46,7 @@ def venv(checkout: Path, kind: str, **environment: str) -> subprocess.CompletedP
 
 
 def asked(checkout: Path) -> list[str]:
-    """Return the arguments of each pip install since the last call."""
+    """Return the pip install commands since the last call."""
     file = checkout / "asked"
     lines = [line for line in file.read_text().splitlines() if " install " in line] if file.exists() else []
     file.unlink(missing_ok=True)
@@ -98,7 +98,7 @@ def test_setup_gives_the_archived_client_its_own_environment(checkout: Path) -> 
 
 
 def pip_that_says(checkout: Path, said: str, code: int = 0) -> None:
-    """Make pip print a text and exit with a code."""
+    """Make pip print this text and exit with this code."""
     python = checkout / ".venv" / "bin" / "python"
     python.write_text(f'#!/bin/sh\ncase "$*" in *" install "*locks*) printf "{said}"; exit {code};; esac\n')
 

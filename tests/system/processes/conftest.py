@@ -1,4 +1,4 @@
-"""Provide one server in its own processes for tests that only send requests."""
+"""Provide one server in separate processes for tests that only send requests."""
 
 from __future__ import annotations
 

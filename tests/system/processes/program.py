@@ -1,7 +1,7 @@
-"""A typical user's program with the memory server and any OpenAI-compatible server.
+"""A typical user's program that uses the memory server and any OpenAI-compatible server.
 
 Reads MEMORY_URL, OPENAI_BASE_URL, OPENAI_API_KEY and CHAT_MODEL. Takes a session id and a message,
-and prints the answer.
+and prints the reply.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Test that bad input gets a 4xx that names the field, and does no damage."""
+"""Test that bad input causes a 4xx that names the field, and changes nothing."""
 
 from __future__ import annotations
 

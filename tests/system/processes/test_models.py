@@ -1,4 +1,4 @@
-"""Test summaries and facts from a model server, whose outage only delays them."""
+"""Test that a model server outage only delays summaries and facts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def model_server() -> Generator[Lookalike, None, None]:
 
 @pytest.fixture(scope="module")
 async def modelled(model_server: Lookalike, tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[str, None]:
-    """Start a server that uses the look-alike's models under unknown names."""
+    """Start a server that is configured with unknown model names."""
     environment = {
         "OPENAI_BASE_URL": model_server.url,
         "OPENAI_API_KEY": "sk-test-0000",

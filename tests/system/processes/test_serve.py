@@ -81,7 +81,7 @@ class Journal:
         return len(self.memories) + sum(map(len, self.messages.values()))
 
     async def write(self, memory: MemoryAPIClient, writer: int) -> None:
-        """Write messages and memories in turn until the server ends."""
+        """Alternate between writing messages and memories until the server stops."""
         session = f"session-{writer}"
         number = 0
         while True:
