@@ -130,7 +130,7 @@ EDITED = {
 
 @pytest.mark.parametrize("feature", ["archive", "blocks", "pinned", "profile", "timeline", "procedures"])
 def test_at_most_two_files_import_an_extension(feature: str) -> None:
-    """The extension's own modules, the extensions built on it, and the compatible APIs do not count."""
+    """Imports by the extension itself, dependent extensions and compatible APIs do not count."""
     rooms = "|".join(["compat", *(one.name for one in FEATURES)])
     level = "(features|extensions|interfaces)"
     own = re.compile(rf"^(agent_memory/{level}|worker/agent_memory_worker)/({rooms})[/.]|/features/({rooms})\.py$")

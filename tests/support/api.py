@@ -1,4 +1,4 @@
-"""Serve the API under test: uvicorn on a loopback port in the test's own loop, over the real runtime or recorded answers."""
+"""Serve the API under test with uvicorn, over the real runtime or recorded answers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from tests.registrations import registrations
 
 
 class _Server(uvicorn.Server):
-    """A uvicorn server that reports when it listens, and leaves the signals to pytest."""
+    """A uvicorn server that signals when it is listening and leaves signal handling to pytest."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -66,7 +66,7 @@ def bound_socket() -> socket.socket:
 async def serving(
     app: FastAPI, *, keep_alive: int = KEEP_ALIVE_SECONDS, listener: socket.socket | None = None
 ) -> AsyncGenerator[str, None]:
-    """Serve `app` on a free loopback port, or on that of `listener`, and yield its base URL."""
+    """Serve `app` on a loopback port and yield its base URL."""
     listener = listener or bound_socket()
     http = http_protocol(app.state.settings)
     config = uvicorn.Config(app, http=http, lifespan="on", log_level="warning", access_log=False, timeout_keep_alive=keep_alive)
@@ -88,9 +88,9 @@ async def serving(
 
 @dataclass
 class Recorded:
-    """A stand-in for the runtime: it answers every service call at once and records name and arguments in `calls`.
+    """A fake runtime that records service calls in `calls`.
 
-    `answers[name]` replaces the answer of one call; it may be a function to call or an exception to raise.
+    `answers[name]` sets the result of a call. It can be a value, a function or an exception.
     """
 
     calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = field(default_factory=list[Any])
@@ -100,31 +100,28 @@ class Recorded:
 
     @property
     def runtime(self) -> Runtime:
-        """Return this object under the type that the API expects."""
+        """Return this object as the type that the API expects."""
         return cast("Runtime", self)
 
     @property
     def services(self) -> Recorded:
-        """Return this object under the type that the routes expect."""
+        """Return this object as the type that the routes expect."""
         return self
 
     def __getitem__(self, kind: type[Any]) -> Any:
         return _Recorder(self, _SERVICES[kind])
 
     async def ready(self) -> Readiness:
-        """Return the answer of `Runtime.ready`."""
         return await self.answer("ready")
 
     def of(self, _tenant: str) -> Recorded:
-        """Return the only bucket."""
         return self
 
     async def backlog(self) -> Any:
-        """Return the answer of `Runtime.backlog`."""
         return await self.answer("outbox.backlog")
 
     async def answer(self, name: str) -> Any:
-        """Return the planned answer of a call."""
+        """Return the configured answer to a call."""
         found = self.answers.get(name, _ANSWERS.get(name))
         if callable(found):
             found = found()
@@ -136,7 +133,7 @@ class Recorded:
 
     @property
     def last(self) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
-        """Return the last call: its name, the arguments after the scope, and the keywords."""
+        """Return the name, arguments and keywords of the last call, without the scope."""
         return self.calls[-1]
 
 

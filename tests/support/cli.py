@@ -1,4 +1,4 @@
-"""Run the command line as a separate process, in an environment without the developer's settings."""
+"""Run the command line in a separate process without the developer's settings."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def clean_environment(**extra: str) -> dict[str, str]:
-    """Return the environment without our variables, plus `extra`."""
+    """Return the environment without the server's variables, plus `extra`."""
     known = variables()
     return {**{name: value for name, value in os.environ.items() if name.upper() not in known}, **extra}
 
 
 def light_model() -> dict[str, str]:
-    """The embedding model of this session's tests, which starts in a fifth of the default model's CPU time."""
+    """Return the setting for an embedding model that starts faster than the default one."""
     return {"LOCAL_MODEL": os.environ.get("TEST_LOCAL_MODEL", "all-MiniLM-L6-v2")}
 
 
 def unwrapped(text: str) -> str:
-    """Return a command's output as one line. Assert that its lines, apart from single long words, have at most 100 columns."""
+    """Join a command's output into one line, after asserting that no line is too long."""
     assert [line for line in text.splitlines() if len(line) > 100 and " " in line.strip()] == []
     return " ".join(text.split())
 
@@ -36,16 +36,15 @@ _EVAL = "from agent_memory_eval.__main__ import main\nmain()"
 
 
 def agent_memory_eval(*arguments: str, cwd: Path, seconds: float = 180, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run `agent-memory-eval ARGUMENTS` to its end in `cwd`."""
     return agent_memory(*arguments, cwd=cwd, seconds=seconds, code=_EVAL, **environment)
 
 
 def agent_memory(
     *arguments: str, cwd: Path, seconds: float = 180, cold: bool = False, code: str = "", **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run `agent-memory ARGUMENTS` to its end in `cwd`. With `cold`, use a new interpreter with all its imports, not a warm process.
+    """Run `agent-memory ARGUMENTS` in a warm process, or in a new interpreter if `cold`.
 
-    `code` is another program, for a warm process.
+    `code` is another program for the warm process.
     """
     # The figures of an evaluation are for the default model.
     environment = clean_environment(**({} if code else light_model()) | environment)

@@ -1,4 +1,4 @@
-"""A Redis Cluster on loopback: redis-server processes with the project's engine and options, stopped by process id."""
+"""Run a Redis Cluster of local redis-server processes."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _TRIES = 3
 
 
 class DidNotStart(Exception):
-    """A node ended before it responded, most likely because its port was taken."""
+    """Raised if a node exits before it responds, usually because its port was taken."""
 
 
 @dataclass
 class Node:
-    """One of the cluster's processes."""
+    """A process in the cluster."""
 
     port: int
     process: subprocess.Popen[bytes]
@@ -36,13 +36,12 @@ class Node:
     log: Path
 
     async def id(self) -> bytes:
-        """Return the node's id in the cluster."""
         return bytes(await self.client.execute_command("CLUSTER", "MYID"))
 
 
 @dataclass
 class Cluster:
-    """The nodes, each with an equal share of the slots; `url` points to the first node."""
+    """A cluster whose nodes share the slots equally. `url` points to the first node."""
 
     nodes: list[Node]
     password: str = field(repr=False)
@@ -58,7 +57,7 @@ class Cluster:
         return self.urls[0]
 
     async def move_slot(self, slot: int, *, source: int, target: int) -> None:
-        """Move a slot with its keys, one by one, as `redis-cli --cluster reshard` does."""
+        """Move a slot and its keys, like `redis-cli --cluster reshard`."""
         old, new = self.nodes[source], self.nodes[target]
         await self.begin_move(slot, source=source, target=target)
         while keys := await old.client.execute_command("CLUSTER", "GETKEYSINSLOT", slot, 100):
@@ -67,7 +66,7 @@ class Cluster:
             await node.client.execute_command("CLUSTER", "SETSLOT", slot, "NODE", await new.id())
 
     async def begin_move(self, slot: int, *, source: int, target: int) -> None:
-        """Announce the migration of a slot to both nodes; no key has moved yet."""
+        """Start migrating a slot on both nodes, without moving any keys yet."""
         old, new = self.nodes[source], self.nodes[target]
         await new.client.execute_command("CLUSTER", "SETSLOT", slot, "IMPORTING", await old.id())
         await old.client.execute_command("CLUSTER", "SETSLOT", slot, "MIGRATING", await new.id())
@@ -75,9 +74,9 @@ class Cluster:
 
 @asynccontextmanager
 async def redis_cluster(folder: Path, *, nodes: int = 3, replicas: bool = False) -> AsyncGenerator[Cluster]:
-    """Start a ready cluster with its files in `folder`, and stop it at the end of the block.
+    """Start a cluster with its files in `folder`, and stop it on exit.
 
-    With `replicas`, each node has one replica, which takes over some seconds after the node died.
+    With `replicas`, each node has a replica, which takes over a few seconds after the node dies.
     """
     engine = await find_engine(folder)
     for attempt in range(1, _TRIES + 1):
@@ -134,7 +133,7 @@ def _free_port() -> int:
 
 
 async def _join(cluster: Cluster) -> None:
-    """Connect the nodes, distribute the slots, and wait until each node reports a healthy cluster."""
+    """Connect the nodes, assign the slots, and wait until all nodes report a healthy cluster."""
     everybody = [*cluster.nodes, *cluster.replicas]
     for number, node in enumerate(everybody):
         await _until(node, _answers)

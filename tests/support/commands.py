@@ -1,4 +1,4 @@
-"""Record what a rig's own store sends to Redis, because other tests' servers may share the process and Redis."""
+"""Record the commands that a rig sends to Redis, excluding those from other tests' servers."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ _OBSERVED: ContextVar[str] = ContextVar("observed", default="")
 
 
 def commands_of(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """Return a list that grows with each packed command (a pipeline is one) that names a key of this rig.
+    """Return a growing list of the commands (or pipelines) that this test sends for the rig's keys.
 
-    Includes only what this test and the tasks that it starts from now on send. On a busy machine, the runtime's earlier tasks may
-    send at any time: its store check, deferred writes, and checks of new connections.
+    Commands from the runtime's earlier tasks are excluded, since their timing varies.
     """
     prefix = rig.settings.redis.key_prefix
     _OBSERVED.set(prefix)
@@ -26,7 +25,7 @@ def commands_of(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
 
 
 def commands_under(prefix: str, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """Like `commands_of`, for the keys under a KEY_PREFIX and from all tasks, except the periodic store check."""
+    """Like `commands_of`, but for any KEY_PREFIX and from all tasks."""
     return _noted(prefix, monkeypatch, None)
 
 

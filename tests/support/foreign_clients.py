@@ -1,4 +1,4 @@
-"""Run programs written for another product with that product's client, installed by `scripts/tests.sh compat`."""
+"""Run programs that use another product's client, installed by `scripts/tests.sh compat`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ENVIRONMENTS = {"mem0-2": "frameworks", "supermemory-3": "frameworks"}
 
 
 async def run_program(program: Path, client: str, *arguments: str, **environment: str) -> Any:
-    """Return the last object that a program prints, run by the client (`mem0-2`, `supermemory-3`).
+    """Run a program with this client (such as `mem0-2`) and return its JSON output.
 
     Skip the test if the client is not installed.
     """

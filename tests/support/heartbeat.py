@@ -1,4 +1,4 @@
-"""Measure how long a test's event loop was blocked, in CPU seconds of its thread, so a busy machine adds nothing."""
+"""Measure how long the event loop was blocked, in CPU time so that machine load does not matter."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, suppress
 
 
 class Heartbeat:
-    """`longest` is the longest piece of work between two turns of the loop."""
+    """Measures the longest turn of the event loop."""
 
     def __init__(self) -> None:
         self.longest = 0.0
@@ -26,7 +26,7 @@ class Heartbeat:
 
 @asynccontextmanager
 async def heartbeat() -> AsyncGenerator[Heartbeat]:
-    """Watch the event loop that runs this coroutine."""
+    """Measure the running event loop during the block."""
     beat = Heartbeat()
     # Disable the collection of earlier tests' objects, which takes up to a second.
     gc.collect()
@@ -42,7 +42,7 @@ async def heartbeat() -> AsyncGenerator[Heartbeat]:
 
 
 def reference_seconds() -> float:
-    """Return this machine's time for a plain loop over a megabyte (typically 0.05 s), to scale CPU limits."""
+    """Return this machine's time for a fixed loop, to scale CPU limits."""
     times: list[float] = []
     for _ in range(5):
         began = time.thread_time()

@@ -1,4 +1,4 @@
-"""Texts that make patterns slow: repeated prefixes of matches, long runs, and expensive characters."""
+"""Texts that make regular expressions slow."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ _TRIGGERS = (
 
 
 def hostile_text(kind: str, size: int) -> str:
-    """Return about `size` UTF-8 bytes of one kind; half of the text are words that trigger the patterns."""
+    """Return about `size` bytes of one kind of hostile text, including trigger words."""
     part = PARTS[kind]
     half = (part * (size // (2 * len(part.encode())) + 1))[: size // 2]
     while len(half.encode()) > size // 2:

@@ -1,4 +1,4 @@
-"""Provide fixtures for the API over recorded answers, called in the same process; conftest files import them."""
+"""Provide fixtures for the API with recorded answers. Import them in conftest files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compare the declared keys with the existing keys."""
+"""Compare declared keys with existing keys."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ SHAPES = ("profile", "timeline", "blocks", "procedures", "items")
 
 
 def key_names() -> list[str]:
-    """Return the names of all kinds of keys after the prefix (`<…>` is a placeholder), shared ones and those of features."""
+    """Return the names of all kinds of keys, without the prefix."""
     shared = re.findall(r"^am:\{0\}:(\S+)", keyspace.__doc__ or "", re.MULTILINE)
     return [*shared, *(space.name for feature in FEATURES for space in feature.keys)]
 
 
 def empty_key_spaces(keys: Collection[str], *, others: bool = False) -> list[str]:
-    """Return the kinds of personal keys of these features, or of all others, that match none of the given keys."""
+    """Return the kinds of personal keys that match none of the given keys."""
     announced = [space.name for feature in FEATURES if (feature.name in SHAPES) != others for space in feature.keys if space.personal]
     patterns = {name: re.compile(re.sub("<[^>]+>", "[0-9A-Za-z]+", name)) for name in announced}
     return [name for name, pattern in patterns.items() if not any(pattern.fullmatch(key) for key in keys)]

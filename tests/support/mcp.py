@@ -1,4 +1,4 @@
-"""Open an MCP client session to a server over each transport, and read its answers."""
+"""Open MCP client sessions over each transport and read the results."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ class Session:
         self.called: set[str] = set()
 
     async def result(self, tool: str, /, **arguments: Any) -> CallToolResult:
-        """Return the result of a call, including errors."""
+        """Call a tool and return its result, which may be an error."""
         self.called.add(tool)
         return await self.client.call_tool(tool, arguments)
 
     async def call(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
-        """Return the result of a successful call; assert that its text equals its structure."""
+        """Call a tool, assert that it succeeds, and return its structured content."""
         found = await self.result(tool, **arguments)
         assert not found.is_error, found.content
         assert from_json(text_of(found)) == found.structured_content
         return found.structured_content
 
     async def error(self, tool: str, /, **arguments: Any) -> str:
-        """Return the error text of a failing call."""
+        """Call a tool, assert that it fails, and return the error text."""
         found = await self.result(tool, **arguments)
         assert found.is_error, found.structured_content
         assert found.structured_content is None
@@ -46,7 +46,7 @@ class Session:
 
 
 def text_of(found: CallToolResult) -> str:
-    """Return the only text of an answer."""
+    """Return the text of a result that has a single text block."""
     (block,) = found.content
     assert isinstance(block, TextContent)
     return block.text
@@ -54,7 +54,7 @@ def text_of(found: CallToolResult) -> str:
 
 @asynccontextmanager
 async def over_http(url: str, *, mode: str = "auto", headers: dict[str, str] | None = None) -> AsyncGenerator[Session]:
-    """Open a session over streamable HTTP, with the newest protocol (auto) or the handshake protocol (legacy)."""
+    """Open a session over streamable HTTP. The mode "legacy" selects the older handshake protocol."""
     async with (
         httpx2.AsyncClient(headers=headers, timeout=30) as http,
         Client(streamable_http_client(url, http_client=http), mode=mode) as client,
@@ -64,14 +64,13 @@ async def over_http(url: str, *, mode: str = "auto", headers: dict[str, str] | N
 
 @asynccontextmanager
 async def over_sse(url: str, *, headers: dict[str, str] | None = None) -> AsyncGenerator[Session]:
-    """Open a session over SSE."""
     async with Client(sse_client(url, headers=headers), mode="legacy") as client:
         yield Session(client)
 
 
 @asynccontextmanager
 async def over_stdio(folder: Path, options: Sequence[str] = (), **environment: str) -> AsyncGenerator[Session]:
-    """Open a session with its own `agent-memory mcp` process."""
+    """Open a session with a new `agent-memory mcp` process."""
     program = StdioServerParameters(
         command=COMMAND[0], args=[*COMMAND[1:], "mcp", *options], env=clean_environment(**light_model(), **environment), cwd=folder
     )

@@ -1,4 +1,4 @@
-"""Change the embedding model of a store in a test, with an OpenAI-compatible server that computes the vectors."""
+"""Change a store's embedding model in a test, using an OpenAI-compatible server for the vectors."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SECOND = ReembedRequest(model="second", dimensions=48)
 
 
 class Store:
-    """One store, and the runtimes of several processes."""
+    """A store and the runtimes of multiple processes."""
 
     def __init__(self, stack: AsyncExitStack, make_settings: Callable[..., Settings], redis_url: str) -> None:
         self._stack = stack
@@ -54,7 +54,7 @@ async def store(
 
 @asynccontextmanager
 async def filling(runtime: Runtime) -> AsyncGenerator[None]:
-    """Run a worker's part of the change."""
+    """Run a worker's part of the re-embedding."""
     stop = asyncio.Event()
     task = asyncio.create_task(reembed.run_reembedding(runtime, stop))
     try:
@@ -79,7 +79,7 @@ async def reach(rig: Rig, phase: str, done: int = 0) -> None:
 
 
 async def act(rig: Rig, action: ReembedAction) -> None:
-    """Act on the change as soon as all processes and vectors allow it."""
+    """Perform the action once all processes and vectors allow it."""
 
     async def is_done() -> bool:
         with suppress(Conflict):
@@ -98,7 +98,7 @@ async def uses(rig: Rig, model: str) -> None:
 
 
 async def fields(rig: Rig) -> Counter[str]:
-    """Count the vectors of each model. Items, passages and versions count, too."""
+    """Count the vectors of each model, including those of items, passages and versions."""
     counts: Counter[str] = Counter()
     for name in await rig.raw_keys():
         if name.split(":")[0] in ("v", "h", "p", "it"):

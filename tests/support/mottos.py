@@ -1,4 +1,4 @@
-"""A made-up feature in which each user has a motto. It implements every part that a feature can have."""
+"""An example feature that gives each user a motto and implements every part a feature can have."""
 
 from __future__ import annotations
 
@@ -30,31 +30,26 @@ class Motto(BaseModel):
 
 
 class MottoStore:
-    """Mottos by user."""
-
     def __init__(self, foundation: Foundation) -> None:
         self.client = foundation.client
         self._root = foundation.keys.root
 
     def key(self, tenant: str, user_id: str | None) -> str:
-        """The key of a motto."""
         return f"{self._root}motto:{tenant}:{user_id}"
 
     async def read(self, tenant: str, user_id: str | None) -> Motto:
-        """Return a user's motto."""
         return Motto(text=(await self.client.get(self.key(tenant, user_id)) or b"").decode())  # pyright: ignore[reportAttributeAccessIssue]
 
 
 @dataclass
 class MottoReads:
-    """All steps of a section in one prompt."""
+    """The motto section of one prompt."""
 
     key: str
     kind: SectionKind
     text: str = ""
 
     def queue_section(self, pipe: Pipe) -> int:
-        """Queue one read."""
         pipe.get(self.key)
         return 1
 
@@ -63,21 +58,21 @@ class MottoReads:
         return MottoReads(self.key, self.kind, (replies[0] or b"").decode())
 
     def fit_section(self, tokens: int | None) -> MottoReads:
-        """Cut the motto to as many words as tokens."""
+        """Truncate the motto to `tokens` words."""
         return MottoReads(self.key, self.kind, " ".join(self.text.split()[:tokens]))
 
     def count_tokens(self) -> int:
-        """Count a token for each word."""
+        """Count each word as a token."""
         return len(self.text.split())
 
     def render_section(self, messages: SessionMessages | None) -> SectionText:
-        """Return one message, or none."""
+        """Return one message, or none if there is no motto."""
         text = f"{self.kind}: {self.text}"
         return SectionText(parts=[text]) if self.text else SectionText()
 
 
 class MottoSection:
-    """Shows the motto of a prompt's user."""
+    """Shows the user's motto in a prompt."""
 
     kind = SectionKind.ALWAYS
 
@@ -85,13 +80,13 @@ class MottoSection:
         self._store = store
 
     async def open_section(self, ask: PromptAsk) -> MottoReads | None:
-        """Return no section if the prompt has no user."""
+        """Return None if the prompt has no user."""
         user = ask.reader.user_id
         return None if user is None else MottoReads(self._store.key(ask.scope.tenant, user), self.kind)
 
 
 class RecalledMottoSection(MottoSection):
-    """The same section after the memories."""
+    """The same section, placed after the memories."""
 
     kind = SectionKind.RECALLED
 
@@ -129,20 +124,18 @@ async def read_motto(services: Services, caller: Caller, arguments: WhoseMotto) 
 
 
 class MottoTools(ModelTools):
-    """The tool of the client."""
+    """The client's motto tool."""
 
     definitions: ClassVar[tuple[Definition, ...]] = (
         Definition("tell_motto", "Tells what the user of this conversation goes by.", {"tone": text_rule("How to say it.")}),
     )
 
     async def run_tool(self, name: str, values: Mapping[str, Any], scope: ToolScope) -> dict[str, Any]:
-        """Return the motto."""
         motto = await self._read(Motto, Call("GET", "/v1/motto", {"user_id": scope.user_id}))  # pyright: ignore[reportArgumentType]
         return {"summary": f"{name}: {motto.text}", "agent": scope.agent_id}
 
 
 def open_mottos(foundation: Foundation, services: Services) -> None:
-    """Open the feature."""
     store = MottoStore(foundation)
     services.add(store, MottoSection(store), RecalledMottoSection(store))
 

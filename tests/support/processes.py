@@ -1,4 +1,4 @@
-"""Run the server as users do: separate processes, started, watched, stopped and killed by their ids."""
+"""Run the server in separate processes, as users do."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ QUICK = {
 
 
 class Running:
-    """A process and everything it started. Its output goes to a file, which failures show."""
+    """A process and its children. Its output goes to a log file."""
 
     def __init__(self, name: str, process: subprocess.Popen[bytes] | WarmProcess, log: Path) -> None:
         self.name = name
@@ -42,11 +42,10 @@ class Running:
 
     @property
     def output(self) -> str:
-        """Return all output so far."""
         return self.log.read_text("utf-8", "replace")
 
     async def said(self, pattern: str, seconds: float = START_SECONDS) -> str:
-        """Wait for matching output and return the first group. Fail if the process ends before."""
+        """Wait for matching output and return the first group. Fail if the process exits first."""
         deadline = time.monotonic() + seconds
         while not (found := re.search(pattern, self.output)):
             ended = self.process.poll()
@@ -56,18 +55,18 @@ class Running:
         return found[1]
 
     async def base_url(self) -> str:
-        """Return the address of the API once it listens."""
+        """Wait until the API is listening and return its URL."""
         return await self.said(r"agent-memory listens on (\S+)")
 
     async def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
-        """Ask the process to stop, wait for it and its children, and return the exit code."""
+        """Signal the process, wait for it and its children to exit, and return the exit code."""
         family = tree(self.process.pid)
         self.process.send_signal(number)
         await self._gone(family)
         return self.process.wait()
 
     async def kill(self) -> None:
-        """Kill the process and its children with SIGKILL at once, so that none can flush output."""
+        """Kill the process and its children with SIGKILL."""
         os.kill(self.process.pid, signal.SIGSTOP)  # or it would restart its Redis
         family = tree(self.process.pid)
         for pid in reversed(family):
@@ -84,7 +83,7 @@ class Running:
 
 
 def start(folder: Path, *arguments: str, warm: bool = False, **environment: str) -> Running:
-    """Start `agent-memory ARGUMENTS` in a folder with the light model and without the developer's settings. `warm` skips the imports."""
+    """Start `agent-memory ARGUMENTS` in a folder with test settings. `warm` skips the imports."""
     log = folder / f"{arguments[0]}-{time.monotonic_ns()}.log"
     given = clean_environment(**{**QUICK, **light_model(), **environment})
     with log.open("wb") as output:
@@ -104,7 +103,7 @@ def start(folder: Path, *arguments: str, warm: bool = False, **environment: str)
 
 @asynccontextmanager
 async def running(folder: Path, *arguments: str, warm: bool = False, **environment: str) -> AsyncGenerator[Running, None]:
-    """Do the same as `start`, but kill what is left at the end. A failing test shows the output."""
+    """Start a process like `start`, and kill it on exit. Failing tests show its output."""
     one = start(folder, *arguments, warm=warm, **environment)
     try:
         yield one
@@ -117,7 +116,7 @@ async def running(folder: Path, *arguments: str, warm: bool = False, **environme
 
 
 def tree(pid: int) -> list[int]:
-    """Return a process and all its descendants, parents first."""
+    """Return the pids of a process and its descendants, parents first."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal() and (parent := _parent(entry)):
@@ -129,7 +128,7 @@ def tree(pid: int) -> list[int]:
 
 
 def alive(pid: int) -> bool:
-    """True if a process runs; False for a zombie."""
+    """True if the process is running and not a zombie."""
     try:
         return (Path("/proc") / str(pid) / "stat").read_text().rpartition(") ")[2][0] not in "ZX"
     except OSError:

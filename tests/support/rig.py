@@ -1,4 +1,4 @@
-"""A real runtime for tests below the API, with its own key prefix and models that all tests share."""
+"""A real runtime for tests below the API, with its own key prefix and shared models."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SCOPE: Scope = scope_of_work("default")
 
 
 async def claim_kind(outbox: Outbox, kind: DueKind, *, limit: int, lease_seconds: float, max_attempts: int, share: float = 1.0) -> Claims:
-    """Claim due marks of one kind. Raises the error of a failed claim."""
+    """Claim due marks of one kind. Raise the error if the claim fails."""
     claims = (await outbox.claim_each({kind: limit}, lease_seconds=lease_seconds, max_attempts=max_attempts, share=share))[kind]
     if isinstance(claims, Exception):
         raise claims
@@ -44,7 +44,7 @@ async def claim_kind(outbox: Outbox, kind: DueKind, *, limit: int, lease_seconds
 
 
 class SharedEmbedder(EmbedderWrapper):
-    """The session's embedder, which outlives a runtime; `away` makes it fail like an unavailable model server."""
+    """An embedder shared by all runtimes. `away` makes it fail as if the model server were down."""
 
     def __init__(self, inner: EmbeddingModel) -> None:
         super().__init__(inner)
@@ -56,7 +56,7 @@ class SharedEmbedder(EmbedderWrapper):
         return await self._inner.embed(texts, timeout=timeout)
 
     async def close(self) -> None:
-        """Do nothing: the fixture that opened the inner embedder closes it."""
+        """Do nothing, because the fixture closes the inner embedder."""
 
 
 @dataclass
@@ -76,7 +76,7 @@ class Rig:
         return self.keys.sid(SCOPE.tenant, ref)
 
     async def append(self, session_id: str, *texts: str, role: str = "user", namespace: str | None = None, **more: Any) -> Any:
-        """Append messages with the ids "<session>-<text>"."""
+        """Append messages with ids in the form "<session>-<text>"."""
         messages = [MemoryMessage(role=role, content=text, id=f"{session_id}-{text}"[:100]) for text in texts]
         return await self.rt[SessionService].append(
             SCOPE, session_id, AppendMessagesRequest(messages=messages, namespace=namespace, **more)
@@ -97,7 +97,7 @@ class Rig:
         return await self.rt.outbox.begin_claims(kind, members, lease_seconds=lease_seconds, max_attempts=max_attempts)
 
     async def work(self, *kinds: DueKind) -> None:
-        """Run the work that is due now, as a worker would, without docket and without waiting for later work."""
+        """Run all work that is due now, without docket."""
         tasks = Tasks(self.rt)
         for _ in range(100):
             some = False
@@ -117,31 +117,30 @@ class Rig:
         raise AssertionError("the work does not end")
 
     async def index(self) -> None:
-        """Embed every due memory; raise what the worker's task would record."""
+        """Embed all due memories, and let any errors propagate."""
         while claims := await self.claim(DueKind.MEMORY):
             await index_memories(self.rt, await self.begin(DueKind.MEMORY, claims))
 
     async def remember(self, *records: MemoryRecord) -> None:
-        """Store and index memories."""
         await self.rt[MemoryStore].write(SCOPE, records)
         await self.index()
 
     async def stored(self) -> list[MemoryRecord]:
-        """Return every memory, read by keys alone."""
+        """Return all memories, read directly from their keys."""
         mids = [key.decode().rsplit(":", 1)[-1] async for key in self.rt.client.scan_iter(match=self.keys.memory_prefix + "*", count=1000)]
         return [record for record in await self.rt[MemoryStore].fetch_records(SCOPE, mids) if record is not None]
 
     async def raw_keys(self) -> set[str]:
-        """Return the keys of this runtime without their common prefix and without docket's keys."""
+        """Return the runtime's keys without their prefix, excluding docket's."""
         found = [key.decode() async for key in self.rt.client.scan_iter(match=self.keys.root + "*", count=1000)]
         return {key.removeprefix(self.keys.root) for key in found}
 
     async def marks(self, kind: DueKind) -> dict[str, float]:
-        """Return the marks of a kind and their due times (ms)."""
+        """Return the due times in milliseconds of all marks of this kind."""
         return {member.decode(): score for member, score in await self.rt.client.zrange(self.keys.due(kind), 0, -1, withscores=True)}
 
     async def make_due(self, kind: DueKind) -> None:
-        """Make every mark of a kind due now: debounces, delays and leases are over."""
+        """Make all marks of this kind due now, ignoring delays and leases."""
         marks = await self.marks(kind)
         if marks:
             await self.rt.client.zadd(self.keys.due(kind), dict.fromkeys(marks, 1))
@@ -162,7 +161,7 @@ async def open_rig(
     reranker: Reranker | None = None,
     **overrides: Any,
 ) -> AsyncGenerator[Rig]:
-    """Open a runtime under its own prefix and delete its keys and indexes at the end. A given `KEY_PREFIX` is kept."""
+    """Open a runtime. Delete its data on exit unless `KEY_PREFIX` was given."""
     kept = "KEY_PREFIX" in overrides
     settings = load_settings(**{"KEY_PREFIX": f"t-{ULID()}", "MODEL_PROVIDER": "local", "EMBEDDING_PROVIDER": "local"} | overrides)
     shared = SharedEmbedder(embedder)
@@ -193,12 +192,12 @@ async def _delete_store(redis_url: str, keys: Keys) -> None:
 
 
 def record(text: str, memory_id: str | None = None, **more: Any) -> MemoryRecord:
-    """Return a memory; the id defaults to the text."""
+    """Return a memory whose id defaults to its text."""
     return MemoryRecord(id=memory_id or text[:100], text=text, **{"memory_type": "semantic", **more})
 
 
 async def gathered(work: Iterable[Coroutine[Any, Any, Any]]) -> list[Any]:
-    """Run everything concurrently. After all have ended, raise the first error."""
+    """Run everything concurrently, then raise the first error if there is one."""
     results = await asyncio.gather(*work, return_exceptions=True)
     for result in results:
         if isinstance(result, BaseException):

@@ -1,7 +1,7 @@
-"""Provide fixtures for tests below the API. The conftest files in those folders import them.
+"""Provide fixtures for tests below the API. Import them in conftest files.
 
-Fixtures that open once per process (`local`, `counter`, `running_lookalike`) are in tests/conftest.py. A session fixture that several
-conftest files import would otherwise open once for each of them.
+Session fixtures are in tests/conftest.py, because pytest would open an imported one once for each
+conftest file.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def no_settings_around(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def make_rig(redis_url: str, local: EmbeddingModel, counter: TokenCounter) -> MakeRig:
-    """Open runtimes: `async with make_rig(chat=…, SETTING=…) as rig`."""
+    """Open runtimes with `async with make_rig(chat=…, SETTING=…) as rig`."""
 
     def make(
         chat: OpenAIChat | None = None, reranker: Reranker | None = None, embedder: EmbeddingModel | None = None, **overrides: Any
@@ -51,7 +51,7 @@ async def rig(make_rig: MakeRig) -> AsyncGenerator[Rig]:
 
 @pytest.fixture
 async def make_chat(lookalike: Lookalike, counter: TokenCounter) -> AsyncGenerator[Callable[..., Awaitable[OpenAIChat]]]:
-    """Open the look-alike's language model with other settings, each with its own server: `await make_chat(SETTING=…)`."""
+    """Create chat clients for the look-alike with `await make_chat(SETTING=…)`."""
     opened: list[OpenAIChat] = []
 
     async def make(**overrides: Any) -> OpenAIChat:
@@ -66,7 +66,7 @@ async def make_chat(lookalike: Lookalike, counter: TokenCounter) -> AsyncGenerat
 
 @pytest.fixture
 async def chat(lookalike: Lookalike, counter: TokenCounter) -> AsyncGenerator[OpenAIChat]:
-    """Open the look-alike's language model."""
+    """Create a chat client for the look-alike."""
     settings = load_settings(OPENAI_BASE_URL=lookalike.url, OPENAI_API_KEY="sk-test-0000", MODEL_TIMEOUT_SECONDS=10)
     model = await OpenAIChat.open(settings, counter=counter)
     yield model

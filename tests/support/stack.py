@@ -1,4 +1,4 @@
-"""Run the whole server in one process: API, worker and runtime over a Redis."""
+"""Run the API, a worker and a runtime in one process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.api import serving
 
 @asynccontextmanager
 async def working(runtime: Runtime) -> AsyncGenerator[None, None]:
-    """Run a worker of a runtime in this process."""
+    """Run a worker in this process."""
     stop = asyncio.Event()
     worker = asyncio.create_task(run_worker(runtime, runtime.settings, stop))
     try:
@@ -27,6 +27,6 @@ async def working(runtime: Runtime) -> AsyncGenerator[None, None]:
 
 @asynccontextmanager
 async def stack(settings: Settings, redis_url: str) -> AsyncGenerator[str, None]:
-    """Run the API on a free loopback port with a worker beside it; yield the base URL."""
+    """Run the API and a worker, and yield the base URL."""
     async with open_runtime(settings, redis_url) as runtime, working(runtime), serving(create_app(settings, runtime)) as base_url:
         yield base_url

@@ -1,4 +1,4 @@
-"""Build Ada's timeline in a rig: events, the summaries of her days, weeks and months, and the timeline in prompts."""
+"""Build Ada's timeline in a rig, and read it directly or from prompts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TRIP = [
 
 
 async def store(rig: Rig, *events: tuple[str, str], **more: Any) -> None:
-    """Store events of Ada's and run the followers."""
+    """Store events for Ada and run the follow-up work."""
     fields = {"user_id": "ada", "memory_type": "episodic", **more}
     told = datetime.now(UTC) - timedelta(days=1)
     # Each a second after the one before: this is their order within a day.
@@ -42,20 +42,20 @@ async def follow(rig: Rig) -> None:
 
 
 async def close_periods(rig: Rig) -> None:
-    """Run what the periodic job orders, as a worker would."""
+    """Run the periodic summary job as a worker would."""
     await order_summaries(rig.rt)
     await rig.make_due(DueKind.ORDER)
     await rig.work(DueKind.ORDER)
 
 
 async def periods(rig: Rig, granularity: str = "month", **query: Any) -> dict[str, TimelinePeriod]:
-    """Return Ada's periods, by name."""
+    """Return Ada's periods by name."""
     asked = TimelineQuery.model_validate({"user_id": "ada", "granularity": granularity, **query})
     return {period.name: period for period in (await rig.rt[TimelineService].read(SCOPE, asked)).periods or ()}
 
 
 async def text_of(rig: Rig, name: str = "2024-03", granularity: str = "month", **query: Any) -> str:
-    """Return the text of a period's current summary."""
+    """Return a period's current summary."""
     period = (await periods(rig, granularity, **query))[name]
     assert (period.state, period.summary is not None) == ("current", True), period
     assert period.summary is not None
@@ -63,7 +63,6 @@ async def text_of(rig: Rig, name: str = "2024-03", granularity: str = "month", *
 
 
 async def stored_bytes(rig: Rig) -> str:
-    """Return all stored timelines."""
     client, texts = rig.rt.client, list[str]()
     for key in await rig.raw_keys():
         if key.startswith("tl"):
@@ -74,7 +73,7 @@ async def stored_bytes(rig: Rig) -> str:
 
 
 async def prompt(rig: Rig, query: str, tokens: int = 300, *, scope: Scope = SCOPE, **more: Any) -> str:
-    """Return the timeline in a prompt for Ada."""
+    """Return the timeline section of a prompt for Ada."""
     asked = {"query": query, "user_id": "ada", "timeline": {"tokens": tokens}, "long_term_search": True, "format": "text", **more}
     body = MemoryPromptRequest.model_validate(asked)
     answer = await rig.rt[RecallService].build_prompt(scope, body)

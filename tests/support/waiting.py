@@ -1,4 +1,4 @@
-"""Wait for background work: poll a condition instead of sleeping for a guessed time."""
+"""Wait for background work by polling instead of sleeping."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _POLL_SECONDS = 0.05
 
 
 async def wait_until(condition: Callable[[], Awaitable[Found]], what: str, seconds: float = PATIENCE_SECONDS) -> Found:
-    """Poll `condition` until it returns a true value, and return that. Fail with `what` after the timeout."""
+    """Poll `condition` until it returns a true value, and return it. Fail after the timeout."""
     deadline = time.monotonic() + seconds
     while not (found := await condition()):
         assert time.monotonic() < deadline, f"waited {seconds:.0f} s in vain: {what}"
@@ -27,7 +27,7 @@ async def wait_until(condition: Callable[[], Awaitable[Found]], what: str, secon
 
 
 async def settled(memory: MemoryAPIClient, seconds: float = PATIENCE_SECONDS) -> None:
-    """Wait until the workers have done all pending work. Fail if they gave up any, or finished none for `seconds`."""
+    """Wait until workers have no pending work. Fail if they give up or make no progress."""
     least, deadline = math.inf, 0.0
     while True:
         work = (await memory.ready())["checks"]["work"]
@@ -42,7 +42,7 @@ async def settled(memory: MemoryAPIClient, seconds: float = PATIENCE_SECONDS) ->
 
 
 def wait_for(condition: Callable[[], Found], what: str, seconds: float = PATIENCE_SECONDS) -> Found:
-    """`wait_until` for tests without an event loop."""
+    """Like `wait_until`, for tests without an event loop."""
     deadline = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < deadline, f"waited {seconds:.0f} s in vain: {what}"

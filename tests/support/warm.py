@@ -1,4 +1,4 @@
-"""Start command-line processes quickly: fork them from one process that has imported everything."""
+"""Start command-line processes quickly by forking one that has already imported everything."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _IMPORTED = [
 
 
 class _Fd:
-    """A file descriptor that is passed to a child."""
+    """A file descriptor to pass to a child process."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -51,10 +51,9 @@ def _run(code: str, arguments: list[str], cwd: str, environment: dict[str, str],
 
 
 class WarmProcess:
-    """A child that runs `agent-memory ARGUMENTS`, or another program. It receives signals like any process.
+    """A forked child that runs `agent-memory ARGUMENTS` or another program.
 
-    Its attributes mean the same as those of `subprocess.Popen`. It starts in a fraction of a second, while a new interpreter imports for
-    two.
+    It has the same interface as `subprocess.Popen` but skips two seconds of imports.
     """
 
     def __init__(

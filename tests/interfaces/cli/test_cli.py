@@ -1,4 +1,4 @@
-"""Test `--help`, `doctor`, and the errors for everything that prevents a start."""
+"""Test `--help`, `doctor`, and startup errors."""
 
 from __future__ import annotations
 

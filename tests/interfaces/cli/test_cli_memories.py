@@ -1,4 +1,4 @@
-"""Test the archived server's memory and session commands, through a server and on Redis."""
+"""Test the archived server's memory and session commands, both over HTTP and directly on Redis."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def contents(folder: Path) -> list[str]:
 
 
 def one_line(result: subprocess.CompletedProcess[str], *parts: str) -> None:
-    """Assert exit code 1 and one stderr message with all parts. Only `call` prints JSON, too."""
+    """Assert exit code 1 and one stderr message that contains all parts."""
     assert result.returncode == 1, (result.returncode, result.stderr)
     assert not result.stdout or list(json.loads(result.stdout)) == ["error"]
     assert all(line.startswith("    ") for line in result.stderr.splitlines()[1:]), result.stderr

@@ -17,7 +17,7 @@ IDLE, BUSY = 100, 12
 
 
 class Line:
-    """A client connection that checks, as HTTP clients do, whether the server has closed it before sending."""
+    """A client connection that can check whether the server has closed it."""
 
     def __init__(self) -> None:
         self.socket = socket.socket()
@@ -31,7 +31,7 @@ class Line:
         return bool(select.select([self.socket], [], [], 0)[0])
 
     async def get(self) -> tuple[int, bool]:
-        """Return the status, and whether the server closes the connection. Raise ConnectionError if there is no response."""
+        """Return the response status and whether the server will close the connection."""
         loop = asyncio.get_running_loop()
         await loop.sock_sendall(self.socket, b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
         got = b""
@@ -44,7 +44,7 @@ class Line:
 
 
 async def _send_once(line: Line, at: float, seen: Counter[str]) -> None:
-    """Send one request at the given time on a connection that has been idle."""
+    """Send one request at the given time on an idle connection."""
     await asyncio.sleep(at - asyncio.get_running_loop().time())
     with line.socket:
         if line.is_ended():
@@ -58,7 +58,7 @@ async def _send_once(line: Line, at: float, seen: Counter[str]) -> None:
 
 
 async def _send_all_the_time(port: int, seen: Counter[str]) -> None:
-    """Send requests on new connections until the server accepts no more."""
+    """Send requests on new connections until the server stops accepting them."""
     while True:
         line = Line()
         with line.socket:

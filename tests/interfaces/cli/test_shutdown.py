@@ -80,7 +80,7 @@ app.main()
 
 
 class Process:
-    """Run `agent-memory serve` with stubs."""
+    """Runs `agent-memory serve` with stubs."""
 
     def __init__(self, kind: str, cwd: Path, *options: str, **settings: str) -> None:
         arguments = ["serve", "--port", "0", "--redis-url", "redis://127.0.0.1:1", *options]
@@ -205,7 +205,7 @@ class Caller:
         self.connection.sendall(text)
 
     def answer(self) -> tuple[int, bool]:
-        """Return a response's status, and whether the connection ends with it."""
+        """Return the response status and whether the server will close the connection."""
         got = http.client.HTTPResponse(self.connection)
         got.begin()
         got.read()

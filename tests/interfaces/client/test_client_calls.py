@@ -52,7 +52,7 @@ def _nothing_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def sent(call: Coroutine[Any, Any, Any]) -> Call:
-    """Return the first request of a call without sending it."""
+    """Return the first request that a call would send."""
     with pytest.raises(Recorded) as recorded:
         call.send(None)
     return recorded.value.call

@@ -21,7 +21,7 @@ HIT = {"id": "m1", "text": "Ada likes tea.", "dist": 0.25, "memory_type": "seman
 
 
 class Server:
-    """A fake server that answers searches with one hit and records requests."""
+    """A fake server that returns one hit for each search and records requests."""
 
     def __init__(self) -> None:
         self.requests: list[httpx.Request] = []

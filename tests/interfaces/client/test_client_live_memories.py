@@ -207,7 +207,7 @@ async def test_idempotency_key_identifies_one_request(memory: MemoryAPIClient) -
 
 
 async def give_up(runtime: Runtime) -> None:
-    """Give up all pending memory work, as happens after too many attempts."""
+    """Give up all pending memory work, as if it had failed too often."""
     await claim_kind(runtime.outbox, DueKind.MEMORY, limit=1000, lease_seconds=60, max_attempts=0)
 
 

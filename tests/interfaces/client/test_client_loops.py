@@ -1,4 +1,4 @@
-"""Test one client in several event loops and with lost responses."""
+"""Test that a client works in multiple event loops and tolerates lost responses."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def user(server: str) -> tuple[MemoryClientConfig, str]:
 
 
 async def in_a_thread(call: Any) -> Any:
-    """Return the result of `call`, run the way a program without an event loop runs it."""
+    """Run `call` in a thread that has no event loop."""
     return await asyncio.to_thread(call)
 
 

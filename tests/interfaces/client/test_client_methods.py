@@ -37,7 +37,7 @@ METHODS: dict[str, dict[str, Any]] = json.loads((Path(__file__).parents[2] / "co
 
 
 class Sessions:
-    """A fake session API with versions, GET, PUT and append."""
+    """A fake session API that supports versions, GET, PUT and append."""
 
     def __init__(self) -> None:
         self.stored: dict[str, dict[str, Any]] = {}
@@ -95,7 +95,7 @@ async def client(sessions: Sessions) -> AsyncIterator[MemoryAPIClient]:
 
 
 def answering(*answers: Any, **config: Any) -> tuple[MemoryAPIClient, list[httpx.Request]]:
-    """Return a client whose fake server sends these answers, and the recorded requests."""
+    """Return a client whose fake server sends these responses, and a list of its requests."""
     requests: list[httpx.Request] = []
     left = list(answers)
 

@@ -30,13 +30,13 @@ Step = int | Exception | httpx.Response
 
 
 def under_way(seconds: int) -> httpx.Response:
-    """Return the 409 response for a key whose first request is still running."""
+    """Return the 409 response for an Idempotency-Key whose first request is still running."""
     body = {"detail": "a request with this Idempotency-Key is under way", "code": "request_under_way"}
     return httpx.Response(409, json=body, headers={"Retry-After": str(seconds)})
 
 
 class Server:
-    """A fake server that answers with the given steps and records requests."""
+    """A fake server that plays the given steps and records requests."""
 
     def __init__(self, steps: Sequence[Step]) -> None:
         self.steps = list(steps)

@@ -1,4 +1,4 @@
-"""Test that requests, `prompts.render` and type checkers share one list of prompt options."""
+"""Test that requests, `prompts.render` and type checkers use the same prompt options."""
 
 from __future__ import annotations
 

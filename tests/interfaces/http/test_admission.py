@@ -1,4 +1,4 @@
-"""Test admission (row L2): a full process refuses requests at once with `Retry-After`, and still answers those it has admitted."""
+"""Test that a full process rejects new requests with `Retry-After` but completes admitted ones."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Gate:
 
 @pytest.fixture
 async def gated(make_settings: Callable[..., Settings]) -> AsyncGenerator[tuple[httpx.AsyncClient, Gate, Recorded]]:
-    """Provide an API with capacity for four requests, on top of a service that waits on the gate."""
+    """Provide an API that admits four requests, which wait for the gate."""
     gate, recorded = Gate(), Recorded()
     recorded.answers["working.append_messages"] = lambda: gate()
     app = create_app(make_settings(MAX_CONCURRENT_REQUESTS=_MOST), recorded.runtime)
@@ -108,7 +108,7 @@ async def test_disconnected_and_failed_requests_free_their_slot(gated: Any) -> N
 
 
 def _beats(limit: AdaptiveLimit, late: float, seconds: float, under_way: int, begin: float) -> float:
-    """Report a lateness of `late` at every beat for `seconds`. Return the end time."""
+    """Report `late` at every beat for `seconds`, and return the end time."""
     for beat in range(round(seconds * 100)):
         limit.beat(late, begin + beat / 100, under_way)
     return begin + seconds
@@ -181,7 +181,6 @@ async def test_requests_queue_while_the_loop_is_late(monkeypatch: pytest.MonkeyP
 
 
 async def test_flood_of_one_tenant_does_not_block_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The flood fills all slots and the queue. The other tenant runs at once, or is next in the queue."""
     monkeypatch.setattr(AdaptiveLimit, "requests", 8)
     inside, sent = Counter[str](), dict[str, Counter[int]](loud=Counter(), quiet=Counter(), other=Counter())
     gates = {name: asyncio.Event() for name in sent}

@@ -375,7 +375,6 @@ async def test_console_calls_are_audited_and_rate_limited(
 
 
 def served(app: FastAPI) -> Any:
-    """Return a client for the application."""
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost")
 
 

@@ -98,7 +98,7 @@ def test_example_story_covers_every_operation_once(document: dict[str, Any]) -> 
 
 
 class Reader:
-    """Follows a document's examples: sends them, and fills in ids that earlier responses returned."""
+    """Sends a document's examples with ids from earlier responses filled in."""
 
     def __init__(self, client: httpx.AsyncClient) -> None:
         self._client = client

@@ -1,4 +1,4 @@
-"""Test that storage keeps control characters and lone surrogates, unlike search and prompts."""
+"""Test that storage preserves control characters and lone surrogates, unlike search and prompts."""
 
 from __future__ import annotations
 

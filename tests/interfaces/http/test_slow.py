@@ -45,13 +45,12 @@ class Line:
         await self._writer.drain()
 
     async def answer(self) -> tuple[int, dict[str, str], bytes]:
-        """Return the status, headers and body of the next answer."""
+        """Return the status, headers and body of the next response."""
         head = (await self._reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
         headers = dict(line.lower().split(": ", 1) for line in head[1:] if line)
         return int(head[0].split()[1]), headers, await self._reader.readexactly(int(headers.get("content-length", 0)))
 
     async def rest(self) -> bytes:
-        """Read until the server closes the connection."""
         return await self._reader.read()
 
     async def until(self, text: bytes) -> None:
@@ -76,7 +75,7 @@ async def served(recorded: Recorded, *, keep_alive: int = 75, **given: Any) -> A
 
 @pytest.fixture(scope="module")
 async def impatient() -> AsyncGenerator[tuple[str, Recorded]]:
-    """Start a server with timeouts of 0.2 s, which grow only slightly as bytes arrive."""
+    """Start a server with 0.2 s timeouts that barely grow as bytes arrive."""
     recorded = Recorded()
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(body_deadline, "BYTES_PER_SECOND", 100 * LONG)
@@ -162,7 +161,7 @@ async def test_dripping_body_gets_408_when_its_time_is_over(recorded: Recorded) 
 
 
 async def has_passed(url: str) -> None:
-    """Wait until a deadline has passed that began after the call."""
+    """Wait until a deadline that starts now has passed."""
     async with connected(url) as other:
         await other.send("GET /")
         assert (await other.answer())[0] == 408
@@ -197,7 +196,7 @@ def test_blocked_server_does_not_time_out_a_body_received_in_time(
     monkeypatch.setattr(TimedBody, "receive", noted)
 
     class StandsStill(asyncio.Protocol):
-        """Simulates a blocked loop: timers fire before the next read."""
+        """Simulates a blocked loop, in which timers fire before the next read."""
 
         def __init__(self, line: socket.socket) -> None:
             self._line = line

@@ -59,7 +59,7 @@ def bearer(key: str) -> dict[str, str]:
 
 
 def status(found: CallToolResult) -> int:
-    """Return the status that REST would return."""
+    """Return the HTTP status that REST would return."""
     return int(text_of(found)[:3]) if found.is_error else 200
 
 
@@ -133,7 +133,6 @@ async def test_stdio_uses_the_scope_of_its_token(guarded: Guarded) -> None:
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_resources_and_prompt_show_only_data_in_the_keys_scope(guarded: Guarded, mode: Any) -> None:
-    """Ana's key reads her own resources, but none outside its scope."""
     ana, bo = f"ana-{ULID()}", f"bo-{ULID()}"
     async with httpx.AsyncClient(base_url=guarded.url, headers=bearer(OPERATOR)) as rest:
         for user in (ana, bo):

@@ -1,4 +1,4 @@
-"""Test MCP over HTTP with hostile arguments, foreign web pages and failing engines."""
+"""Test MCP over HTTP with hostile arguments, requests from other sites, and engine failures."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ BODIES: dict[str, tuple[bytes, int, str]] = {
 
 @pytest.mark.parametrize("chunked", [False, True])
 async def test_hostile_bodies_get_errors_without_echoed_input(server: Server, chunked: bool) -> None:
-    """The protocol or the tool refuses the body with a reason (row S2)."""
+    """The protocol or the tool rejects the body with a reason (row S2)."""
 
     async def pieces(body: bytes) -> Any:
         for start in range(0, len(body), 100_000):

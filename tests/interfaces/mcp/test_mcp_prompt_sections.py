@@ -53,7 +53,7 @@ async def known(session: Session, server: Server) -> dict[str, Any]:
 
 
 async def parts(session: Session, **arguments: Any) -> list[str]:
-    """Return a prompt's texts, except the question."""
+    """Return the text of each prompt message except the question."""
     *messages, _ = (await session.call("memory_prompt", query=QUERY, **arguments))["messages"]
     return [message["content"]["text"] for message in messages]
 

@@ -92,7 +92,7 @@ async def left(server: Server, user: str) -> set[str]:
 
 
 def choosing(user: str, *numbers: int, action: Any = "accept") -> tuple[Any, list[types.ElicitRequestFormParams]]:
-    """Return a client callback that chooses these memories, and a list of the questions that it receives."""
+    """Return a callback that chooses these memories, and the list of questions it receives."""
     asked: list[types.ElicitRequestFormParams] = []
 
     async def answer(context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:

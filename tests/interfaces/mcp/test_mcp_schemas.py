@@ -93,7 +93,7 @@ def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
 
 
 def with_unlisted_nulls(model: type[BaseModel], value: Any) -> Any:
-    """Return the value with null for every optional field, including in lists and for fields that the schema does not list."""
+    """Return the value with every optional field set to null, even fields that the schema omits."""
     fields = {field.alias or name: field for name, field in model.model_fields.items()}
     nulls = {name: None for name, field in fields.items() if not field.is_required()}
     inner = {name: next(models_in(field.annotation), None) for name, field in fields.items()}

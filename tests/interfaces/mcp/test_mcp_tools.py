@@ -92,7 +92,7 @@ async def forgetting(session: Session, server: Server, namespace: str) -> None:
 
 
 async def core_memory(session: Session, server: Server, namespace: str) -> None:
-    """Test that an agent's edit of its own block leaves the namespace's block with the same label unchanged."""
+    """Check that editing an agent's block does not change the namespace's block."""
     scope = {"agent_id": "coach", "user_id": "ada", "namespace": namespace}
     for names in (("agent_id", "user_id", "namespace"), ("namespace",)):
         params = {name: scope[name] for name in names}
@@ -112,7 +112,7 @@ async def core_memory(session: Session, server: Server, namespace: str) -> None:
 
 
 async def letta_names(session: Session, scope: dict[str, str]) -> None:
-    """Check that the tools accept Letta's names, and `section` for `label`."""
+    """Check that the tools accept Letta's names and `section` as an alias for `label`."""
 
     async def value(tool: str, **arguments: Any) -> str:
         return (await session.call(tool, **arguments, **scope))["block"]["value"]
@@ -130,7 +130,7 @@ async def letta_names(session: Session, scope: dict[str, str]) -> None:
 
 
 async def archive(session: Session, server: Server, namespace: str) -> None:
-    """Check that the archive belongs to a user or agent, and contains no messages."""
+    """Check that archives and conversations are separate and limited to a user or agent."""
     scope, agent = {"user_id": "archived", "namespace": namespace}, {"agent_id": "librarian", "namespace": namespace}
     stored = await session.call("archival_memory_insert", content="Ada grew up in Setúbal", tags=["childhood"], **scope)
     assert (await rest(server, "GET", f"/v1/long-term-memory/{stored['id']}"))["user_id"] == "archived"
@@ -327,7 +327,7 @@ async def compaction(session: Session, server: Server, namespace: str) -> None:
 
 
 async def refusals(session: Session) -> None:
-    """Check that a failure returns an error with a hint, and never an empty answer."""
+    """Check that failures return an error with a hint, never an empty result."""
     missing = await session.error("get_long_term_memory", memory_id="nobody")
     assert missing.startswith("404: Memory with ID nobody not found: check memory_id, ")
     assert (await session.error("edit_long_term_memory", memory_id="nobody", text="x")).startswith("404: ")

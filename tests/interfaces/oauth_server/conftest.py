@@ -30,7 +30,7 @@ CALLBACK = "https://app.example/callback"
 
 @dataclass(frozen=True)
 class Site:
-    """A server with OAUTH_SERVER, and helpers that call it."""
+    """A server with OAUTH_SERVER enabled, and helpers that call it."""
 
     url: str
     settings: Settings
@@ -38,7 +38,7 @@ class Site:
     operator: httpx.AsyncClient
 
     async def key(self, role: str = "write", **more: Any) -> dict[str, Any]:
-        """Return a new API key."""
+        """Create an API key."""
         answer = await self.operator.post("/v1/auth/tokens", json={"role": role, **more})
         assert answer.status_code == 200, answer.text
         return answer.json()
@@ -53,7 +53,7 @@ class Site:
         return Browser(httpx.AsyncClient(base_url=self.url, timeout=30))
 
     async def connected(self, **more: Any) -> tuple[App, dict[str, Any]]:
-        """Return an app that a user has connected with a new API key, and its tokens."""
+        """Connect an app with a new API key, and return it with its tokens."""
         app = self.app()
         assert (await app.register()).status_code == 201
         browser = self.browser()
@@ -63,7 +63,7 @@ class Site:
 
 @dataclass
 class App:
-    """An OAuth client. Each method replaces valid values with those in `more`."""
+    """An OAuth client. Values in `more` override the valid ones."""
 
     http: httpx.AsyncClient
     redirect_uri: str = CALLBACK
@@ -111,7 +111,7 @@ class App:
 
 @dataclass
 class Browser:
-    """A browser that omits its strict cookie on requests from another site, and follows page refreshes."""
+    """A browser that omits SameSite=Strict cookies on cross-site requests and follows refreshes."""
 
     http: httpx.AsyncClient
 
@@ -133,7 +133,7 @@ class Browser:
         return await self.http.post(str(page.url), data={"csrf": _field(page.text, "csrf"), "role": "write", "answer": "allow", **form})
 
     async def allow(self, link: str, **form: str) -> str:
-        """Give consent, and return the code."""
+        """Consent and return the authorization code."""
         answered = await self.answer(await self.open(link), **form)
         assert answered.status_code == 200, answered.text
         return sent_back(answered)["code"]
@@ -145,7 +145,7 @@ def sent_back(page: httpx.Response) -> dict[str, str]:
 
 
 def back_to(page: httpx.Response) -> str:
-    """Return the app address to which a page sends the browser."""
+    """Return the app's URL to which the page redirects."""
     return _refresh(page.text)
 
 

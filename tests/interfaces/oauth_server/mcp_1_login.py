@@ -1,6 +1,7 @@
-"""Log in by OAuth with the first MCP SDK generation: `mcp_1_login.py URL`.
+"""Log in over OAuth with MCP SDK 1.
 
-Prints a link for the browser, reads the redirect URL, and then prints the server's answers.
+Usage: `mcp_1_login.py URL`. Prints a link, reads the redirect URL, and prints the server's
+responses.
 """
 
 from __future__ import annotations

@@ -223,7 +223,7 @@ async def test_app_can_revoke_its_own_connection(site: Site, kind: str) -> None:
 
 
 async def test_responses_name_the_issuer_and_the_state(site: Site) -> None:
-    """This prevents mix-ups of authorization servers (RFC 9207)."""
+    """This prevents authorization server mix-up attacks (RFC 9207)."""
     app, browser = await registered(site), await person(site)
     metadata = (await app.http.get("/.well-known/oauth-authorization-server")).json()
     assert metadata["authorization_response_iss_parameter_supported"] is True

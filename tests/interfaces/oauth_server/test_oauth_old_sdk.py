@@ -1,4 +1,4 @@
-"""Test OAuth with the first MCP SDK generation, which `scripts/tests.sh compat` installs."""
+"""Test OAuth with MCP SDK 1, which `scripts/tests.sh compat` installs."""
 
 from __future__ import annotations
 

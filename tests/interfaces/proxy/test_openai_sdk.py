@@ -31,7 +31,7 @@ RESPONSE |= {"parallel_tool_calls": True, "status": "completed"}
 
 @pytest.fixture(params=["proxy", "wrapper", "wrapper with a blocking client"])
 async def sdk(proxied: Proxied, request: pytest.FixtureRequest) -> AsyncGenerator[AsyncOpenAI]:
-    """The asynchronous client of a user in session s1, with memory in either of the two ways."""
+    """Provide an OpenAI client that gets memory from the proxy or from the wrapper."""
     config = MemoryClientConfig(base_url=str(proxied.http.base_url))
     if request.param == "proxy":
         headers = {"X-Memory-User": proxied.user, "X-Memory-Session": "s1"}
@@ -113,7 +113,7 @@ async def test_stream_closed_by_the_caller_stores_the_received_text(proxied: Pro
 
 
 async def test_stream_in_a_cancelled_scope_stores_the_received_text(proxied: Proxied, sdk: AsyncOpenAI) -> None:
-    """Web frameworks cancel the scope of a response whose caller disconnects."""
+    """Web frameworks cancel a response's scope when the caller disconnects."""
     proxied.upstream.answers.append(chat_stream("Half", " an answer", go=asyncio.Semaphore(1)))
     with anyio.CancelScope() as scope:
         async with await sdk.chat.completions.create(model="m", messages=[NUTS], stream=True) as stream:

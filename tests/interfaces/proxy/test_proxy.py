@@ -113,7 +113,7 @@ async def test_call_with_the_beginning_of_the_answer_stores_the_question(proxied
 
 
 async def test_empty_result_of_a_tool_is_stored(proxied: Proxied) -> None:
-    """OpenAI refuses a prompt in which a tool call has no result."""
+    """OpenAI rejects a prompt in which a tool call has no result."""
     calls = [{"id": "c1", "type": "function", "function": {"name": "clear", "arguments": "{}"}}]
     talk = [NUTS, {"role": "assistant", "content": None, "tool_calls": calls}, {"role": "tool", "tool_call_id": "c1", "content": ""}]
     proxied.upstream.answers.append(chat("", tool_calls=calls))
@@ -124,7 +124,7 @@ async def test_empty_result_of_a_tool_is_stored(proxied: Proxied) -> None:
 
 
 def test_answer_contains_only_the_callers_tool_calls() -> None:
-    """Anthropic runs its own server-side tools. A call without arguments has no parts."""
+    """Anthropic runs its server-side tools itself."""
     blocks = [{"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}, {"type": "tool_use", "id": "t", "name": "now"}]
     events = [{"type": "content_block_start", "index": index, "content_block": block} for index, block in enumerate(blocks)]
     events.insert(
@@ -291,7 +291,7 @@ async def test_call_succeeds_if_recall_or_storage_fails(proxied: Proxied, monkey
 
 @pytest.mark.parametrize("leaves", [True, False])
 async def test_interrupted_stream_stores_the_received_text(proxied: Proxied, leaves: bool) -> None:
-    """The caller disconnects, or the upstream's connection breaks."""
+    """The caller disconnects, or the upstream connection breaks."""
     go = asyncio.Semaphore(2)
     proxied.upstream.answers.append(chat_stream("Half ", "an answer", *([" more"] if leaves else []), go=go, ends=False))
     body = {"model": "m", "messages": [NUTS], "stream": True}

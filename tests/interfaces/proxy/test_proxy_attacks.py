@@ -1,4 +1,4 @@
-"""Test that proxy callers reach only listed upstreams and their own memories, and no secrets."""
+"""Test that proxy callers reach only listed upstreams and their own memories, not secrets."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ BODY = {"model": "m", "messages": [NUTS]}
 
 @pytest.fixture
 async def guarded(proxied: Proxied) -> AsyncGenerator[Proxied]:
-    """Return the operator's calls. `as_caller` makes calls for other callers."""
+    """Provide a client with the operator's key."""
     async with httpx.AsyncClient(base_url=proxied.http.base_url, headers={"x-api-key": ADMIN}, timeout=30) as http:
         yield Proxied(http, proxied.upstream)
 

@@ -52,7 +52,7 @@ class Stream:
 
 @asynccontextmanager
 async def refusing_writes(redis_url: str) -> AsyncGenerator[None]:
-    """Make Redis refuse writes but answer reads."""
+    """Make Redis reject writes but serve reads."""
     async with Redis.from_url(redis_url) as operator:
         await operator.config_set("min-replicas-to-write", "1")
         try:

@@ -1,4 +1,4 @@
-"""A fake model server that returns scripted answers byte for byte and records requests."""
+"""A fake model server that returns scripted responses byte for byte and records requests."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Received:
 
 @dataclass
 class Answer:
-    """A response. The server sends each piece after a release of `go`, and cuts off a body that ends early."""
+    """A response. If `go` is set, the server waits for it before sending each piece."""
 
     pieces: list[bytes]
     content_type: str = "application/json"
@@ -85,7 +85,7 @@ class Upstream:
         return True
 
     async def _released(self, go: asyncio.Semaphore, reader: asyncio.StreamReader) -> bool:
-        """Wait until the test releases the next piece. Return False if the caller has left."""
+        """Wait until the test releases the next piece. Return False if the caller disconnected."""
         released, left = asyncio.create_task(go.acquire()), asyncio.create_task(reader.read(1))
         await asyncio.wait((released, left), return_when=asyncio.FIRST_COMPLETED)
         is_left = left.done()
@@ -114,7 +114,7 @@ def chat(text: Any, **more: Any) -> Answer:
 
 
 def chat_stream(*texts: str, go: asyncio.Semaphore | None = None, ends: bool = True) -> Answer:
-    """Return a chat completion as events, one for each text."""
+    """Return a streamed chat completion with one event for each text."""
     deltas: list[dict[str, Any]] = [{"role": "assistant", "content": text} for text in texts]
     return chat_events(*deltas, go=go, ends=ends)
 

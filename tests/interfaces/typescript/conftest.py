@@ -24,7 +24,7 @@ MODULES = PACKAGE / "node_modules"
 
 
 async def run(*command: str | Path, cwd: Path = PACKAGE, **environment: str) -> str:
-    """Run a command, assert that it succeeds, and return its output with stderr."""
+    """Run a command, assert that it succeeds, and return its combined output."""
     process = await asyncio.create_subprocess_exec(
         *command, cwd=cwd, env=os.environ | environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
     )

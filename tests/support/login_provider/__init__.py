@@ -1,4 +1,4 @@
-"""An OpenID Connect provider over HTTP on loopback: its user is always logged in, so it redirects browsers at once."""
+"""An OpenID Connect provider for tests whose user is always logged in."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ _KEY = rsa.generate_private_key(65537, 2048)
 
 @dataclass
 class LoginProvider:
-    """`identity` and `access` change the claims of the signed tokens (None omits one). `answer` adds parameters to the redirect."""
+    """A login provider. `identity` and `access` override token claims, where None omits a claim.
+
+    `answer` adds parameters to the redirect.
+    """
 
     issuer: str = ""
     public_url: str = ""
@@ -46,7 +49,7 @@ class LoginProvider:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings of a server that trusts this provider."""
+        """Return the settings of a server that trusts this provider."""
         given = {"AUTH_MODE": "oauth2", "OAUTH2_ISSUER_URL": self.issuer, "OAUTH2_AUDIENCE": AUDIENCE, "OAUTH2_CLIENT_ID": CLIENT}
         return given | {
             "PUBLIC_URL": self.public_url,
@@ -92,7 +95,7 @@ class LoginProvider:
 
 @asynccontextmanager
 async def login_provider(host: str = "127.0.0.1", **given: Any) -> AsyncGenerator[LoginProvider]:
-    """Serve a provider. For a browser, another host name than the console's makes it another site."""
+    """Serve a provider. Use a different `host` to make it cross-site for the console."""
     provider = LoginProvider(**given)
     app = FastAPI()
     app.state.settings = load_settings()

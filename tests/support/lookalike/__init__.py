@@ -1,4 +1,4 @@
-"""An OpenAI look-alike: a real HTTP server with deterministic answers and injectable faults."""
+"""A fake OpenAI server with deterministic answers and injectable faults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Run the look-alike alone: `python -m tests.support.lookalike --port 9999`; inject faults with POST /_faults."""
+"""Run the look-alike with `python -m tests.support.lookalike --port 9999`.
+
+POST /_faults injects faults.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,6 @@ from tests.support.lookalike.server import Lookalike
 
 
 def main() -> None:
-    """Serve until interrupted."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, default=9999)
     parser.add_argument("--dimensions", type=int, default=1536)

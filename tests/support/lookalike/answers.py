@@ -1,4 +1,4 @@
-"""Generate the look-alike's answers without faults: deterministic vectors, summaries and facts (pure)."""
+"""Generate the look-alike's deterministic vectors, summaries and facts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _place(stem: str) -> tuple[int, float]:
 
 
 def embed(text: str, dimensions: int) -> NDArray[np.float32]:
-    """Return a unit vector: a hashed bag of stems, so that texts with shared words are near each other."""
+    """Return a unit vector from hashed stems, so that texts with common words are similar."""
     vector = np.zeros(dimensions, dtype=np.float32)
     for stem in stems(text) or ["(blank)"]:
         index, sign = _place(stem)
@@ -48,7 +48,7 @@ def embed(text: str, dimensions: int) -> NDArray[np.float32]:
 
 
 def chat_answer(body: dict[str, Any]) -> str:
-    """Return the answer to a chat request. Its words select pairs, facts, a summary, or an echo."""
+    """Return the answer to a chat request. The prompt determines what kind of answer."""
     messages = [(str(message.get("role")), _text(message.get("content"))) for message in body.get("messages", [])]
     prompt = "\n".join(text for _, text in messages)
     shape = body.get("response_format") or {}
@@ -82,7 +82,7 @@ def _text(content: Any) -> str:
 
 
 def _lines(prompt: str) -> list[dict[str, Any]]:
-    """Return the messages that our prompts show as one JSON object per line, without those of the context."""
+    """Return the messages in the prompt, excluding those in its context section."""
     found: list[dict[str, Any]] = []
     for line in _LINE.findall(_CONTEXT.sub("", prompt)):
         try:
@@ -109,7 +109,7 @@ def _facts(prompt: str, messages: list[tuple[str, str]]) -> list[dict[str, Any]]
 
 
 def _decisions(prompt: str) -> list[dict[str, Any]]:
-    """Return decisions: NONE for a note with the same words as a near one, ADD for any other."""
+    """Return NONE for notes that match a nearby one, and ADD for all others."""
     kept = {line["k"]: stems(line["text"]) for line in map(json.loads, _KEPT.findall(prompt))}
     decisions: list[dict[str, Any]] = []
     for note in map(json.loads, _LINE.findall(prompt)):
@@ -127,7 +127,7 @@ def _summary(prompt: str, messages: list[tuple[str, str]]) -> str:
 
 
 def _filled(schema: Any, value: Any, root: Any) -> Any:
-    """Complete `value` to what `schema` requires: unknown properties get the plainest value of their type."""
+    """Complete `value` to match `schema`, with minimal values for missing properties."""
     if "$ref" in schema:
         return _filled(root["$defs"][schema["$ref"].rsplit("/", 1)[-1]], value, root)
     options = schema.get("anyOf")

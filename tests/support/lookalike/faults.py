@@ -1,4 +1,4 @@
-"""Queue the faults of the look-alike, each with its number of calls."""
+"""Queue the look-alike's faults."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ REJECTS = frozenset(
 
 @dataclass
 class Fault:
-    """A kind, the remaining calls (None: until cleared), and the endpoint ("chat", "embeddings", "rerank"; None: all)."""
+    """A kind of fault, its remaining calls (None: unlimited), and its endpoint (None: all)."""
 
     kind: str
     times: int | None
@@ -51,7 +51,7 @@ class Fault:
 
 
 class Script:
-    """The queue of faults, used from the server's thread and the test's."""
+    """A thread-safe queue of faults."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -59,7 +59,7 @@ class Script:
         self._rejects: set[str] = set()
 
     def add(self, kind: str, times: int | None = None, endpoint: str | None = None) -> None:
-        """Queue a fault. Raise ValueError for an unknown kind."""
+        """Queue a fault. Raise ValueError if the kind is unknown."""
         with self._lock:
             if kind in REJECTS:
                 self._rejects.add(kind)
@@ -70,18 +70,17 @@ class Script:
                 raise ValueError(f"there is no fault {kind!r}")
 
     def clear(self) -> None:
-        """Remove all faults."""
         with self._lock:
             self._queue.clear()
             self._rejects.clear()
 
     def rejects(self, kind: str) -> bool:
-        """True if the server refuses (or ignores) that parameter."""
+        """True if the server rejects or ignores this parameter."""
         with self._lock:
             return kind in self._rejects
 
     def next(self, endpoint: str) -> str | None:
-        """Return the fault of this call and use it up."""
+        """Consume and return the next fault for this endpoint."""
         with self._lock:
             for fault in self._queue:
                 if fault.endpoint in (None, endpoint):

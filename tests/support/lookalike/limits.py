@@ -1,4 +1,4 @@
-"""Simulate a limited context: how servers refuse a prompt that does not fit, and report their limit (pure)."""
+"""Simulate how servers reject prompts that exceed their context limit, and report that limit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Refusal = tuple[int, Any]
 
 
 def tokens_of(text: str) -> int:
-    """Count tokens the way the look-alike does: words in pieces of five letters, punctuation one by one."""
+    """Count tokens like the look-alike, in pieces of up to five letters."""
     return len(_TOKEN.findall(text))
 
 
@@ -151,7 +151,7 @@ NAME_NO_LIMIT = frozenset({"llama.cpp of old", "openai, of late", "groq", "bedro
 
 @dataclass
 class Context:
-    """The look-alike's context size in tokens (None: unlimited), the form of its refusals, and how it reports its limit."""
+    """The look-alike's context limit in tokens (None: unlimited), and how it reports the limit."""
 
     tokens: int | None = None
     wording: str = "llama.cpp"
@@ -162,7 +162,7 @@ class Context:
     """The paths at which clients asked for the limit."""
 
     def told(self, path: str) -> Any:
-        """Return the report for a path in the forms of `tells`, or None if there is no report."""
+        """Return the report for a path in the format from `tells`, or None if there is none."""
         self.asked.append(path)
         limit = self.tokens
         plain: dict[str, Any] = {"id": "any-name", "object": "model", "created": 1, "owned_by": "tests"}
@@ -187,7 +187,7 @@ class Context:
         return answers.get((self.tells, path))
 
     def refusal(self, body: dict[str, Any]) -> Refusal | None:
-        """Return the answer to a request that does not fit."""
+        """Return the error for a request that does not fit, or None if it fits."""
         bound = int(body.get("max_tokens") or body.get("max_completion_tokens") or 0)
         sent = self.sent(body)
         counted = sent + (bound if self.wording in COUNT_THE_ANSWER else 0)
@@ -198,11 +198,11 @@ class Context:
 
     @staticmethod
     def sent(body: dict[str, Any]) -> int:
-        """Return the tokens of a request."""
+        """Return the number of tokens in a request."""
         return sum(tokens_of(str(message.get("content"))) + 4 for message in body.get("messages", []))
 
     def cut(self, body: dict[str, Any], answer: str) -> tuple[str, bool]:
-        """Return the part of the answer that fits, and whether it was cut off."""
+        """Return the part of the answer that fits, and whether it was truncated."""
         room = None if self.tokens is None else self.tokens - self.sent(body)
         if room is None or tokens_of(answer) <= room:
             return answer, False

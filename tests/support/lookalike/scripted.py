@@ -1,4 +1,4 @@
-"""Script a model's answers: message texts select facts, fact texts select decisions."""
+"""Script a model's answers, selected by text in the prompt."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _SUMMARY = re.compile(r"<(summary-\w+)>\n(.*?)\n</\1>", re.DOTALL)
 class Scripted:
     """Scripted answers for the look-alike, selected by text in the prompt.
 
-    `facts` maps the text of a new message to its facts; each lists the messages it cites in `from` (default: that message).
-    `decisions` maps the text of a new fact to its action and the texts of the affected facts (default: ADD).
-    `raw` maps a text in the prompt to the whole answer. `calls` maps a text in the last message to tool calls (name, arguments).
-    `silent` returns no facts for unscripted messages.
+    `facts` maps a new message's text to its facts, which cite that message by default.
+    `decisions` maps a new fact's text to its action (default: ADD) and the affected facts' texts.
+    `raw` maps a text in the prompt to the complete answer. `calls` maps a text in the last message
+    to tool calls (name, arguments). `silent` returns no facts for unscripted messages.
     """
 
     facts: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class Scripted:
         return None
 
     def tool_calls(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return the tool calls in the answer to these messages."""
+        """Return the scripted tool calls for these messages."""
         last = str(messages[-1].get("content")) if messages else ""
         calls = next((calls for text, calls in self.calls.items() if text in last), [])
         return [

@@ -1,4 +1,4 @@
-"""Run the look-alike's HTTP server: FastAPI and uvicorn in a thread, on loopback."""
+"""Run the look-alike's HTTP server in a thread."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Recorded:
 
 @dataclass
 class Lookalike:
-    """A model server for tests. `url` is its OPENAI_BASE_URL; it keeps its port after a stop and restart."""
+    """A model server for tests. `url` is its OPENAI_BASE_URL, which survives a restart."""
 
     dimensions: int = 1536
     port: int = 0
@@ -63,11 +63,10 @@ class Lookalike:
 
     @property
     def url(self) -> str:
-        """The address with /v1."""
         return f"http://127.0.0.1:{self.port}/v1"
 
     def start(self) -> Lookalike:
-        """Start the server; return when it listens."""
+        """Start the server and wait until it is listening."""
         listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", self.port))
@@ -84,7 +83,7 @@ class Lookalike:
         return self
 
     def stop(self) -> None:
-        """Close the listener and every connection: the server refuses new ones. May be called twice."""
+        """Stop the server and close all connections. It is safe to call this twice."""
         if self._server is not None and self._thread is not None:
             self._server.should_exit = True
             self._server.force_exit = True
@@ -92,12 +91,12 @@ class Lookalike:
         self._server = self._thread = None
 
     def restart(self) -> Lookalike:
-        """Stop, and listen on the same port again."""
+        """Stop the server, then start it on the same port."""
         self.stop()
         return self.start()
 
     def set_fault(self, kind: str | None, times: int | None = None, endpoint: str | None = None) -> None:
-        """Add a fault (see faults.py) for the next `times` calls; None clears all faults. `down` stops the server until `restart`."""
+        """Queue a fault (see faults.py). None clears all faults, and `down` stops the server."""
         if kind is None:
             self.script.clear()
         elif kind == "down":
@@ -107,7 +106,7 @@ class Lookalike:
 
     @property
     def running(self) -> bool:
-        """True if the server runs; a test may have stopped it."""
+        """True unless a test has stopped the server."""
         return self._thread is not None
 
     def forget(self) -> None:
@@ -121,7 +120,7 @@ class Lookalike:
         self.requests.clear()
 
     async def wait_for_call(self, endpoint: str, count: int = 1, seconds: float = 10) -> None:
-        """Return when `count` calls have arrived."""
+        """Wait until `count` calls have arrived at the endpoint."""
         async with asyncio.timeout(seconds):
             while self.calls[endpoint] < count:  # noqa: ASYNC110 - the counter belongs to another thread
                 await asyncio.sleep(0.005)
@@ -272,7 +271,7 @@ def _embedding_refusal(state: Lookalike, body: dict[str, Any], texts: list[str])
 
 
 def _rerank(body: dict[str, Any], fault: str | None) -> Response:
-    """Give longer texts a higher score, whatever the query is."""
+    """Score texts by length, regardless of the query."""
     scores = [float(len(text)) for text in body["documents"]]
     if fault == "nan":
         scores[-1] = float("nan")
@@ -311,7 +310,7 @@ def _chat(state: Lookalike, body: dict[str, Any], fault: str | None) -> Response
 
 
 async def _streamed(state: Lookalike, answer: dict[str, Any]) -> AsyncIterator[bytes]:
-    """Yield an answer in at most `_PIECES` events, or with `token_seconds` in small, slow events. Yield its usage last."""
+    """Yield an answer as events, with its usage last. `token_seconds` makes them small and slow."""
     head = {**answer, "object": "chat.completion.chunk"}
     for choice in answer["choices"]:
         message = choice["message"]
@@ -335,7 +334,7 @@ def _event(value: dict[str, Any]) -> bytes:
 
 
 def _faulty_message(text: str, fault: str | None) -> tuple[dict[str, Any], bool]:
-    """Return the message of the answer, damaged as a fault requires, and whether it was cut off for its length."""
+    """Return the answer's message with the fault applied, and whether it was truncated."""
     half = text[: max(1, len(text) // 2)]
     contents: dict[str | None, Any] = {
         "garbage": "{ this is not: JSON ]",

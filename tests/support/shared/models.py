@@ -1,4 +1,4 @@
-"""Load the local model and the token encoding once per process (300 MB and a CPU second), and embed each text once per process."""
+"""Load the local model and the token encoding once per process, and embed each text only once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _embedders: dict[tuple[object, ...], LocalEmbedder] = {}
 
 
 async def shared_embedder(settings: Settings) -> LocalEmbedder:
-    """Return the local model of these settings; nobody closes it."""
+    """Return the shared local model for these settings. It stays open."""
     models = settings.models
     key = (models.local_model, models.local_threads, models.local_precision)
     if key not in _embedders:
@@ -29,7 +29,7 @@ async def shared_embedder(settings: Settings) -> LocalEmbedder:
 
 
 class RememberingEmbedder(EmbedderWrapper):
-    """Embed each text once: tests use the same texts again and again, and every runtime starts with an empty cache."""
+    """Caches embeddings across runtimes, because many tests embed the same texts."""
 
     def __init__(self, inner: EmbeddingModel) -> None:
         super().__init__(inner)
@@ -37,7 +37,7 @@ class RememberingEmbedder(EmbedderWrapper):
 
     @classmethod
     async def open(cls, settings: Settings) -> EmbeddingModel:
-        """Return the wrapper of these settings' local model; nobody closes it."""
+        """Return the shared caching embedder for these settings. It stays open."""
         model = await shared_embedder(settings)
         return _remembering.setdefault(model, cls(model))
 
@@ -51,13 +51,13 @@ class RememberingEmbedder(EmbedderWrapper):
         return np.stack([known[text] for text in texts]) if known else await self._inner.embed(texts, timeout=timeout)
 
     async def close(self) -> None:
-        """Do nothing: the model outlives a runtime."""
+        """Do nothing, because the model outlives the runtime."""
 
 
 _remembering: dict[LocalEmbedder, RememberingEmbedder] = {}
 
 
 def share_models() -> None:
-    """Make all runtimes of this process share one local model, and all token counters one encoding."""
+    """Share one local model and one token encoding among all runtimes in this process."""
     tokens.load_encoding = functools.cache(tokens.load_encoding)
     providers.LocalEmbedder = RememberingEmbedder  # pyright: ignore[reportPrivateImportUsage, reportAttributeAccessIssue]

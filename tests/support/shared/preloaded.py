@@ -1,4 +1,4 @@
-"""Import, compile and read everything that servers need at startup, so that forks of `warm` already have it."""
+"""Load everything that servers need at startup, so that forks of `warm` already have it."""
 
 from __future__ import annotations
 

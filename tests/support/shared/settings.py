@@ -1,4 +1,4 @@
-"""Read each group of settings from the environment only once. Reading all takes 12 ms, and most tests do it."""
+"""Cache groups of settings, because reading all of them takes 12 ms and most tests do it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agent_memory.foundation.core.settings.base import Group, variables_of
 
 
 class _KnownGroup:
-    """Replaces a group's class, so that the same values and environment give the same immutable object."""
+    """Replaces a group's class and returns the same object for the same values and environment."""
 
     def __init__(self, model: type[Group]) -> None:
         self._model = model
@@ -32,6 +32,6 @@ class _KnownGroup:
 
 
 def share_settings() -> None:
-    """Make `load_settings` of this process use known groups."""
+    """Make `load_settings` use cached groups in this process."""
     for name, model in GROUPS.items():
         GROUPS[name] = cast("type[Group]", _KnownGroup(model))

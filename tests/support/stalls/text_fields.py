@@ -1,4 +1,4 @@
-"""Find the text fields of a JSON schema, each with the smallest value that can contain a text, for a walk over a whole API."""
+"""Find all text fields in a JSON schema, with the smallest valid value for each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NO_TEXT = ("enum", "const", "format", "pattern")
 
 @dataclass(frozen=True)
 class TextField:
-    """A field that accepts any text of at most `most` characters (None: the schema has no limit)."""
+    """A text field and its maximum length (None: unlimited)."""
 
     path: str
     most: int | None
@@ -23,18 +23,18 @@ class TextField:
 
 
 class SchemaWalk:
-    """Reads schemas. `values` are contents of properties by name; `root` contains the targets of `$ref`s."""
+    """Walks schemas. `values` gives contents for properties by name, and `root` resolves `$ref`s."""
 
     def __init__(self, root: Any, values: Mapping[str, Any]) -> None:
         self._root = root
         self._values = values
 
     def text_fields(self, schema: Any) -> list[TextField]:
-        """Yield the text fields of a schema, each once."""
+        """Return the text fields of a schema without duplicates."""
         return list({field.path: field for field in self._fields(schema, "", ())}.values())
 
     def least(self, schema: Any, name: str = "", depth: int = 0) -> Any:
-        """Return the smallest value: required properties, and for known names the contents of `values`."""
+        """Return the smallest valid value, with contents from `values` for known names."""
         schema = self._resolved(schema)
         kind = _type_of(schema)
         if name in self._values and kind in (None, "string"):
@@ -63,7 +63,7 @@ class SchemaWalk:
         return schema
 
     def _fields(self, schema: Any, path: str, within: tuple[str, ...]) -> Iterator[TextField]:
-        """`within` are the enclosing named schemas: of a schema that contains itself (conditions), the first level is enough."""
+        """Yield text fields. `within` lists the enclosing schemas, so that recursion stops."""
         if (name := schema.get("$ref")) is not None:
             if name in within:
                 return

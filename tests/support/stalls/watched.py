@@ -1,4 +1,4 @@
-"""Run a server beside a test, and report what blocked its event loop: see `watched_server`."""
+"""Run a server in a separate process, and report what blocks its event loop."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Held(NamedTuple):
 
 @dataclass
 class Watched:
-    """A server that measures its event loop, and the turns that took too long."""
+    """A server that measures its event loop, with a list of turns that took too long."""
 
     client: httpx.AsyncClient
     bound: float
@@ -48,13 +48,13 @@ class Watched:
         return answer
 
     async def rest(self, what: str) -> None:
-        """Wait until workers have done all work, and record how long they blocked the loop."""
+        """Wait until workers are idle, and record how long they blocked the loop."""
         await self._note(f"a worker after {what}", self._rested)
 
     async def _note(self, what: str, look: Callable[[], Awaitable[Held]]) -> None:
-        """Record what blocked the loop for long.
+        """Record whatever blocked the loop for too long.
 
-        If a core is shared, one turn may take half as much CPU again. So a request just above the limit is sent again.
+        A request just above the limit is sent again, because a shared core can slow down one turn.
         """
         held = await look()
         for _ in range(2):
@@ -84,9 +84,9 @@ class Watched:
 
 @asynccontextmanager
 async def watched_server(redis_url: str, folder: Path, **settings: str) -> AsyncGenerator[tuple[httpx.AsyncClient, float]]:
-    """A client of a server in a separate process, and the allowed seconds of one turn of its loop.
+    """Run a server in a separate process. Yield a client and the time limit for a loop turn.
 
-    The limit scales with this machine's time for a plain loop over a megabyte. `WATCHED_WORKER=no` omits the worker.
+    The limit scales with the speed of this machine. `WATCHED_WORKER=no` omits the worker.
     """
     bound = _MOST_SECONDS * max(1.0, await asyncio.to_thread(reference_seconds) / 0.05)
     environment = clean_environment(

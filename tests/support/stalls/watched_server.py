@@ -1,8 +1,8 @@
-"""Run API and worker in one process, as `agent-memory serve` does, and report how long the event loop was blocked.
+"""Run the API and a worker in one process, and report how long the event loop was blocked.
 
-`GET /held` returns the longest times since the last such request, in CPU seconds, so that a busy machine adds none. `loop` is the time of
-the event loop's thread alone. `process` covers all threads, including any that holds the interpreter's lock. The response also names the
-location, the tasks that have run, and with `?work` the pending work.
+`GET /held` returns the longest times since the previous such request, in CPU seconds. `loop` is the
+event loop's thread, and `process` is all threads. The response includes the location, the tasks
+that have run, and with `?work` the pending work.
 """
 
 from __future__ import annotations
@@ -62,7 +62,6 @@ class LoopWatch:
             thread, process = time.thread_time(), time.process_time()
 
     def forget(self) -> None:
-        """Reset the measurement."""
         self.loop = self.process = 0.0
         self.where = ""
 
@@ -75,7 +74,7 @@ class LoopWatch:
 
 
 def counting_tasks() -> Counter[str]:
-    """Count the tasks that workers run from now on."""
+    """Start counting the tasks that workers run."""
     done: Counter[str] = Counter()
     for name in TaskName:
         setattr(Tasks, name.value, _counting(getattr(Tasks, name.value), name.value, done))
@@ -92,7 +91,6 @@ def _counting(task: Callable[..., Any], name: str, done: Counter[str]) -> Callab
 
 
 async def main() -> None:
-    """Serve until stdin ends."""
     settings = load_settings()
     configure_logging(settings.server)
     await asyncio.to_thread(compile_phrases)
