@@ -1,4 +1,4 @@
-"""Provide callers with different rights, whose requests reach an application without a network."""
+"""Provide callers with different permissions for in-process requests to an application."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ONE_AGENT = Principal("t1", "agent's", Role.WRITE, agents=frozenset({"coach"}))
 
 
 class Callers:
-    """Clients of one application, with different credentials."""
+    """Creates clients for one application with different credentials."""
 
     def __init__(self, app: Any) -> None:
         self._app = app

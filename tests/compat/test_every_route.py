@@ -1,6 +1,6 @@
-"""Attack every route of the compatible APIs with hostile ids and bodies: none may show or change another's data.
+"""Attack all compatible API routes with hostile ids and bodies, and check that no data leaks.
 
-The routes come from the application, so a new route is attacked automatically.
+The routes come from the application, so new routes are attacked automatically.
 """
 
 from __future__ import annotations
@@ -37,13 +37,12 @@ CASES_EACH = max(6, int(os.environ.get("ISOLATION_CASES", "0")) // 400)
 
 
 def routes_of(app: Any) -> set[tuple[str, str]]:
-    """Return the methods and paths of an application."""
     routes = cast("list[Any]", app.routes)
     return {(method, route.path) for route in routes if isinstance(route, Route) for method in route.methods or () if method != "HEAD"}
 
 
 class Field:
-    """An application with the compatible APIs, where a victim owns one object of every kind."""
+    """An application in which a victim owns one object of each kind."""
 
     def __init__(self, callers: Callers, routes: list[tuple[str, str]], ids: list[str]) -> None:
         self.callers = callers
@@ -51,7 +50,7 @@ class Field:
         self.ids = ids
 
     async def state(self) -> list[Any]:
-        """Return everything in the victim's tenant, as read by its owner."""
+        """Return everything in the victim's tenant that its owner can read."""
         client = self.callers(OWNER)
         mem0 = await client.post("/v3/memories/", json={"filters": {"user_id": VICTIM}})
         documents = await client.post("/v3/documents/list", json={"containerTags": [VICTIM]})
@@ -83,7 +82,7 @@ async def field(redis_url: str) -> AsyncGenerator[Field]:
 
 
 def body_of(choose: random.Random, ids: list[str]) -> dict[str, Any]:
-    """Return a body in which every field that names an owner or an object is set."""
+    """Return a body that sets every field that identifies an owner or an object."""
     name, item = choose.choice(NAMES), choose.choice([*ids, *NAMES])
     whose = {"user_id": name, "containerTag": name, "containerTags": [name], "agent_id": name, "run_id": name, "app_id": name}
     owners = {"user_id": VICTIM, "namespace": name, "agent_id": name}

@@ -1,4 +1,4 @@
-"""Test that paths of a disabled compatible API name its setting, and that other unknown paths do not."""
+"""Test that only the paths of a disabled compatible API return a hint about its setting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run the archived project's clients as separate programs against one server with a worker and local models."""
+"""Run the archived project's clients as separate programs against a server with a worker."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RunProgram = Callable[..., Awaitable[Report]]
 
 @pytest.fixture(scope="session")
 async def server(lasting_redis_url: str) -> AsyncGenerator[str, None]:
-    """Return the base URL of a real server."""
+    """Start a server with a worker and yield its URL."""
     settings = load_settings(KEY_PREFIX="old-clients", MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local")
     async with stack(settings, lasting_redis_url) as base_url:
         yield base_url
@@ -27,7 +27,7 @@ async def server(lasting_redis_url: str) -> AsyncGenerator[str, None]:
 
 @pytest.fixture(scope="session")
 def run_program(server: str) -> RunProgram:
-    """Run a program with the server's URL as last argument; return the report that it prints."""
+    """Return a function that runs a program with the server's URL and returns its JSON report."""
 
     async def run(*command: str, more: tuple[str, ...] = ()) -> Report:
         process = await asyncio.create_subprocess_exec(

@@ -1,7 +1,7 @@
-"""Call every HTTP method of the archived project's Python client from PyPI, and compare the real answers.
+"""Call every HTTP method of the archived Python client and check the responses.
 
-The client's environment runs it: `python -I oldclient_program.py BASE_URL [PART...]`. Each PART is a file with the `scenarios` of one
-feature. The program prints one JSON report.
+The client's environment runs `python -I oldclient_program.py BASE_URL [PART...]`. Each PART is a
+file with the `scenarios` of one feature. The program prints a JSON report.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ warnings.simplefilter("ignore", DeprecationWarning)
 
 
 async def until(condition: Callable[[], Awaitable[Any]], what: str) -> Any:
-    """Poll a condition until it returns a true value, and return that."""
+    """Poll a condition until it returns a true value, and return that value."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not (found := await condition()):
         assert time.monotonic() < deadline, f"waited {PATIENCE_SECONDS:.0f} s in vain: {what}"
@@ -64,7 +64,7 @@ def fact(name: str, **more: Any) -> ClientMemoryRecord:
 
 
 async def found(client: Client, count: int, text: str = "Ada", **filters: Any) -> list[Any]:
-    """Return the memories that a search finds, once the expected number is there."""
+    """Wait until a search finds `count` memories, and return them."""
 
     async def enough() -> list[Any] | None:
         results = await client.search_long_term_memory(text, **filters)
@@ -76,7 +76,7 @@ async def found(client: Client, count: int, text: str = "Ada", **filters: Any) -
 
 
 async def three(client: Client, **more: Any) -> dict[str, ClientMemoryRecord]:
-    """Store the three facts and wait for their vectors, because a hit without a vector has no distance."""
+    """Store the three facts and wait until they have vectors."""
     records = {
         "tea": fact("tea", topics=["food", "habits"], entities=["Ada"], user_id="ada", session_id="s1", **more),
         "bike": fact("bike", topics=["travel", "habits"], entities=["Ada", "bicycle"], user_id="ada", session_id="s2", **more),
@@ -160,7 +160,7 @@ async def appending(client: Client) -> None:
 
 
 async def chat_messages(client: Client) -> None:
-    """Return the texts of a session with tool calls and parts from another program, which a put must preserve."""
+    """Test that a put preserves tool calls and content parts from another program."""
     call = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
     picture = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
     sent = [

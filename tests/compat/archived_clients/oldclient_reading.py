@@ -1,8 +1,8 @@
-"""Call every reading method of any version of the archived Python client, on a namespace that another program filled.
+"""Call every read method of an archived Python client on a prepared namespace.
 
-The client's environment runs it: `python -I oldclient_reading.py BASE_URL NAMESPACE IDS PARTS [FOLDER]`. IDS is a JSON list of memories.
-PARTS are files with the `METHODS` of a feature. FOLDER contains another version of the client. The program prints one JSON report: what
-each method returned, or its error.
+The client's environment runs `python -I oldclient_reading.py BASE_URL NAMESPACE IDS PARTS [FOLDER]`.
+IDS is a JSON list of memory ids. PARTS are files with the `METHODS` of a feature. FOLDER contains
+another version of the client. The program prints a JSON report of results and errors.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ warnings.simplefilter("ignore", DeprecationWarning)
 
 
 def shown(memories: Any) -> Seen:
-    """Return the visible fields of memories, given as models or dictionaries."""
+    """Return the ids (or texts) and types of memories, given as models or dictionaries."""
     found: Seen = {}
     for memory in memories:
         values = memory if isinstance(memory, dict) else memory.model_dump(mode="json")

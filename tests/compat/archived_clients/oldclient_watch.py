@@ -1,6 +1,6 @@
-"""Find the client methods that send HTTP requests, and which of them a program called.
+"""Find the client methods that send HTTP requests, and record which ones a program calls.
 
-Runs in the archived client's environment and imports nothing of this project.
+This runs in the archived client's environment, so it imports nothing from this project.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _caller: ContextVar[str | None] = ContextVar("caller", default=None)
 
 
 def talking(client_class: type[Any]) -> list[str]:
-    """Return a class's public methods that send a request, directly or through another of its methods."""
+    """Return a class's public methods that send requests, directly or indirectly."""
     methods = {name: found for name, found in vars(client_class).items() if inspect.isfunction(found)}
     uses = {name: _uses(found) for name, found in methods.items()}
     found = {name for name, (sends, _) in uses.items() if sends}
@@ -30,7 +30,7 @@ def talking(client_class: type[Any]) -> list[str]:
 
 
 def _uses(method: Callable[..., Any]) -> tuple[bool, set[str]]:
-    """Return whether a method sends a request itself, and which attributes of `self` it uses."""
+    """Return whether a method sends a request, and which attributes of `self` it uses."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(method)))
     sends, named = False, set[str]()
     for node in ast.walk(tree):
@@ -44,13 +44,13 @@ def _uses(method: Callable[..., Any]) -> tuple[bool, set[str]]:
 
 
 class Watch:
-    """Count, for each method that the program itself calls, the requests sent meanwhile."""
+    """Counts the requests sent by each client method that the program calls."""
 
     def __init__(self) -> None:
         self.requests: Counter[str] = Counter()
 
     def watched(self, client_class: type[Any]) -> type[Any]:
-        """Return a subclass whose request-sending methods are counted."""
+        """Return a subclass that counts calls to methods that send requests."""
         return type(client_class.__name__, (client_class,), {name: self._wrapped(client_class, name) for name in talking(client_class)})
 
     def listen(self, client: httpx.AsyncClient) -> None:

@@ -1,9 +1,8 @@
-"""Test that the server answers the archived project's npm client (agent-memory-client 0.3.2) as the client expects.
+"""Test the server against the archived npm client (agent-memory-client 0.3.2).
 
-The package itself does not run here, because our registry does not have it. `npm_client.mjs` makes the same requests, method by method, as
-the contract describes them (behaviour.md §14). `npm_wire.mjs` contains what every method sends. `npm_program.mjs` calls all 26 methods
-through node and compares real answers. With AGENT_MEMORY_NPM_CLIENT=<folder of the installed package>, the same program also runs the real
-class.
+Our registry does not have the package, so `npm_client.mjs` sends the same requests, as specified in
+behaviour.md §14. `npm_wire.mjs` lists the requests, and `npm_program.mjs` calls all 26 methods. To
+test the real package too, set AGENT_MEMORY_NPM_CLIENT to its folder.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ REAL = os.environ.get("AGENT_MEMORY_NPM_CLIENT")
 
 @pytest.fixture(scope="module", params=["stand-in", *(["package"] if REAL else [])])
 async def report(run_program: RunProgram, request: pytest.FixtureRequest) -> Report:
-    """Return the program's report for the stand-in class and, if it is installed, for the real class."""
+    """Return the program's report for the stand-in client and, if installed, the real one."""
     folder = REAL if REAL and request.param == "package" else ""
     return await run_program(str(NODE), str(PROGRAM), more=(folder, *parts("npm_part.mjs")))
 

@@ -1,7 +1,7 @@
-"""Test that the archived project's Python client from PyPI runs unchanged against our server.
+"""Test that the archived Python client from PyPI works unchanged with our server.
 
-`make dev` installs it into `.venvs/oldclient`, from a lock with hashes. That environment runs `oldclient_program.py`, which calls every
-HTTP method. The list of methods comes from the client's source, so it is complete.
+`make dev` installs it into `.venvs/oldclient`, where `oldclient_program.py` calls every HTTP method
+in the client's source.
 """
 
 from __future__ import annotations
@@ -23,13 +23,12 @@ PINNED = "0.14.0"
 
 @pytest.fixture(scope="module")
 def environment() -> None:
-    """Return the client's environment; create it if `make dev` was not run."""
+    """Install the client if `make dev` has not done so."""
     subprocess.run([ROOT / "scripts" / "venv.sh", "oldclient"], check=True, env=clean_environment())
 
 
 @pytest.fixture(scope="module")
 async def report(environment: None, run_program: RunProgram) -> Report:
-    """Return the program's report."""
     return await run_program(str(PYTHON), "-I", str(PROGRAM), more=tuple(parts("oldclient_part.py")))
 
 

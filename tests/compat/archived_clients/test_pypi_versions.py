@@ -34,7 +34,7 @@ def record(name: str, text: str, **more: Any) -> dict[str, Any]:
 
 
 def every_kind(space: str) -> list[dict[str, Any]]:
-    """Return memories of each kind, bare and with every client field; ids end with the namespace."""
+    """Return memories of each kind, both minimal and complete. Ids end with the namespace."""
     dates = {name: (NOW - timedelta(days=9)).isoformat() for name in ("created_at", "updated_at", "last_accessed", "valid_from")}
     whole = {
         **dates,
@@ -84,7 +84,7 @@ CHAT: list[dict[str, Any]] = [
 
 
 async def make_newer_kinds(done: Done, place: dict[str, str], name: str) -> None:
-    """Create data that the archived server did not know: agents, blocks, items, procedures, results, tools, profiles, tombstones."""
+    """Create kinds of data that the archived server did not have."""
     owner = "?" + "&".join(f"{key}={value}" for key, value in place.items())
     await done("PUT", "/v1/working-memory/chat", {**place, "messages": CHAT, "agent_id": "keeper", "ttl_seconds": 3600})
     for whose in (owner, f"{owner}&agent_id=keeper"):
@@ -103,7 +103,7 @@ async def make_newer_kinds(done: Done, place: dict[str, str], name: str) -> None
 
 @pytest.fixture(scope="module")
 async def space(server: str) -> str:
-    """Return a namespace with every kind of record."""
+    """Create a namespace that contains every kind of record."""
     name = f"kinds-{ULID()}"
     async with httpx.AsyncClient(base_url=server, timeout=60) as client:
 
@@ -141,13 +141,13 @@ async def space(server: str) -> str:
 
 @pytest.fixture(scope="module")
 def environment() -> None:
-    """Return the clients' environment; create it if `make dev` was not run."""
+    """Install the clients if `make dev` has not done so."""
     subprocess.run([ROOT / "scripts" / "venv.sh", "oldclient"], check=True, env=clean_environment())
 
 
 @pytest.fixture(scope="module", params=VERSIONS)
 async def report(environment: None, run_program: RunProgram, space: str, request: pytest.FixtureRequest) -> Report:
-    """Return the report of one version."""
+    """Return the report for one client version."""
     folder = FOLDERS / request.param
     ids = [memory["id"] for memory in every_kind(space)]
     more = (space, json.dumps(ids), json.dumps(parts("oldclient_part.py")), *((str(folder),) if folder.is_dir() else ()))

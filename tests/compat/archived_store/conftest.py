@@ -1,4 +1,4 @@
-"""Provide an old server's Redis with RedisJSON, filled once, and migrations into a new store."""
+"""Provide an old server's Redis with RedisJSON and data, and migrations into a new store."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.waiting import wait_until
 
 @dataclass(frozen=True)
 class OldRedis:
-    """The address and content of the old server's Redis."""
+    """The URL and content of the old server's Redis."""
 
     url: str
     left: Left
@@ -39,7 +39,7 @@ def _json_module() -> Path:
 
 @pytest.fixture(scope="session")
 async def old_engine(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[str]:
-    """Return the URL of an empty Redis with RedisJSON, as the archived server required."""
+    """Start an empty Redis with RedisJSON, as the archived server required, and yield its URL."""
     folder = tmp_path_factory.mktemp("old")
     engine: Engine = await find_engine(folder)
     module = _json_module()
@@ -65,7 +65,7 @@ async def old_engine(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator
 
 @pytest.fixture(scope="session")
 async def old_redis(old_engine: str, local: EmbeddingModel) -> OldRedis:
-    """Return the old server's data; no test changes it."""
+    """Fill the old server's Redis. Tests must not change it."""
     texts = memory_texts()
     vectors = dict(zip(texts, await local.embed([profile_of(local.model).prepared(text, "document") for text in texts]), strict=True))
     client = Redis.from_url(old_engine)

@@ -24,7 +24,7 @@ async def move(
     source: str | None = None,
     **options: Any,
 ) -> Report:
-    """Run a migration, for real unless `dry_run=True`; without `others`, no feature imports lines of its own. `source` names the import."""
+    """Run a migration. Without `others`, skip the data that features import themselves."""
     async with open_old(url, url, prefixes or OldPrefixes(), ours=rig.keys.root, command_timeout=30) as old:
         old.source = source or old.source
         imports = rig.rt[ImportService] if others else replace(rig.rt[ImportService], others=())
@@ -33,7 +33,7 @@ async def move(
 
 
 async def picture(rig: Rig) -> dict[str, Any]:
-    """Return everything in a rig: memories, owners of their vectors, sessions, and feature data."""
+    """Return all memories, vector owners, sessions and feature data in a rig."""
     shown: dict[str, Any] = {}
     for one in await rig.stored():
         # A memory without a time of its own got the time of the migration.
@@ -63,7 +63,7 @@ UNDATED = {"bare", "no such type", "not utf-8", "bad json", "tags", "other model
 
 
 async def content_of(url: str) -> dict[bytes, bytes]:
-    """Return every key of a Redis with its `DUMP`."""
+    """Return a `DUMP` of every key in Redis."""
     from redis.asyncio import Redis
 
     client = Redis.from_url(url)

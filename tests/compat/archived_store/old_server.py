@@ -1,4 +1,4 @@
-"""Fill a Redis with RedisJSON as releases of the archived server did, including odd forms."""
+"""Fill a Redis with RedisJSON like the archived server's releases did, including odd records."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def at(minutes: float) -> float:
 
 @dataclass
 class Left:
-    """The written data, as a reader must return it."""
+    """The expected data after a migration."""
 
     memories: dict[str, dict[str, Any]] = field(default_factory=dict[str, Any])
     sessions: dict[tuple[str | None, str | None, str], dict[str, Any]] = field(default_factory=dict[Any, Any])
@@ -35,7 +35,7 @@ class Left:
 
 
 def memory(place: int) -> dict[str, Any]:
-    """Return a regular memory that belongs to one of a few users and namespaces."""
+    """Return a regular memory for one of a few users and namespaces."""
     return {
         "id": str(ULID.from_bytes(int(at(place) * 1000).to_bytes(6, "big") + bytes([*range(9), place]))),
         "text": f"The friend number {place} lives in {PLACES[place % 8]} and keeps {THINGS[place % 7]}.",
@@ -62,7 +62,7 @@ def memory(place: int) -> dict[str, Any]:
 
 
 def hashed(one: dict[str, Any], vector: NDArray[np.float32] | None, *, joint: str = ",") -> dict[bytes, bytes]:
-    """Return the hash in which the archived server stored a memory."""
+    """Return the hash that the archived server would store for a memory."""
     flat: dict[str, Any] = {"id_": one["id"]}
     for name, value in one.items():
         if name == "id" or value is None:
@@ -112,7 +112,7 @@ def key_of(one: dict[str, Any]) -> str:
 
 
 async def fill(client: Redis, texts: dict[str, NDArray[np.float32]]) -> Left:
-    """Fill an empty Redis; `texts` are the vectors of the regular memories' texts."""
+    """Fill an empty Redis. `texts` maps the regular memories' texts to their vectors."""
     left = Left()
     await _regular_memories(client, left, texts)
     await _odd_memories(client, left)
@@ -157,7 +157,7 @@ async def _regular_memories(client: Redis, left: Left, texts: dict[str, NDArray[
 
 
 def memory_texts() -> Sequence[str]:
-    """Return the texts of memories stored with a vector of the local model."""
+    """Return the texts of the memories that have a vector from the local model."""
     return [memory(place)["text"] for place in range(80)]
 
 

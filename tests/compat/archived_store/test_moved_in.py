@@ -1,4 +1,4 @@
-"""Migrate as a user does: run the command, start a server on the result, read everything with the client."""
+"""Test a migration with the command line, a server and a client, as a user would run them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def prefix() -> str:
 
 @pytest.fixture(scope="module")
 async def reports(old_redis: OldRedis, redis_url: str, prefix: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, Any]]:
-    """Return the output of a dry run, and of a run after one that was killed midway."""
+    """Return the output of a dry run, and of a rerun after a killed migration."""
     folder = tmp_path_factory.mktemp("move")
     environment = {"KEY_PREFIX": prefix, "REDIS_URL": redis_url, **LOCAL}
     before = await content_of(old_redis.url)
@@ -53,7 +53,7 @@ async def reports(old_redis: OldRedis, redis_url: str, prefix: str, tmp_path_fac
 
 
 async def _killed(folder: Path, source: str, redis_url: str, prefix: str, environment: dict[str, str]) -> None:
-    """Start a migration and kill it with SIGKILL as soon as it has written data."""
+    """Start a migration and kill it once it has written data."""
     from redis.asyncio import Redis
 
     client = Redis.from_url(redis_url)
@@ -72,7 +72,7 @@ async def _killed(folder: Path, source: str, redis_url: str, prefix: str, enviro
 
 @pytest.fixture(scope="module")
 async def client(redis_url: str, prefix: str, reports: object) -> AsyncGenerator[MemoryAPIClient]:
-    """Return a client of a server on the migrated data, once its worker is idle."""
+    """Provide a client for a server that runs on the migrated data."""
     async with stack(load_settings(KEY_PREFIX=prefix, **LOCAL), redis_url) as url, MemoryAPIClient(MemoryClientConfig(base_url=url)) as one:
         await settled(one)
         yield one

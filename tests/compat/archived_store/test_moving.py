@@ -1,4 +1,4 @@
-"""Test the migration below the command line: repeated or killed runs give the same result and lose nothing."""
+"""Test that repeated or killed migrations give the same result and lose nothing."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ pytestmark = pytest.mark.slow
 
 
 class Killed(Exception):
-    """Simulate kill -9: nothing after it runs, only data in Redis is left."""
+    """Simulates kill -9: nothing runs afterward, and only the data in Redis remains."""
 
 
 def killer(at_call: int) -> Any:
-    """Return a callback `told` that ends the migration at its n-th call."""
+    """Return a callback that stops the migration on its n-th call."""
     calls = 0
 
     def told(kind: OldKind, seen: int, total: int) -> None:
@@ -58,7 +58,7 @@ def killer(at_call: int) -> Any:
 
 @pytest.fixture(scope="module")
 async def whole(old_redis: OldRedis, redis_url: str, local: Any, counter: Any) -> AsyncGenerator[tuple[Rig, Report, dict[str, Any]]]:
-    """Return a store migrated in one run, its report and its content. Tests must not change it."""
+    """Migrate a store in one run, and return its report and content. Tests must not change it."""
     from tests.support.rig import open_rig
 
     async with open_rig(redis_url, local, counter, None) as rig:
@@ -81,7 +81,7 @@ async def test_dry_run_writes_nothing_and_predicts_the_report(
 
 
 def line(name: str, text: str, minute: float, **more: Any) -> dict[str, Any]:
-    """Return a memory with a unique text, without fields that distinguish it from a duplicate."""
+    """Return a memory with a unique text that a duplicate could match."""
     bare = {"topics": None, "entities": None, "extracted_from": None, "event_date": None, "metadata": {}, "session_id": None}
     whose = {"user_id": "ada", "namespace": None, "pinned": False, "memory_type": "semantic", "created_at": at(minute)}
     return {**memory(0), **bare, **whose, "id": name, "text": text, "memory_hash": None, **more}
@@ -411,7 +411,7 @@ async def test_migration_without_extract_creates_no_message_memories(old_redis: 
 
 
 class apart:
-    """Return a client of the old Redis, and delete all keys with this prefix at the end."""
+    """Opens a client for the old Redis, and deletes all keys with this prefix on exit."""
 
     def __init__(self, url: str, prefix: str) -> None:
         self._client, self._prefix = Redis.from_url(url), prefix

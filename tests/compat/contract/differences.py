@@ -1,7 +1,8 @@
 """Compare an OpenAPI document with the contract.
 
-`differences(document)` returns one line per difference. Additions are allowed: operations, optional parameters and fields, statuses, and
-larger requests. Removals and narrower requests are differences. If the document has another value, the line ends with it.
+`differences(document)` returns one line per difference, ending with the document's value if it has
+one. Additions such as operations and optional fields are allowed. Removals and stricter requests
+are differences.
 """
 
 from __future__ import annotations
@@ -43,13 +44,13 @@ def owner_of(path: str) -> str | None:
 
 
 def operations(*, left_out: bool = False) -> list[Schema]:
-    """Return the contract's operations that registered features must serve, or those of unregistered features."""
+    """Return the contract's operations for registered features, or for unregistered ones."""
     announced = {None, *(feature.name for feature in FEATURES)}
     return [one for one in CONTRACT["operations"] if (owner_of(one["path"]) not in announced) == left_out]
 
 
 def is_left_out(line: str) -> bool:
-    """True if a difference concerns an omitted operation, or a schema that only omitted operations use."""
+    """True if a difference affects only omitted operations."""
     place = line.partition(": ")[0]
     schemas = _named(operations(left_out=True)) - _named(operations())
     return place in {_place(one) for one in operations(left_out=True)} or place.partition(".")[0] in schemas
@@ -67,7 +68,7 @@ def _place(operation: Schema) -> str:
 
 
 def _named(value: Any) -> set[str]:
-    """Return the schemas named in a part of the contract, directly or through other schemas."""
+    """Return the schemas that part of the contract refers to, directly or indirectly."""
     names, waiting = set[str](), [value]
     while waiting:
         for name in set(re.findall(r"\w+", json.dumps(waiting.pop()))) & CONTRACT["schemas"].keys() - names:
@@ -77,9 +78,10 @@ def _named(value: Any) -> set[str]:
 
 
 def differences(document: Schema) -> set[str]:
-    """Return every difference between an OpenAPI document and the contract.
+    """Return all differences between an OpenAPI document and the contract.
 
-    The lines are `METHOD path: what`, `METHOD path: parameter: what`, `Schema: what` and `Schema.field: what`.
+    The lines are `METHOD path: what`, `METHOD path: parameter: what`, `Schema: what` and
+    `Schema.field: what`.
     """
     return set(_differences(document))
 
@@ -108,7 +110,7 @@ def _differences(document: Schema) -> Iterator[str]:
 
 
 def _auth_of(document: Schema, operation: Schema) -> str:
-    """Return `bearer` if the document mentions the contract's credentials, required or not; `none` if it mentions no credentials."""
+    """Return `bearer` for the contract's credentials, `none` for no credentials, or `other`."""
     offered = [document["components"]["securitySchemes"][name] for one in operation.get("security", ()) for name in one]
     if not offered:
         return "none"
@@ -180,7 +182,7 @@ def _of_object(name: str, wanted: Schema, found: Schema, sent: bool) -> Iterator
 
 
 def _of_value(place: str, wanted: Schema, found: Schema, required: bool, sent: bool) -> Iterator[str]:
-    """Compare a parameter or field. With `sent`, callers send it, so its type must not become narrower."""
+    """Compare a parameter or field. If `sent`, callers send it, so its type must not become stricter."""
     yield from _compared(f"{place}: required", wanted["required"], required)
     if "default_generated" in wanted or "default" not in wanted:
         if "default" in found and not _made_up(wanted.get("default_generated"), found["default"]):
@@ -207,7 +209,7 @@ def _of_value(place: str, wanted: Schema, found: Schema, required: bool, sent: b
 
 
 def _made_up(generated: Any, ours: Any) -> bool:
-    """True if a default equals the one that the contract says is generated for every value."""
+    """True if a default equals the value that the contract says is generated."""
     return generated not in ("ulid", "now_utc", None) and generated == ours
 
 
@@ -221,7 +223,7 @@ def _number(value: Any) -> Any:
 
 
 def _reachable_from_requests(document: Schema) -> set[str]:
-    """Return the contract names of the schemas that callers send."""
+    """Return the contract's names for the schemas that callers send."""
     schemas, names = document["components"]["schemas"], set[str]()
     bodies = (one.get("requestBody", {}) for methods in document["paths"].values() for one in methods.values())
     waiting = [name for body in bodies for name in _references(body)]
@@ -250,7 +252,7 @@ def _content_type_of(holder: Schema, media: str = "application/json") -> str | N
 
 
 def type_of(schema: Schema) -> str:
-    """Return a JSON schema in the contract's notation, without null at the top."""
+    """Convert a JSON schema to the contract's notation, without a top-level null."""
     if "$ref" in schema:
         return schema["$ref"].rsplit("/", 1)[1]
     for union in ("anyOf", "oneOf"):

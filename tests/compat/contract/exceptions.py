@@ -1,7 +1,7 @@
-"""List every intended difference from the contract under its reason.
+"""List all intended differences from the contract, grouped by reason.
 
-A line is the output of `differences`, with braces for alternatives: `{a,b}: x` means `a: x` and `b: x`. The contract
-test fails on a difference that is missing here, and on a line that no longer applies.
+Each line is output from `differences`, with braces for alternatives: `{a,b}: x` means `a: x` and
+`b: x`. The contract test fails if a difference is missing here or a line no longer applies.
 """
 
 from __future__ import annotations
@@ -114,9 +114,9 @@ REASONS: dict[str, tuple[str, ...]] = {
 
 
 def expanded(line: str) -> list[str]:
-    """Return a line once for each choice among the alternatives in braces.
+    """Expand the alternatives in braces.
 
-    `{{x}}` means `{x}` itself; `;` and `'` mean JSON's `,` and `"`.
+    `{{x}}` means a literal `{x}`. `;` and `'` stand for `,` and `"` in JSON.
     """
     parts = re.split(r"(\{\{\w+\}\}|\{[^{}]+\})", line)
     choices = [[part[1:-1]] if part.startswith("{{") else part[1:-1].split(",") if part.startswith("{") else [part] for part in parts]

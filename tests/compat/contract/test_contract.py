@@ -1,4 +1,4 @@
-"""Test that the OpenAPI document offers everything in the contract; `exceptions.py` lists intended differences."""
+"""Test that the OpenAPI document covers the contract, except for the lines in `exceptions.py`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Document = dict[str, Any]
 
 @pytest.fixture(scope="module")
 async def document() -> Document:
-    """Return the document that the server publishes."""
+    """Return the server's OpenAPI document."""
     transport = httpx.ASGITransport(create_app(load_settings()))
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
         return (await client.get("/openapi.json")).json()

@@ -1,4 +1,4 @@
-"""Provide the fixtures of the defect tests, and a private namespace on a real server."""
+"""Provide fixtures for the defect tests, and a private namespace on a real server."""
 
 from __future__ import annotations
 
@@ -18,19 +18,18 @@ NOW = datetime.now(UTC)
 
 
 def ago(days: float) -> str:
-    """Return the time this many days before the tests began."""
     return (NOW - timedelta(days=days)).isoformat()
 
 
 class Space:
-    """A private namespace for one test. All stores and searches use it."""
+    """A private namespace for one test."""
 
     def __init__(self, client: httpx.AsyncClient) -> None:
         self.client = client
         self.name = f"d-{ULID()}"
 
     async def store(self, records: Mapping[str, Mapping[str, Any]]) -> None:
-        """Store memories under short names, and wait until they have vectors."""
+        """Store memories under short names and wait until they have vectors."""
         memories = [{"id": f"{self.name}:{name}", "text": name, "namespace": self.name, **more} for name, more in records.items()]
         answer = await self.client.post("/v1/long-term-memory/", json={"memories": memories, "deduplicate": False})
         assert answer.status_code == 200, answer.text
@@ -42,13 +41,12 @@ class Space:
         await wait_until(embedded, "the vectors")
 
     async def search(self, **body: Any) -> dict[str, Any]:
-        """Search within the namespace."""
         answer = await self.client.post("/v1/long-term-memory/search", json={"namespace": {"eq": self.name}, **body})
         assert answer.status_code == 200, answer.text
         return answer.json()
 
     async def names(self, **body: Any) -> list[str]:
-        """Return the short names of the hits, in order."""
+        """Return the short names of the results, in order."""
         return self.short((await self.search(**body))["memories"])
 
     def short(self, memories: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -57,5 +55,5 @@ class Space:
 
 @pytest.fixture
 def space(worked: httpx.AsyncClient) -> Space:
-    """Return a namespace on the server with a worker."""
+    """Return a namespace on a server with a worker."""
     return Space(worked)

@@ -1,7 +1,6 @@
-"""Test defects 1-4, 7, 8, 11 and 12 of the write path.
+"""Test defects 1-4, 7, 8, 11 and 12 in the write path.
 
-Stored data was overwritten, restored, lost, destroyed, skipped, refused or never expired. The tests use one server with a worker and the
-look-alike, whose answers can be slow, bad or missing.
+Stored data was overwritten, restored, lost, destroyed, skipped, refused or never expired.
 """
 
 from __future__ import annotations
@@ -43,14 +42,14 @@ _SETTINGS = {
 
 @dataclass
 class Server:
-    """The parts of a server that a test needs."""
+    """The server, its rig and its model."""
 
     http: httpx.AsyncClient
     rig: Rig
     model: Lookalike
 
     async def idle(self) -> None:
-        """Return when no work is pending."""
+        """Wait until no work is pending."""
 
         async def nothing() -> bool:
             kinds = list(DueKind)
@@ -88,7 +87,7 @@ async def whole(redis_url: str, local: EmbeddingModel, counter: TokenCounter, ru
 
 @pytest.fixture
 def server(whole: Server) -> Generator[Server]:
-    """Return the server; its model works again after each test."""
+    """Return the server, and repair its model after each test."""
     whole.model.forget()
     yield whole
     whole.model.latency_seconds = 0.0

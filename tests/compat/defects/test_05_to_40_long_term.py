@@ -1,7 +1,7 @@
-"""Test defects 5, 6, 10, 36 and 40 of long-term memory.
+"""Test defects 5, 6, 10, 36 and 40 in long-term memory.
 
-A bad record failed its batch, and merges lost ids and pins. Compaction missed most copies and embedded everything again. Every create cost
-a model call per record.
+A bad record made its batch fail, and merges lost ids and pins. Compaction missed most copies and
+embedded everything again. Creating records cost a model call for each one.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ async def create(rig: Rig, *records: MemoryRecord, dedupe: bool = True) -> None:
 
 
 def fact(text: str, session: str, **more: Any) -> MemoryRecord:
-    """Return a memory like one that a worker creates for a fact, with an id that callers do not know."""
+    """Return a memory like the one a worker creates for a fact."""
     made = datetime.now(UTC)
     given = {"user_id": "ada", "session_id": session, "created_at": WHEN, "persisted_at": made, "updated_at": made}
     return record(text, fact_memory_id(SessionRef(session, None, "ada"), text), **{**given, **more})
@@ -51,7 +51,7 @@ async def found_by(rig: Rig, mode: SearchModeEnum, text: str) -> set[str]:
 
 
 async def embedding_calls(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Return a list that gets the number of texts of each embedder call."""
+    """Return a growing list with the number of texts in each embedder call."""
     calls: list[int] = []
     embed = rig.embedder.embed
 

@@ -1,4 +1,4 @@
-"""Test defect 9: summaries were in reverse order, "NONE" replaced them, and messages beyond the cap were never summarized."""
+"""Test defect 9: summaries were in reverse order, replaced by "NONE", or missing messages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TURNS = 60
 
 
 async def talk(rig: Rig) -> str:
-    """Create a session that exceeds its window; return its name in keys."""
+    """Create a session that exceeds its context window, and return its sid."""
     texts = [f"Turn {turn}: the red kite number {turn} flew over the hill behind our house." for turn in range(TURNS)]
     await rig.append("s", *texts, context_window_max=1000)
     return rig.sid(SessionRef("s"))

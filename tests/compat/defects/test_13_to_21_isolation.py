@@ -1,7 +1,7 @@
-"""Test defects 13-21: isolation of scopes, and credentials.
+"""Test defects 13-21 in scope isolation and credentials.
 
-Scopes were widened, compared loosely, redirected, lost and confused. Credentials were slow, unused or not required. The tests use one
-server with API keys and a look-alike model, and run the background work themselves.
+Scopes were widened, compared loosely, redirected, lost and confused. Credentials were slow, unused
+or not required.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ TIME = "2026-01-02T03:04:05Z"
 
 @dataclass
 class Server:
-    """A client with full rights, which can create other clients."""
+    """A client with full access that can create other clients."""
 
     url: str
     rig: Rig
@@ -51,12 +51,10 @@ class Server:
         return httpx.AsyncClient(base_url=self.url, headers=headers, timeout=30)
 
     async def store(self, *records: dict[str, Any]) -> None:
-        """Store and index memories."""
         _ok(await self.http.post(MEMORIES, json={"memories": [{"id": str(ULID()), **one} for one in records]}))
         await self.work()
 
     async def work(self) -> None:
-        """Run all pending work: deletions, sessions, facts, vectors and orders."""
         await self.rig.work(*DueKind)
 
     async def search(self, **body: Any) -> list[dict[str, Any]]:
@@ -89,7 +87,7 @@ async def server(redis_url: str, local: EmbeddingModel, counter: TokenCounter, r
 
 @pytest.fixture
 def name() -> str:
-    """Return a name that no other test uses."""
+    """Return a unique name."""
     return str(ULID())
 
 

@@ -1,4 +1,4 @@
-"""Defect 31: relative dates were resolved with the server's clock, not the message's time and the user's zone."""
+"""Test defect 31: relative dates ignored the message's time and the user's time zone."""
 
 from __future__ import annotations
 

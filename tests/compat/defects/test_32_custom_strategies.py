@@ -1,6 +1,7 @@
-"""Test defect 32 of custom extraction prompts.
+"""Test defect 32 in custom extraction prompts.
 
-The server refused prompts with JSON braces, and other prompts failed in the background. Words such as "important" lost memories.
+The server rejected prompts with JSON braces, and other prompts failed in the background. Words such
+as "important" lost memories.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Defect 41: each extraction sent the whole thread again, so the cost grew with the square of its length."""
+"""Test defect 41: each extraction sent the entire thread again."""
 
 from __future__ import annotations
 

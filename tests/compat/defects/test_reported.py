@@ -1,4 +1,4 @@
-"""Test defects 33 to 35 of the archived server, which its users reported."""
+"""Test defects 33 to 35, which users of the archived server reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test defects 22 to 30 of the archived server: its searches."""
+"""Test defects 22 to 30 in the archived server's searches."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Run a coaching program for runners, written for the hosted service, with the real client. Only the address differs.
+"""A running coach program for the hosted service, in which only the server address is different.
 
-Its arguments are the server's address, a key, and `model` or `keyless`. It prints its results as one JSON object.
+Its arguments are the server address, a key, and `model` or `keyless`. It prints its results as JSON.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def texts(memories: list[dict[str, Any]]) -> list[str]:
 
 
 def wait_for(look: Callable[[], Any]) -> Any:
-    """Return the first answer that is not empty, within a minute."""
+    """Poll for up to a minute and return the first nonempty result."""
     ends = time.monotonic() + 60
     while not (answer := look()) and time.monotonic() < ends:
         time.sleep(0.2)
@@ -141,7 +141,7 @@ def error_of(call: Callable[[], Any]) -> str:
 
 
 async def talk() -> None:
-    """Run the same conversation with the asyncio client."""
+    """Have the same conversation with the asyncio client."""
     talker = AsyncMemoryClient(api_key=KEY, host=HOST)
     await talker.add([{"role": "user", "content": "Bora likes hill sprints"}], user_id="bora", infer=False)
     options = {"version": "v2"} if LINE == 0 else {}

@@ -1,4 +1,4 @@
-"""Run Mem0's own unmodified clients against the server: the newest release line, and the one in tutorials."""
+"""Run Mem0's unmodified clients against the server, in the latest version and the tutorials' version."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.integrations
 
 
 async def run_coach(line: str, home: Path, url: str, kind: str) -> dict[str, Any]:
-    """Run the coach with one release line of the client; `home` holds the client's files, telemetry is off."""
+    """Run the coach program with one release line of the client."""
     return await run_program(PROGRAM, f"mem0-{line}", url, "any-key", kind, MEM0_TELEMETRY="False", MEM0_DIR=str(home))
 
 
@@ -67,7 +67,7 @@ async def test_coach_program_works_with_a_model(
 
 
 def check_coach(seen: dict[str, Any]) -> None:
-    """Assert what must hold for every run of the coach."""
+    """Check the results that all runs of the coach must have in common."""
     assert seen["project"] == {
         "custom_instructions": "Remember what matters for training.",
         "custom_categories": [

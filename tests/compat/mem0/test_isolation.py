@@ -1,4 +1,4 @@
-"""Test that Mem0's paths keep users, tokens and namespaces separate, whatever is sent."""
+"""Test that Mem0's paths keep users, tokens and namespaces separate for any request."""
 
 from __future__ import annotations
 

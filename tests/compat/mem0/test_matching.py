@@ -16,7 +16,7 @@ BIKE, TEA, BEES = "I own a red bike", "I drink green tea", "I keep bees in Rome"
 
 
 class Store:
-    """Three memories of one user, and one memory of another."""
+    """Three memories of one user and one memory of another user."""
 
     def __init__(self, api: httpx.AsyncClient) -> None:
         self.api = api
@@ -42,7 +42,7 @@ class Store:
         )
 
     async def found(self, condition: dict[str, Any], query: str | None = None) -> list[str]:
-        """Return the matching texts of a list, or of a search for `query`."""
+        """Return the matching texts from a list, or from a search if there is a `query`."""
         filters = {"AND": [{"user_id": self.user}, condition]}
         path, body = ("/v3/memories/", {}) if query is None else ("/v3/memories/search/", {"query": query, "threshold": 0})
         return sorted(hit["memory"] for hit in (await self.call("POST", path, {"filters": filters, **body}))["results"])

@@ -1,4 +1,4 @@
-"""Test the HTTP behavior that programs rely on according to Mem0's pages and types, without a model."""
+"""Test the HTTP behavior that Mem0's documentation and types promise, without a model."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def listed(api: httpx.AsyncClient, filters: dict[str, Any]) -> list[str]:
 
 @pytest.mark.parametrize("filters", [None, {}, {"AND": []}])
 async def test_request_without_an_owner_is_rejected(api: httpx.AsyncClient, user: str, filters: dict[str, Any] | None) -> None:
-    """Without an owner, a request must not return the memories of every user."""
+    """Otherwise, the request would return every user's memories."""
     await stored(api, "I keep bees", user_id=user)
     for path, body in (("/v3/memories/search/", {"query": "bees"}), ("/v3/memories/", {}), ("/v1/memories/search/", {"query": "bees"})):
         answer = await api.post(path, json={**body, **({} if filters is None else {"filters": filters})})
@@ -79,7 +79,7 @@ async def test_metadata_can_be_filtered_by_dotted_name(api: httpx.AsyncClient, u
 
 
 async def test_wildcard_matches_only_memories_with_the_field(api: httpx.AsyncClient, user: str) -> None:
-    """`*` excludes memories without a user, agent or run. Covers negation, both ways of storing, and a metadata change."""
+    """`*` excludes memories that lack the user, agent or run."""
     await stored(api, "I keep bees", user_id=user, run_id=user)
     await stored(api, "Answers briefly", agent_id="coach", run_id=user)
     name = await stored(api, "I sleep badly", user_id=user)
@@ -104,10 +104,7 @@ async def test_wildcard_matches_only_memories_with_the_field(api: httpx.AsyncCli
 
 
 async def test_contains_matches_part_of_a_category_name(api: httpx.AsyncClient, user: str) -> None:
-    """As on Mem0's pages, `contains` and `icontains` match a part of the name, at any filter level.
-
-    The memory's categories count, not the project's.
-    """
+    """`contains` and `icontains` match part of a category name, as Mem0 documents."""
     project = "/api/v1/orgs/organizations/default/projects/mem0/"
     described = [{"race_goals": "Goals for races and target times, such as a marathon"}, {"injuries": "Pain, such as a knee that hurts"}]
     await stored(api, "I want to run a marathon in under 4 hours", user_id=user, custom_categories=described)
@@ -138,7 +135,6 @@ async def test_listed_memory_is_found_by_meaning_at_once(api: httpx.AsyncClient,
 
 
 async def test_delete_with_run_wildcard_deletes_only_runs(api: httpx.AsyncClient, user: str) -> None:
-    """`delete_all(user_id=…, run_id="*")` keeps the user's memories that have no run."""
     await stored(api, "Boston is on Monday", user_id=user, run_id=f"boston-{user}")
     await stored(api, "I keep bees", user_id=user)
     await stored(api, "I like hills", user_id=f"{user}-other", run_id="any")
@@ -167,7 +163,7 @@ async def test_entities_show_update_time_and_unknown_ones_get_404(api: httpx.Asy
 
 
 async def test_delete_all_requires_filters_that_name_an_owner(api: httpx.AsyncClient, user: str) -> None:
-    """The 2.x line sends the filters of `DeleteAllMemoryOptions` in the query, in the format of Python's `str`."""
+    """Version 2.x sends the filters of `DeleteAllMemoryOptions` in the query as a Python `str`."""
     await stored(api, "I keep bees", user_id=user, run_id="a")
     await stored(api, "I keep goats", user_id=user, run_id="b")
     unclear = ({"categories": "x", "user_id": user}, {"AND": [{"user_id": user}], "run_id": "a"}, {"OR": [{"user_id": user}]}, {})
@@ -339,7 +335,7 @@ async def test_matches_are_sorted_by_similarity(api: httpx.AsyncClient, user: st
 
 
 async def test_delete_with_user_wildcard_keeps_memories_without_a_user(api: httpx.AsyncClient, user: str) -> None:
-    """`*` means any user, but not a missing one. The same applies to sessions. Two runs may share a name."""
+    """`*` matches any user but not a missing one."""
     run, agent = f"run-{user}", f"agent-{user}"
     said = [{"role": "user", "content": "I keep bees"}]
     for names in ({"run_id": run}, {"run_id": run, "user_id": user}, {"run_id": run, "user_id": f"{user}-other"}, {"agent_id": agent}):

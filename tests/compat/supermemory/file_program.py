@@ -1,4 +1,7 @@
-"""Upload files with the real client. Prints its results as one JSON object. Its argument is the client's line: 3 or 5."""
+"""Upload files with the real client and print the results as JSON.
+
+Its argument is the client's major version, 3 or 5.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ client: Any = Supermemory()
 
 
 def wait_for(look: Callable[[], Any]) -> Any:
-    """Return the first answer that is not empty, within a minute."""
+    """Poll for up to a minute and return the first nonempty result."""
     ends = time.monotonic() + 60
     while not (found := look()):
         assert time.monotonic() < ends

@@ -1,6 +1,6 @@
-"""A trainer's memory with the 5.x client line of the hosted service, whose paths contain a namespace.
+"""A trainer's memory with the 5.x client, whose paths contain a namespace.
 
-It prints its results as one JSON object.
+It prints its results as JSON.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SPACE = "athlete-1"
 
 
 def wait_for(look: Callable[[], Any]) -> Any:
-    """Return the first answer that is not empty, within a minute."""
+    """Poll for up to a minute and return the first nonempty result."""
     ends = time.monotonic() + 60
     while not (answer := look()) and time.monotonic() < ends:
         time.sleep(0.2)

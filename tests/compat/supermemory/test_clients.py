@@ -1,4 +1,4 @@
-"""Run Supermemory's own unmodified clients against the server: the line of the tutorials, and the newest."""
+"""Run Supermemory's unmodified clients against the server, in the tutorials' and latest versions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def run_trainer(url: str, part: str) -> dict[str, Any]:
 
 
 async def test_trainer_program_works_without_a_model(keyless_url: str) -> None:
-    """Each part runs in its own process, as a new run of the program does."""
+    """Each step runs in its own process, as if the user had restarted the program."""
     seen = await run_trainer(keyless_url, "log")
     assert (seen["status"], seen["total"]) == ("done", 5)
     assert seen["content"] == seen["listed"][-1] == "Performed bench press: 4 sets of 5 reps at 185.0 lbs. Notes: no knee pain"

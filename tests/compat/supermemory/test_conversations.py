@@ -1,4 +1,4 @@
-"""Test conversations and settings as `@supermemory/tools` and plug-ins send them."""
+"""Test conversations and settings as sent by `@supermemory/tools` and plug-ins."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def tag() -> str:
 
 
 async def send(api: httpx.AsyncClient, tag: str, messages: list[dict[str, Any]], **fields: Any) -> dict[str, Any]:
-    """Return the answer to a conversation named after the container."""
+    """Send a conversation for the container and return the response."""
     body = {"conversationId": f"{tag}-talk", "messages": messages, "containerTags": [tag], **fields}
     answer = await api.post("/v4/conversations", json=body)
     assert answer.status_code == 200, answer.text
@@ -45,7 +45,7 @@ async def send(api: httpx.AsyncClient, tag: str, messages: list[dict[str, Any]],
 
 
 async def remembered(api: httpx.AsyncClient, tag: str) -> list[str]:
-    """Return the memories of a container once its conversation is done."""
+    """Return a container's memories once its conversation is done."""
 
     async def done() -> bool:
         return (await api.get(f"/v3/documents/{tag}-talk")).json()["status"] == "done"

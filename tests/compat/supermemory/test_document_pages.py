@@ -1,4 +1,4 @@
-"""Test that reading a page of documents takes a number of round trips independent of its size."""
+"""Test that reading a page of documents takes the same number of round trips for any page size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test that no path loses a document of another container, or deletes one before its new state is written."""
+"""Test that no request loses a document, even if writing its new state fails."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def callers(redis_url: str) -> AsyncGenerator[Callers]:
 
 
 class Containers:
-    """Two containers with one test's documents, and an app key that can access both."""
+    """Two containers with documents, and an app key that can access both."""
 
     def __init__(self, callers: Callers) -> None:
         self.api = callers(OWNER)
@@ -44,7 +44,7 @@ class Containers:
         return await self.api.request(method, path, json=body)
 
     async def add(self, text: str, tag: str | None, **fields: Any) -> None:
-        """Add a document under the id of the test, and wait until its memories exist."""
+        """Add a document under the test's id and wait until its memories exist."""
         owner = {} if tag is None else {"containerTag": tag}
         answer = await self.call("POST", "/v3/documents", {"content": text, "customId": self.name, **owner, **fields})
         assert answer.status_code == 200, answer.text
@@ -65,7 +65,7 @@ class Containers:
         return sorted(memory["memory"] for memory in found)
 
     async def untagged(self) -> list[str]:
-        """Return the memories of the document without a container."""
+        """Return the memories from the document that has no container."""
         hits = (await self.call("POST", "/v4/search", {"q": "garden", "docId": self.name, "limit": 50})).json()["results"]
         own = set(await self.memories(self.ada)) | set(await self.memories(self.carl))
         return sorted({hit["memory"] for hit in hits} - own)
@@ -145,7 +145,7 @@ FAILING = {
 @pytest.mark.parametrize("step", FAILING)
 @pytest.mark.parametrize("kind", ["new version", "new text", "move", "delete"])
 async def test_interrupted_change_loses_nothing_and_a_retry_completes_it(containers: Containers, kind: str, step: str) -> None:
-    """Whichever step fails, the old text stays until the new state is written."""
+    """If a step fails, the old text remains until the new state is written."""
     c, version = containers, LINES.replace("bees", "hens")
     path = f"/v3/documents/{c.name}"
     requests: dict[str, Callable[[], tuple[str, str, dict[str, Any] | None]]] = {

@@ -1,4 +1,4 @@
-"""Test that Supermemory's paths keep container tags, tokens and namespaces separate, whatever is sent."""
+"""Test that Supermemory's paths keep container tags, tokens and namespaces separate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test thresholds on the hosted product's scale, and filters by a substring."""
+"""Test thresholds on the hosted product's scale and substring filters."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def call(api: httpx.AsyncClient, path: str, **body: Any) -> Any:
 
 
 async def add_all(api: httpx.AsyncClient, tag: str, documents: list[dict[str, Any]]) -> None:
-    """Add documents, and wait until each is found by meaning."""
+    """Add documents and wait until they are done."""
     await call(api, "/v3/documents/batch", containerTag=tag, documents=documents)
 
     async def done() -> bool:
@@ -97,7 +97,7 @@ def test_shared_words_raise_the_similarity() -> None:
 
 @pytest.fixture(scope="module")
 async def library(api: httpx.AsyncClient) -> str:
-    """Return a container with three documents that have a title, tags and a year."""
+    """Create a container with three documents that have a title, labels and a year."""
     tag = f"tag-{uuid4().hex[:8]}"
     books = (("Annual Report", ["Finance", "public"], 2024), ("field report", ["bees"], 2025), ("Cookbook", ["BEES", "food"], 2025))
     documents = [

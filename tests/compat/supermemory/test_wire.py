@@ -1,4 +1,4 @@
-"""Test the HTTP behavior that programs rely on according to Supermemory's pages and types, without a model."""
+"""Test the HTTP behavior that Supermemory's documentation and types promise, without a model."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def test_done_document_is_in_the_profile_at_once(api: httpx.AsyncClient, t
 
 
 async def test_third_person_and_subjectless_notes_are_in_the_profile(api: httpx.AsyncClient, tag: str) -> None:
-    """ "Alex prefers …" and a note without a subject describe the container's user; a handbook and a question do not."""
+    """Handbooks and questions do not describe the container's user."""
     notes = ["Alex prefers morning meetings.", "Did a bodyweight workout again."]
     for text in (*notes, "What is the capital of Peru?", "# Handbook\n\nTrains go before planes.\n\nReceipts are kept."):
         await taken_in(api, tag, text)
@@ -99,7 +99,7 @@ async def test_new_version_replaces_the_document(api: httpx.AsyncClient, tag: st
 
 
 async def test_threshold_zero_excludes_nothing(api: httpx.AsyncClient, tag: str) -> None:
-    """A hit that only matches by words, at the end of a long text, has a similarity of 0 or less."""
+    """A keyword match at the end of a long text can have a similarity of 0 or less."""
     text = "Today I walked in the park and saw a heron. " * 200 + "The safe code is heliotrope seven."
     await taken_in(api, tag, text)
     assert await found(api, tag, "What is the safe code heliotrope?") == [text]
@@ -241,7 +241,7 @@ async def test_settings_are_limited_in_size(api: httpx.AsyncClient) -> None:
 
 
 async def test_container_context_is_stored_and_deleted_with_its_container(api: httpx.AsyncClient, tag: str) -> None:
-    """The context helps to interpret a container; any client line can set it."""
+    """Any version of the client can set the context."""
     assert (await api.get(f"/ns/{tag}")).status_code == 404
     await taken_in(api, tag, "Met Lee about the roof.", entityContext="Dana's diary; Lee is her builder.")
     await taken_in(api, f"{tag}-other", "The roof is red.")

@@ -1,7 +1,7 @@
-"""A trainer's memory written for the hosted service, run with the real client; only the address differs.
+"""A trainer's memory for the hosted service, in which only the server address is different.
 
-Its argument selects the step: `log` (five inputs), `habit` (the same on two more days), or `read` (a new process
-finds them). Address and key come from the environment. It prints its results as one JSON object.
+Its argument selects the step: `log` (five inputs), `habit` (the same on two more days), or `read`
+(a new process finds them). It prints its results as JSON.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ client = Supermemory()
 
 
 def wait_for(look: Callable[[], Any]) -> Any:
-    """Return the first answer that is not empty, within a minute."""
+    """Poll for up to a minute and return the first nonempty result."""
     ends = time.monotonic() + 60
     while not (answer := look()) and time.monotonic() < ends:
         time.sleep(0.2)
