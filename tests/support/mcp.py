@@ -54,7 +54,7 @@ def text_of(found: CallToolResult) -> str:
 
 @asynccontextmanager
 async def over_http(url: str, *, mode: str = "auto", headers: dict[str, str] | None = None) -> AsyncGenerator[Session]:
-    """Open a session over streamable HTTP. The mode "legacy" selects the older handshake protocol."""
+    """Open a session over streamable HTTP. "legacy" selects the older handshake protocol."""
     async with (
         httpx2.AsyncClient(headers=headers, timeout=30) as http,
         Client(streamable_http_client(url, http_client=http), mode=mode) as client,

@@ -160,7 +160,7 @@ async def appending(client: Client) -> None:
 
 
 async def chat_messages(client: Client) -> None:
-    """Test that a put preserves tool calls and content parts from another program."""
+    """Check that a put preserves tool calls and content parts from another program."""
     call = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
     picture = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
     sent = [

@@ -1,8 +1,9 @@
 """Call every read method of an archived Python client on a prepared namespace.
 
-The client's environment runs `python -I oldclient_reading.py BASE_URL NAMESPACE IDS PARTS [FOLDER]`.
-IDS is a JSON list of memory ids. PARTS are files with the `METHODS` of a feature. FOLDER contains
-another version of the client. The program prints a JSON report of results and errors.
+The client's environment runs
+`python -I oldclient_reading.py BASE_URL NAMESPACE IDS PARTS [FOLDER]`. IDS is a JSON list of memory
+ids. PARTS are files with the `METHODS` of a feature. FOLDER contains another version of the client.
+The program prints a JSON report of results and errors.
 """
 
 from __future__ import annotations

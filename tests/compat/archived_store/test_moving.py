@@ -81,7 +81,7 @@ async def test_dry_run_writes_nothing_and_predicts_the_report(
 
 
 def line(name: str, text: str, minute: float, **more: Any) -> dict[str, Any]:
-    """Return a memory with a unique text that a duplicate could match."""
+    """Return a memory without fields that would distinguish it from a duplicate."""
     bare = {"topics": None, "entities": None, "extracted_from": None, "event_date": None, "metadata": {}, "session_id": None}
     whose = {"user_id": "ada", "namespace": None, "pinned": False, "memory_type": "semantic", "created_at": at(minute)}
     return {**memory(0), **bare, **whose, "id": name, "text": text, "memory_hash": None, **more}

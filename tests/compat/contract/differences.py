@@ -182,7 +182,7 @@ def _of_object(name: str, wanted: Schema, found: Schema, sent: bool) -> Iterator
 
 
 def _of_value(place: str, wanted: Schema, found: Schema, required: bool, sent: bool) -> Iterator[str]:
-    """Compare a parameter or field. If `sent`, callers send it, so its type must not become stricter."""
+    """Compare a parameter or field. A type that callers send must not become stricter."""
     yield from _compared(f"{place}: required", wanted["required"], required)
     if "default_generated" in wanted or "default" not in wanted:
         if "default" in found and not _made_up(wanted.get("default_generated"), found["default"]):

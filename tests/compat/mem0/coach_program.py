@@ -1,6 +1,6 @@
-"""A running coach program for the hosted service, in which only the server address is different.
+"""A running coach for the hosted service, in which only the server address is different.
 
-Its arguments are the server address, a key, and `model` or `keyless`. It prints its results as JSON.
+Its arguments are the server address, a key, and `model` or `keyless`. It prints JSON.
 """
 
 from __future__ import annotations

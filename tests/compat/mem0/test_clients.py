@@ -1,4 +1,4 @@
-"""Run Mem0's unmodified clients against the server, in the latest version and the tutorials' version."""
+"""Run Mem0's unmodified clients, in the latest version and the tutorials' version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run Supermemory's unmodified clients against the server, in the tutorials' and latest versions."""
+"""Run Supermemory's unmodified clients, in the latest version and the tutorials' version."""
 
 from __future__ import annotations
 

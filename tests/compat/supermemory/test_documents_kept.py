@@ -1,4 +1,4 @@
-"""Test that no request loses a document, even if writing its new state fails."""
+"""Test that no request loses another container's document or deletes one before replacing it."""
 
 from __future__ import annotations
 

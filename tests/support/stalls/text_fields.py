@@ -23,7 +23,7 @@ class TextField:
 
 
 class SchemaWalk:
-    """Walks schemas. `values` gives contents for properties by name, and `root` resolves `$ref`s."""
+    """Walks schemas. `values` gives property contents by name, and `root` resolves `$ref`s."""
 
     def __init__(self, root: Any, values: Mapping[str, Any]) -> None:
         self._root = root
