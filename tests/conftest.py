@@ -1,4 +1,4 @@
-"""Fixtures of the whole session (a real Redis, the local model, the look-alike), and settings independent of the environment."""
+"""Provide session fixtures such as Redis, the local model and the look-alike."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _REDIS_URL = pytest.StashKey[str]()
 
 
 def pytest_configure() -> None:
-    """Remove the developer's own settings from the environment and the project's `.env` before any code reads them."""
+    """Ignore the developer's own settings from the environment and `.env`."""
     for name in list(os.environ):
         if name.upper() in variables():
             del os.environ[name]
@@ -55,7 +55,7 @@ def pytest_configure() -> None:
 
 @pytest.fixture(scope="session")
 async def redis_url(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> AsyncGenerator[str, None]:
-    """URL of an embedded Redis that all tests share. Each test has its own KEY_PREFIX; the store is emptied after each file."""
+    """Start an embedded Redis that all tests share, emptied after each file, and yield its URL."""
     async with embedded_redis(tmp_path_factory.mktemp("redis")) as redis:
         pytestconfig.stash[_REDIS_URL] = redis.url
         yield redis.url
@@ -64,14 +64,14 @@ async def redis_url(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pyte
 
 @pytest.fixture(scope="session")
 async def lasting_redis_url(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[str, None]:
-    """URL of another embedded Redis, for servers that run for the whole session."""
+    """Start an embedded Redis for servers that run for the entire session, and yield its URL."""
     async with embedded_redis(tmp_path_factory.mktemp("lasting-redis")) as redis:
         yield redis.url
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _emptied_redis(request: pytest.FixtureRequest) -> Generator[None]:
-    """Delete the data of a file's tests: a new index reads all keys, and Redis checks each write against all indexes."""
+    """Delete a file's data, because leftover keys and indexes would slow down later tests."""
     yield
     if url := request.config.stash.get(_REDIS_URL, None):
         with Redis.from_url(url) as client:
@@ -80,7 +80,7 @@ def _emptied_redis(request: pytest.FixtureRequest) -> Generator[None]:
 
 @pytest.fixture(scope="session")
 async def local() -> EmbeddingModel:
-    """Real local embedding model, shared by all tests of a process."""
+    """Return the local embedding model that all tests in a process share."""
     return await RememberingEmbedder.open(load_settings())
 
 
@@ -91,7 +91,7 @@ async def counter() -> TokenCounter:
 
 @pytest.fixture(scope="session")
 def running_lookalike() -> Generator[Lookalike]:
-    """The model server behind `lookalike`, which one test uses at a time."""
+    """Start the model server that the `lookalike` fixture resets for each test."""
     server = Lookalike().start()
     yield server
     server.stop()
@@ -99,7 +99,7 @@ def running_lookalike() -> Generator[Lookalike]:
 
 @pytest.fixture
 def lookalike(running_lookalike: Lookalike) -> Generator[Lookalike]:
-    """A model server without faults."""
+    """Return the look-alike model server with no faults set."""
     running_lookalike.forget()
     yield running_lookalike
     running_lookalike.forget()
@@ -109,7 +109,7 @@ def lookalike(running_lookalike: Lookalike) -> Generator[Lookalike]:
 
 @pytest.fixture
 def make_settings() -> Callable[..., Settings]:
-    """Return settings with a unique KEY_PREFIX and the local models; arguments override them."""
+    """Return a function that creates settings with a unique KEY_PREFIX and local models."""
     prefix = f"t{str(ULID()).lower()}"
 
     def make(**given: Any) -> Settings:
@@ -120,13 +120,12 @@ def make_settings() -> Callable[..., Settings]:
 
 @pytest.fixture
 def settings(make_settings: Callable[..., Settings]) -> Settings:
-    """`make_settings()` without changes."""
     return make_settings()
 
 
 @pytest.fixture(scope="session")
 async def live_url(lasting_redis_url: str) -> AsyncGenerator[str, None]:
-    """Base URL of the API with a real runtime, on a loopback port."""
+    """Start the API without a worker and yield its URL."""
     settings = load_settings(KEY_PREFIX="api-tests", MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local")
     async with open_runtime(settings, lasting_redis_url) as runtime, serving(create_app(settings, runtime)) as url:
         yield url
@@ -134,14 +133,14 @@ async def live_url(lasting_redis_url: str) -> AsyncGenerator[str, None]:
 
 @pytest.fixture(scope="session")
 async def live(live_url: str) -> AsyncGenerator[httpx.AsyncClient, None]:
-    """Client of a real server without a worker."""
+    """Provide a client for a server without a worker."""
     async with httpx.AsyncClient(base_url=live_url, timeout=30) as client:
         yield client
 
 
 @pytest.fixture(scope="session")
 async def worked(lasting_redis_url: str) -> AsyncGenerator[httpx.AsyncClient, None]:
-    """Client of a real server with a worker."""
+    """Provide a client for a server with a worker."""
     settings = load_settings(KEY_PREFIX="api-worked", MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local")
     async with stack(settings, lasting_redis_url) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
         yield client
@@ -149,7 +148,7 @@ async def worked(lasting_redis_url: str) -> AsyncGenerator[httpx.AsyncClient, No
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests that need no Redis, and the fundamentals, as `quick`. Run slow files first, so that none runs last."""
+    """Mark tests without Redis and the fundamentals as `quick`, and run slow files first."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
     for item in items:

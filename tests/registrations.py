@@ -1,4 +1,7 @@
-"""Describe each feature to the tests that cover all of them: `REGISTRATION` in `registration.py` beside a feature's tests."""
+"""Describe each feature to the tests that cover all features.
+
+Each feature's tests include a `registration.py` that defines `REGISTRATION`.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ Send = Callable[..., Awaitable[Any]]
 
 
 class Registration:
-    """The parts that one feature contributes. All are empty here: a feature overrides its own."""
+    """What a feature contributes to shared tests. Features override the empty defaults."""
 
     recorded: ClassVar[Mapping[type[Any], str]] = {}
     """Its services whose calls `tests/support/api.py` records, and their names."""
@@ -52,43 +55,43 @@ class Registration:
     """For each kind of intent of its actors: its effect on the possible states of an object."""
 
     def forged_lines(self, ids: Any, user: str) -> list[dict[str, Any]]:
-        """Return lines of an export that would overwrite the victim's data."""
+        """Return export lines that would overwrite the victim's data."""
         return []
 
     async def fill_victim(self, send: Send, where: dict[str, str]) -> dict[str, str]:
-        """Create the data that attackers must not see or change; return the ids that the server assigned."""
+        """Create data that attackers must not see or change, and return its ids."""
         return {}
 
     async def read_victim(self, send: Send, made: Mapping[str, str], where: dict[str, str]) -> list[Any]:
-        """Return all of the victim's data, as its owner sees it."""
+        """Return all of the victim's data as its owner sees it."""
         return []
 
     async def fill_person(self, send: Send, user: str) -> None:
-        """Create data of a user, for exports, imports and erasures."""
+        """Create a user's data for exports, imports and erasures."""
 
     async def show_person(self, send: Send, user: str) -> dict[str, Any]:
-        """Return every response that contains it."""
+        """Return every response that contains the user's data."""
         return {}
 
     async def fill_erased(self, send: Send, user: str, namespace: str) -> None:
         """Create every kind of data that could contain a user's name."""
 
     async def fill_moved(self, client: Any) -> set[tuple[str, str]]:
-        """Write the data in the archived server's form into that server's Redis. Return the kinds and names that cannot be migrated."""
+        """Write data in the archived server's format, and return whatever cannot be migrated."""
         return set()
 
     async def check_moved(self, client: MemoryAPIClient) -> None:
-        """Read the migrated data."""
+        """Check that a client can read the migrated data."""
 
     async def delete_moved(self, rig: Any) -> None:
         """Delete one migrated object."""
 
     async def show_moved(self, rig: Any) -> dict[str, Any]:
-        """Return all its data in a rig."""
+        """Return all of the feature's data in a rig."""
         return {}
 
     async def prepare_stranger(self, http: httpx.AsyncClient, namespace: str) -> tuple[list[tuple[str, str, Any]], list[str]]:
-        """Create an object; return requests (method, path, body) that must not help a stranger, and paths that must stay readable."""
+        """Create an object. Return requests that a stranger must not use, and paths to keep readable."""
         return [], []
 
     old_scenarios: ClassVar[int] = 0
@@ -99,28 +102,28 @@ class Registration:
     """Methods of that client that return data of this feature instead of memories."""
 
     async def fill_for_reading(self, send: Callable[[str, str, Any], Awaitable[Any]], namespace: str) -> None:
-        """Create what these methods read, by requests of a method, a path and a body."""
+        """Create the data that the archived client's methods read."""
 
     def prompts_of(self, text: str, shown: Sequence[Any]) -> list[Any]:
-        """Return prompts to a model with this text in each place of a stored text; `shown` are messages with it."""
+        """Return prompts that contain this text wherever stored text can appear."""
         return []
 
     def fault_actors(self, common: tuple[Any, ...]) -> list[Any]:
-        """Return actors of the mixed fault run."""
+        """Return the feature's actors for the fault harness."""
         return []
 
     async def check_faults(self, client: Any, keys: Any, states: Mapping[str, set[Any]], stored: set[str], found: Any) -> None:
-        """Compare the data in Redis with the states that its actors' intents allow, and report differences."""
+        """Compare the data in Redis with the possible states, and report differences."""
 
 
 def parts(name: str) -> list[str]:
-    """Return the files with this name beside the tests of announced features."""
+    """Return the files with this name among the features' tests."""
     files = [TESTS / level / feature.name / name for feature in FEATURES for level in LEVELS]
     return [str(file) for file in files if file.exists()]
 
 
 @cache
 def registrations() -> tuple[Registration, ...]:
-    """Return the registrations of the announced features."""
+    """Return the registrations of all features."""
     folders = [Path(file).parent.relative_to(TESTS) for file in parts("registration.py")]
     return tuple(import_module(f"tests.{'.'.join(folder.parts)}.registration").REGISTRATION for folder in folders)

@@ -1,4 +1,4 @@
-"""Test that a failed part of a benchmark is retried and reported, while the rest continues."""
+"""Test that a failed benchmark part is retried and reported while the rest continues."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test the verdicts on a flood of requests: each criterion fails independently."""
+"""Test that each criterion for a flood of requests can fail independently."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test what the benchmark measures of a process."""
+"""Test what the benchmark measures about a process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test CPU quotas of a process: the files written for cgroup v1 and v2, and what the benchmark removes afterwards."""
+"""Test the CPU quota files that the benchmark writes for cgroup v1 and v2 and removes afterward."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test the arithmetic of a benchmark report: ratios to the limits, and the comparison of two runs."""
+"""Test the ratios to limits and the comparisons of runs in a benchmark report."""
 
 from __future__ import annotations
 

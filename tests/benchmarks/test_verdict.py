@@ -1,4 +1,4 @@
-"""Test the verdicts on a load run: each criterion fails independently."""
+"""Test that each criterion for a load run can fail independently."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test the arithmetic of comparing two versions."""
+"""Test the calculations for comparing two versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Provide a real Chromium and the server that it opens. A missing browser fails the tests."""
+"""Provide a real Chromium browser and the server it opens. The tests fail without a browser."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def new_page(browser: Browser) -> AsyncGenerator[Callable[..., Any]]:
     problems: list[str] = []
 
     async def make(url: str, *, expected: str | None = None, **options: Any) -> Page:
-        """The browser's console must show an error with the text `expected` in this test."""
+        """Open a page. If `expected` is set, the browser must log an error that contains it."""
         context = await browser.new_context(base_url=url, **options)
         context.set_default_timeout(30_000)
         contexts.append(context)
@@ -78,7 +78,7 @@ async def new_page(browser: Browser) -> AsyncGenerator[Callable[..., Any]]:
 
 @pytest.fixture(scope="module")
 def module_settings() -> Callable[..., Settings]:
-    """Return settings with a KEY_PREFIX of this file."""
+    """Return a function that creates settings with the same KEY_PREFIX for all tests in a file."""
     prefix = f"t{str(ULID()).lower()}"
 
     def make(**given: str) -> Settings:

@@ -1,4 +1,4 @@
-"""Store the history of one user, for the tests of the pages and the screenshots in the documentation."""
+"""Store one user's history for the page tests and the screenshots in the documentation."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _EVENTS = (
 
 
 async def load_sample(api: httpx.AsyncClient, user: str = USER, session: str = SESSION) -> None:
-    """Store, once, a conversation, corrected facts, events, a block, a procedure, a proposal and a quarantined memory."""
+    """Store examples of everything the pages show, unless they already exist."""
     if (await api.get(f"/v1/long-term-memory/{user}-fact-0")).status_code == 200:
         return
     now = datetime.now(UTC)

@@ -1,4 +1,4 @@
-"""Test that a browser session has the access of its API key, and ends with the key."""
+"""Test that a browser session has its API key's access and ends when the key does."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RECEIPTS: dict[str, str] = {}
 
 @pytest.fixture(scope="module")
 async def operator(guarded_url: str) -> AsyncGenerator[httpx.AsyncClient]:
-    """An operator of a server where two tenants have memories, sessions and blocks of three users."""
+    """Provide an operator of a server in which two tenants have data for three users."""
     async with httpx.AsyncClient(base_url=guarded_url, headers={"x-api-key": ADMIN}, timeout=30) as client:
         for (tenant, user), text in SECRETS.items():
             headers = {"x-api-key": (await key(client, role="write", tenant=tenant))["token"]}

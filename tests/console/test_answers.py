@@ -1,4 +1,4 @@
-"""Test that pages answer who wrote a memory, what changed, what waits for a decision, and which data was deleted."""
+"""Test that pages show who wrote a memory, what changed, what is pending, and what was deleted."""
 
 from __future__ import annotations
 

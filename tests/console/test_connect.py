@@ -20,7 +20,7 @@ from tests.support.api import bound_socket, serving
 
 @asynccontextmanager
 async def app_site(link: list[str], calls: list[str]) -> AsyncGenerator[str]:
-    """Serve a page with the link on another site, and record every other request to its address."""
+    """Serve a page with the link, and record every callback."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         path = (await reader.readuntil(b"\r\n\r\n")).split()[1].decode()

@@ -1,4 +1,4 @@
-"""Test that HTML and scripts in texts, names and topics are shown and never run, on every page."""
+"""Test that every page displays HTML and scripts in texts, names and topics as plain text."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def hostile() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 async def hostile_url(module_settings: Callable[..., Settings], redis_url: str) -> AsyncGenerator[str]:
-    """A server whose memories, users, topics, sessions and blocks contain hostile texts. Reading needs no worker."""
+    """Start a server whose data contains hostile texts."""
     texts = list(islice(hostile(), HOW_MANY))
     assert len(set(texts)) == HOW_MANY
     settings = module_settings()
@@ -124,12 +124,12 @@ async def hostile_url(module_settings: Callable[..., Settings], redis_url: str) 
 
 
 def name_of(text: str) -> str:
-    """Return the text in a form that is valid as an id: without line breaks."""
+    """Convert a text to a valid id by removing line breaks."""
     return text.replace("\n", " ").replace("\u2028", " ")[:200].strip()
 
 
 def tag_of(text: str) -> str:
-    """Return the text in a form that is valid as a topic: without commas."""
+    """Convert a text to a valid topic by replacing commas."""
     return name_of(text).replace(",", ";")
 
 

@@ -1,4 +1,4 @@
-"""Test the charts of the load over time, and the counters that change while a page is open."""
+"""Test the load charts and the counters that update while a page is open."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ HIDE = """hidden => {
 
 
 class Server:
-    """A server in this process whose streams can be counted."""
+    """A server in this process with a count of its open streams."""
 
     def __init__(self, url: str, runtime: Runtime, streams: LiveStreams) -> None:
         self.url = url

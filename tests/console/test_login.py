@@ -1,4 +1,4 @@
-"""Test a login in the browser at a provider of another site."""
+"""Test logging in through an identity provider on another site."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Check every page at three widths and in both themes: no overflow, and no serious accessibility finding."""
+"""Check all pages at three widths and in both themes for overflow and accessibility problems."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test that the page of a session shows its pictures, and loads nothing from other servers."""
+"""Test that the session page shows its images and loads nothing from other servers."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Test pages without scripts, on a slow network, after the end of a session, and after the death of the server.
+"""Test pages without scripts, on slow networks, after logout, and after the server dies.
 
-The pages report the failure, and lose nothing.
+The pages report the failure and lose nothing.
 """
 
 from __future__ import annotations

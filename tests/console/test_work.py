@@ -1,4 +1,4 @@
-"""Test changes, quarantine, jobs, keys, rules, export and erasure; verify each action through the API."""
+"""Test data changes and operator tasks, and verify each action through the API."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ async def test_person_is_exported_then_erased_with_a_receipt(new_page: Make, ope
 
 @pytest.fixture
 async def doomed(module_settings: Callable[..., Settings], redis_url: str) -> AsyncGenerator[tuple[str, httpx.AsyncClient, Outbox]]:
-    """Run a server without a worker that has given up the vector of one memory."""
+    """Start a server that has given up embedding one memory."""
     settings = module_settings(KEY_PREFIX=f"doomed{ULID()}")
     async with (
         open_runtime(settings, redis_url) as runtime,

@@ -1,4 +1,4 @@
-"""Provide the server for the tests of the documentation."""
+"""Provide a server for the documentation tests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.stack import stack
 
 @pytest.fixture(scope="session")
 async def documented(lasting_redis_url: str) -> AsyncGenerator[str, None]:
-    """Base URL of a server with the local models."""
+    """Start a server with local models and yield its URL."""
     settings = load_settings(KEY_PREFIX="docs", MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local")
     async with stack(settings, lasting_redis_url) as base_url:
         yield base_url

@@ -1,4 +1,4 @@
-"""Parse the documentation: its pages, their fenced blocks and their links."""
+"""Parse the documentation pages, their fenced blocks and their links."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 @dataclass(frozen=True)
 class Block:
-    """Fenced block: its language, its text, and its first line."""
+    """A fenced block with its language, text and first line."""
 
     page: Path
     line: int
@@ -37,7 +37,7 @@ class Block:
 
 
 def blocks(*languages: str) -> list[Block]:
-    """Return all blocks of these languages."""
+    """Return all blocks in these languages."""
     found: list[Block] = []
     for page in PAGES:
         text = page.read_text("utf-8")
@@ -48,18 +48,16 @@ def blocks(*languages: str) -> list[Block]:
 
 
 def commands(block: Block) -> list[str]:
-    """Return the commands of a shell block without comments. Join lines that end with a backslash."""
+    """Return a shell block's commands, without comments and with continued lines joined."""
     joined = block.text.replace("\\\n", " ")
     lines = (re.sub(r"(^|\s)#.*$", "", line).strip() for line in joined.splitlines())
     return [line for line in lines if line]
 
 
 def links(page: Path) -> list[str]:
-    """Return the targets of a page's links."""
     return _LINK.findall(_FENCE.sub("", page.read_text("utf-8")))
 
 
 def anchors(page: Path) -> set[str]:
-    """Return the anchors of a page's headings."""
     headings = re.findall(r"^#+ (.+)$", _FENCE.sub("", page.read_text("utf-8")), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}

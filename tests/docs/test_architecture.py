@@ -1,4 +1,4 @@
-"""Test that the walks of the architecture page name existing functions, and stay short."""
+"""Test that the walkthroughs on the architecture page are short and name existing functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test that the documented programs run, requests succeed, and commands, options, settings and links exist."""
+"""Test that documented programs and requests work, and that documented names and links exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test that programs in `examples/` name missing packages, and that the extension's route writes nothing if it refuses a caller."""
+"""Test that `examples/` programs report missing packages and that the extension checks access."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test that the table of Redis keys and the list of fields are complete: for the code, and for a used store."""
+"""Test that the documented Redis keys and fields match the code and a real store."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ BY_ID = (
 
 
 def _first(key: str) -> str:
-    """Return the kind of a key: the part before its first name."""
+    """Return the kind of a key, which is the part before the first name."""
     return re.split(r"[:<]", key)[0]
 
 
@@ -56,7 +56,7 @@ def _sources() -> dict[Path, str]:
 
 
 def _literals(text: str) -> set[str]:
-    """Return the fields named in hash commands, in Lua and in Python."""
+    """Return the fields that appear in Redis hash commands in Lua and Python."""
     commands = re.findall(r"'H(?:SET|SETNX|GET|MGET|DEL|EXISTS|INCRBY)',.*?(?= then | end\b|$)", text, re.MULTILINE)
     calls = re.findall(r"\.h(?:set|setnx|get|mget|del|exists)\([^\n]*", text)
     # The arguments after the key. A literal joined with a name is a field that contains an id.

@@ -1,4 +1,4 @@
-"""A log line is a constant event with fields, so that a JSON log can be filtered. The client passes fields as `extra` of stdlib logging."""
+"""Test that each log call has a constant event name and fields, so that logs can be filtered."""
 
 from __future__ import annotations
 

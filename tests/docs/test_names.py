@@ -1,4 +1,4 @@
-"""Test that docstrings, comments and pages name only what exists."""
+"""Test that names in docstrings, comments and pages exist."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def files(*tops: str) -> Iterator[Path]:
 
 
 def docstrings(source: str) -> dict[int, str]:
-    """Return docstrings, including those of attributes, by the number of their first line."""
+    """Return docstrings, including those of attributes, by line number."""
     bodies = (body for node in ast.walk(ast.parse(source)) if isinstance(body := getattr(node, "body", None), list))
     constants = (one.value for body in bodies for one in body if isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant))
     return {constant.lineno: constant.value for constant in constants if isinstance(constant.value, str)}
@@ -69,7 +69,7 @@ def docstrings(source: str) -> dict[int, str]:
 
 @functools.cache
 def names_and_prose() -> tuple[set[str], list[tuple[str, str]]]:
-    """Return every word of the code, and its comments and docstrings as places and texts."""
+    """Return all words in the code, and the location and text of each comment and docstring."""
     names: set[str] = set()
     prose: list[tuple[str, str]] = []
     code = [*files(*CODE)]
@@ -111,7 +111,7 @@ def test_other_products_names_are_still_needed() -> None:
 
 
 def _declared_names(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Return the line and name of each variable, argument, attribute, function, class and alias; fields as `Class.field`."""
+    """Yield the line and name of every declaration. Fields are named `Class.field`."""
     classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
     fields = {field.target: owner.name for owner in classes for field in owner.body if isinstance(field, ast.AnnAssign)}
     for node in ast.walk(tree):

@@ -1,4 +1,4 @@
-"""Test that pages, docstrings and comments are short and easy to read. The tests skip code and tables."""
+"""Test that pages, docstrings and comments are short and easy to read."""
 
 from __future__ import annotations
 
@@ -93,14 +93,14 @@ def split_sentences(texts: list[str]) -> Iterator[str]:
 
 
 def page_sentences(page: str) -> list[str]:
-    """Return the sentences of a Markdown text, without code, tables and headings."""
+    """Return the sentences on a Markdown page, excluding code, tables and headings."""
     reader = _Paragraphs()
     reader.feed(markdown.markdown(page, extensions=["tables", "fenced_code", "attr_list"]))
     return [*split_sentences(reader.texts)]
 
 
 def docstring_sentences(docstring: str) -> list[str]:
-    """Return the sentences of a docstring, without indented code and rows of tables."""
+    """Return the sentences in a docstring, excluding indented code and table rows."""
     paragraphs = [""]
     for line in inspect.cleandoc(docstring).splitlines():
         if not line.strip() or _BULLET.match(line):
@@ -111,12 +111,12 @@ def docstring_sentences(docstring: str) -> list[str]:
 
 
 def count_words(page: str) -> int:
-    """Return the number of words of a page, without code blocks."""
+    """Count the words on a page, excluding code blocks."""
     return sum(any(map(str.isalnum, word)) for word in _FENCED.sub("", page).split())
 
 
 def comments(path: Path) -> list[str]:
-    """Return the sentences of comments, outside Python line by line. Headings in strings count, too, so that this stays fast."""
+    """Return the sentences in a file's comments."""
     if path.suffix == ".py":
         return [
             sentence
@@ -129,7 +129,7 @@ def comments(path: Path) -> list[str]:
 
 
 def messages(source: str) -> Iterator[tuple[int, str]]:
-    """Return the lines and texts of string constants with three words or more, except docstrings and lists of words.
+    """Yield the lines and texts of strings with at least three words, except docstrings.
 
     They include command-line help, errors, API descriptions and log events.
     """
@@ -153,7 +153,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 @cache
 def all_sentences(kind: str) -> list[tuple[str, str]]:
-    """Return places and sentences of Markdown files, of docstrings of packages or tests, of messages, or of comments."""
+    """Return the locations and sentences of pages, docstrings, messages or comments."""
     if kind == "pages":
         return [(str(path.relative_to(ROOT)), sentence) for path in MARKDOWN for sentence in page_sentences(path.read_text("utf-8"))]
     tops = {"docstrings": SOURCES, "tests": ("tests",)}.get(kind, (*SOURCES, "tests"))

@@ -1,4 +1,4 @@
-"""Test that the prompts in docs/a-week.md are those of a server."""
+"""Test that the prompts in docs/a-week.md match a real server's prompts."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Play the chapter docs/a-week.md: send the statements of each day to a server, and compare its answers with the chapter.
+"""Play the statements in docs/a-week.md on a server and compare the responses with the page.
 
-`python -m tests.docs.week` writes the answers into the chapter; a test fails if they differ.
+`python -m tests.docs.week` updates the page, and a test fails if it is out of date.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LINE = re.compile(r"^(\d\d:\d\d) (user|assistant): (.+)$")
 
 @dataclass(frozen=True)
 class Act:
-    """One event of a day: a conversation, a question, or a request to forget. Its block spans the lines `first` to `last`."""
+    """A conversation, question or forget request, with its block in lines `first` to `last`."""
 
     kind: str
     at: datetime
@@ -40,7 +40,7 @@ class Act:
 
 
 def acts(lines: Sequence[str]) -> list[Act]:
-    """Return the events in a chapter's lines, in order."""
+    """Return a chapter's events in order."""
     day, session, found = datetime.min, "", list[Act]()
     for number, line in enumerate(lines):
         if (m := _DAY.match(line)) is not None:
@@ -61,7 +61,7 @@ def _at(day: datetime, clock: str) -> datetime:
 
 
 async def played(url: str) -> str:
-    """Return the chapter with a server's responses."""
+    """Return the page with a server's responses."""
     lines = PAGE.read_text("utf-8").splitlines()
     answers: list[tuple[Act, list[str]]] = []
     async with httpx.AsyncClient(base_url=url, timeout=60) as http, MemoryAPIClient(MemoryClientConfig(base_url=url)) as memory:
@@ -73,7 +73,7 @@ async def played(url: str) -> str:
 
 
 async def _done(http: httpx.AsyncClient, memory: MemoryAPIClient, act: Act, block: list[str]) -> list[str]:
-    """Return the content of an event's block after the event."""
+    """Run an event and return the new content of its block."""
     if act.kind == "Said":
         await _say(http, memory, act, block)
         return block
@@ -108,7 +108,6 @@ def _content(content: Any) -> str:
 
 
 def main() -> int:
-    """Write the chapter again with the server's answers."""
     with evaluation_server(settings={"MODEL_PROVIDER": "local", "EMBEDDING_PROVIDER": "local", "NEIGHBOURS_AFTER_SECONDS": "0"}) as url:
         PAGE.write_text(asyncio.run(played(url)), encoding="utf-8")
     return 0

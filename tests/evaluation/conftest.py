@@ -1,4 +1,4 @@
-"""A running server with the conversations of tests/data/recall_conversations.json, stored in both ways."""
+"""Provide a server with the recall test conversations, stored in both ways."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PROMPTS = 100
 
 @dataclass(frozen=True)
 class Known:
-    """The server's base URL, and the results of one run for each way of storing."""
+    """The server's URL, and the results for each way of storing."""
 
     url: str
     conversations: tuple[Conversation, ...]

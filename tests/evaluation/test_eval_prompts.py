@@ -1,4 +1,4 @@
-"""Test `agent-memory-eval prompts`: it runs scenarios on its own server and prints failures with their prompts."""
+"""Test that `agent-memory-eval prompts` runs scenarios and prints failures with their prompts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run `agent-memory-eval recall` as a user does: whole runs on a tiny set, floors, and one line for each mistake."""
+"""Test `agent-memory-eval recall` on a small question set, with minimum values and error lines."""
 
 from __future__ import annotations
 

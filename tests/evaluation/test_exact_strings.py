@@ -1,4 +1,4 @@
-"""Test strings that only an exact match finds: numbers, addresses, code, other scripts. Also test queries without content."""
+"""Test strings that only exact matches find, such as numbers, addresses, code and other scripts."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ async def test_unknown_words_are_not_found_by_keyword(known: Known, text: str) -
 
 
 def folded(text: str) -> str:
-    """Return the text without case and accents."""
+    """Return the text without case or accents."""
     import unicodedata
 
     return "".join(c for c in unicodedata.normalize("NFKD", text.casefold()) if not unicodedata.combining(c))

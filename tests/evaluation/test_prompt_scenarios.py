@@ -1,7 +1,7 @@
-"""Test the scenarios of tests/data: the content of memory prompts without a model, with a good one and with a bad one.
+"""Test the content of memory prompts with no model, a good model and a bad model.
 
-`agent-memory-eval prompts tests/data/prompt_scenarios.yaml` prints every failed check with its prompt. The folder
-`tests/data/prompt_scenarios` has scenarios that were written later, only from the documented promises.
+`agent-memory-eval prompts tests/data/prompt_scenarios.yaml` prints failed checks with their
+prompts. The scenarios in `tests/data/prompt_scenarios` were written later, from the documentation.
 """
 
 from __future__ import annotations

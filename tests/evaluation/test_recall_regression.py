@@ -1,7 +1,7 @@
-"""Test recall on our own conversations, through the API of a real server.
+"""Test recall on our own conversations through a real server's API.
 
-`agent-memory-eval recall tests/data/recall_conversations.json` prints the figures for the floors. The floors are a few points below the
-measured figures, because small changes of the model's arithmetic move single questions.
+To get new minimum values, run `agent-memory-eval recall tests/data/recall_conversations.json`. They
+are a few points below the measured values, because small numerical changes affect some questions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Test the checks of scenarios on prompts written down here, and the refusals of invalid scenario files."""
+"""Test scenario checks on sample prompts, and errors for invalid scenario files."""
 
 from __future__ import annotations
 

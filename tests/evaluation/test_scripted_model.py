@@ -1,4 +1,4 @@
-"""Test the model server of the scenarios: it finds its facts in the server's real prompts, well or badly."""
+"""Test that the scripted model finds its facts in the server's real prompts."""
 
 from __future__ import annotations
 

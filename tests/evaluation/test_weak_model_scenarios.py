@@ -1,6 +1,7 @@
-"""Test scenarios with a real, weak model.
+"""Test scenarios with a weak real model.
 
-A prompt contains at least what it contains without a model. Every fact occurs in its message.
+Its prompts must contain at least what they would without a model, and every fact must occur in its
+message.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
 
 
 async def _run(redis_url: str, **model: Any) -> tuple[list[ScenarioResult], list[dict[str, Any]]]:
-    """Return the results of checks that are independent of facts, and all stored facts."""
+    """Return the results of checks that do not depend on facts, and all stored facts."""
     settings = load_settings(
         KEY_PREFIX=f"weak-{model['MODEL_PROVIDER']}",
         EMBEDDING_PROVIDER="local",

@@ -1,4 +1,4 @@
-"""Provide the basis of every chapter: a running server without keys, and a client with its own namespace."""
+"""Provide a server without API keys, and a client with its own namespace."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.stack import stack
 
 @pytest.fixture(scope="session")
 async def server(lasting_redis_url: str) -> AsyncGenerator[str, None]:
-    """Base URL of a server with a Redis, a worker and the local models."""
+    """Start a server with a worker and local models, and yield its URL."""
     settings = load_settings(KEY_PREFIX="fundamentals", MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local")
     async with stack(settings, lasting_redis_url) as base_url:
         yield base_url
@@ -22,7 +22,7 @@ async def server(lasting_redis_url: str) -> AsyncGenerator[str, None]:
 
 @pytest.fixture
 async def memory(server: str) -> AsyncGenerator[MemoryAPIClient, None]:
-    """Client with its own namespace, so that tests do not see each other's data."""
+    """Provide a client with its own namespace, so that tests do not share data."""
     config = MemoryClientConfig(base_url=server, default_namespace=f"app-{ULID()}")
     async with MemoryAPIClient(config) as client:
         yield client

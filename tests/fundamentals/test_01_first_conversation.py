@@ -1,4 +1,4 @@
-"""Chapter 1: a conversation. A session holds its messages in order; every turn is one append."""
+"""Chapter 1: a conversation. A session stores messages in order, and each turn is one append."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chapter 2: the next day. A user's messages of one session are found from another session."""
+"""Chapter 2: the next day. A user's messages from one session can be found in another."""
 
 from __future__ import annotations
 

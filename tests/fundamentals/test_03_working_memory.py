@@ -1,4 +1,4 @@
-"""Chapter 3: working memory. A session has messages, data, structured memories and a time to live; PUT replaces, append adds."""
+"""Chapter 3: working memory. A session has messages, data, memories and a time to live."""
 
 from __future__ import annotations
 

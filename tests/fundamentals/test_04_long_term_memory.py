@@ -1,4 +1,4 @@
-"""Chapter 4: long-term memory. Programs can store facts and events, too, and find them by meaning, by words or by both."""
+"""Chapter 4: long-term memory. Programs can store facts and search by meaning, keywords or both."""
 
 from __future__ import annotations
 

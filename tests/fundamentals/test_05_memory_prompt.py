@@ -1,4 +1,4 @@
-"""Chapter 5: the memory prompt. One call before each model call: summary, newest messages, relevant memories, the question."""
+"""Chapter 5: the memory prompt. One call builds the prompt for the next model call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chapter 6: long sessions. Messages that exceed the model's window are summarized in the background, and remembered word for word."""
+"""Chapter 6: long sessions. Messages beyond the context window are summarized and remembered."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ TOPICS = ["the garden", "the violin lessons", "the broken boiler", "the trip to 
 
 
 async def talk(memory: MemoryAPIClient, first: int, count: int) -> None:
-    """Append turns of about 25 tokens each, one by one, as a chat does; wait for the background work at the end."""
+    """Append turns of about 25 tokens one at a time, and wait for the background work."""
     for number in range(first, first + count):
         text = f"Note {number}: today we talked for a while about {TOPICS[number % len(TOPICS)]} and decided what to do next week."
         turn = {"id": f"n{number}", "role": "user", "content": text}

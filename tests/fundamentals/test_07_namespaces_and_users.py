@@ -1,4 +1,4 @@
-"""Chapter 7: separation of users. A session is (namespace, user, id); memories have both, and searches stay within them."""
+"""Chapter 7: separating users. Sessions and memories belong to a namespace and a user."""
 
 from __future__ import annotations
 

@@ -79,7 +79,6 @@ def blocking(server_url: str) -> Generator[SyncMemoryClient]:
 
 
 async def mcp_tools(server_url: str) -> list[dict[str, Any]]:
-    """Return the server's MCP tools as raw JSON."""
     request = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
     async with httpx.AsyncClient(base_url=server_url, headers={"accept": "application/json, text/event-stream"}) as http:
         answer = await http.post("/mcp", json=request)
@@ -99,9 +98,9 @@ class ModelServer:
     asked: list[dict[str, Any]] = field(default_factory=list)
 
     def answer(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Return the next answer from the script, or "ok" when the script is empty.
+        """Return the next answer from the script, or "ok" if the script is empty.
 
-        A script contains texts and tool calls: {"name": …, "arguments": {…}}.
+        A script contains texts and tool calls in the form {"name": …, "arguments": {…}}.
         """
         self.asked.append(body)
         step = self.script.pop(0) if self.script else "ok"
@@ -145,7 +144,7 @@ def running_model() -> Generator[ModelServer]:
 
 @pytest.fixture
 def model(running_model: ModelServer, monkeypatch: pytest.MonkeyPatch) -> ModelServer:
-    """Empty the model server's script, and point the OpenAI variables to the server."""
+    """Clear the model server's script, and point OpenAI's environment variables to it."""
     running_model.script.clear()
     running_model.asked.clear()
     monkeypatch.setenv("OPENAI_BASE_URL", running_model.url)

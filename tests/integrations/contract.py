@@ -26,7 +26,7 @@ def new_id() -> str:
 
 
 class HistoryContract(ABC):
-    """A message history must return all messages unchanged, even if other programs write."""
+    """Tests that a history returns all messages unchanged, even if other programs write to it."""
 
     messages: ClassVar[Sequence[Any]]
     """Messages of the framework, including tool calls and their results."""
@@ -35,7 +35,7 @@ class HistoryContract(ABC):
 
     @abstractmethod
     def make(self, client: MemoryClient, session_id: str, user_id: str | None) -> Any:
-        """Return a history."""
+        """Create a history."""
 
     @abstractmethod
     async def add(self, history: Any, messages: Sequence[Any]) -> None: ...
@@ -111,7 +111,7 @@ class HistoryContract(ABC):
 
 
 class RecallContract(ABC):
-    """The model must see the user's own memories, and no other user's."""
+    """Tests that the model sees the user's own memories and no one else's."""
 
     raises_without_a_server = False
 
@@ -140,5 +140,5 @@ class RecallContract(ABC):
 
 
 async def in_thread(call: Any, *arguments: Any) -> Any:
-    """Make a blocking call the way a program without an event loop does."""
+    """Run a blocking call in a thread that has no event loop."""
     return await asyncio.to_thread(call, *arguments)

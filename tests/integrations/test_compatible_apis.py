@@ -1,4 +1,4 @@
-"""Test that examples with the clients of hosted memory services remember across processes."""
+"""Test that hosted memory services' clients remember data across processes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HOME = "I only train at home, no gym."
 
 
 def run_until(wanted: str, *command: str, said: str, **environment: str) -> str:
-    """Return a program's output once it knows what another process stored. Meanwhile, a worker creates memories."""
+    """Rerun a program until its output contains `wanted`, and return the output."""
     ends = time.monotonic() + 60
     while wanted not in (printed := run(*command, said=said, **environment)):
         assert time.monotonic() < ends, printed

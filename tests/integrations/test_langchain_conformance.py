@@ -18,7 +18,7 @@ QUESTION = "What does Ada keep?"
 
 
 class Owned:
-    """Gives each test its own user, who has one memory."""
+    """Gives each test its own user with one memory."""
 
     client: SyncMemoryClient
     user: str

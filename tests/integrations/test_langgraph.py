@@ -1,7 +1,7 @@
-"""Test that `AgentMemoryStore` behaves like LangGraph's own store, and serves prebuilt agents and LangMem's tools.
+"""Test that `AgentMemoryStore` works like LangGraph's store, including with agents and LangMem.
 
-LangGraph publishes conformance tests for checkpointers only. So its in-memory store is the
-reference, and both stores get the same calls.
+LangGraph publishes conformance tests only for checkpointers, so these tests make the same calls to
+its in-memory store and compare the results.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ LABELS = ["a", "b", "c d", "*é"]
 
 
 def plain(result: Any) -> Any:
-    """Remove times from a result, and sort it."""
+    """Remove the times from a result and sort it."""
     if isinstance(result, list):
         return sorted((plain(entry) for entry in result), key=repr)
     return (result.namespace, result.key, result.value) if hasattr(result, "key") else result
@@ -213,7 +213,7 @@ def test_tuples_are_returned_as_lists_and_long_keys_are_accepted(store: AgentMem
 
 
 def test_unknown_filter_operator_raises_value_error(store: AgentMemoryStore) -> None:
-    """LangGraph's own stores do the same. A value that only looks like an operator is a plain value."""
+    """LangGraph's own stores do the same."""
     store.put(("operators",), "k", {"price": {"amount": 1}})
     for bad in ({"price": {"$like": 1}}, {"price": {"$gt": 0, "$regex": "x"}}):
         with pytest.raises(ValueError, match="operator"):

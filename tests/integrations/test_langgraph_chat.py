@@ -1,4 +1,4 @@
-"""Test that the example of a chat graph remembers across processes."""
+"""Test that the example chat graph remembers across processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test that `AgentMemorySession` stores items exactly, and that tools and hook add memory."""
+"""Test that `AgentMemorySession` preserves items, and that the tools and the hook add memory."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ async def test_session_accepts_any_text_as_the_sdks_own_session_does(client: Mem
 
 
 async def test_limits_select_the_same_items_as_the_sdks_own_session(client: MemoryClient) -> None:
-    """This covers any last items, including calls without outputs and outputs without calls."""
+    """The last items can include calls without outputs and outputs without calls."""
     user = new_id()
     call = {"type": "function_call", "name": "sh", "arguments": "{}"}
     output = {"type": "function_call_output", "output": "done"}
@@ -122,7 +122,7 @@ async def test_limits_select_the_same_items_as_the_sdks_own_session(client: Memo
 
 
 def test_blocking_client_works_in_consecutive_event_loops(blocking: SyncMemoryClient, model: ModelServer) -> None:
-    """Programs that call `Runner.run_sync` or `asyncio.run` repeatedly keep one client."""
+    """Programs that repeatedly call `Runner.run_sync` or `asyncio.run` reuse one client."""
     user = new_id()
     session = AgentMemorySession(new_id(), blocking, user_id=user)
     asyncio.run(session.add_items(ITEMS))
@@ -196,7 +196,7 @@ async def test_second_run_continues_the_stored_session(client: MemoryClient, mod
 
 
 def test_blocking_runs_continue_one_session(server_url: str, model: ModelServer) -> None:
-    """`Runner.run_sync` has its own loop, and the test creates a client in it."""
+    """Each run has its own event loop and its own client."""
 
     async def talk(said: str) -> str:
         async with MemoryClient(MemoryClientConfig(base_url=server_url)) as client:

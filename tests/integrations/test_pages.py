@@ -25,7 +25,6 @@ HERE = [page for page in PAGES if page.stem in FRAMEWORKS[Path(sys.prefix).name]
 
 
 def run(*command: str, said: str = "", **environment: str) -> str:
-    """Run a program, assert that it succeeds, and return its output."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_BASE") and name != "OPENAI_API_KEY"}
     done = subprocess.run(
         [sys.executable, *command], input=said, env=kept | environment, capture_output=True, text=True, timeout=100, check=False

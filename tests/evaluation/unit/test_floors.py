@@ -1,4 +1,4 @@
-"""Test the floors under the figures of a question set."""
+"""Test the minimum values for a question set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test the figures of an evaluation against values worked out by hand, their report, and the baselines."""
+"""Test evaluation metrics against manually calculated values, their report, and the baselines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test all formats of question sets on small samples of our own, and files in an unknown format."""
+"""Test every question set format with small samples, and files in an unknown format."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DATA = Path(__file__).parents[2] / "data"
 
 
 def common(**changes: Any) -> dict[str, Any]:
-    """Return a set in the common format."""
+    """Return a question set in the common format."""
     turn = {"id": "t1", "session": "s", "time": "2024-01-03T17:10:00Z", "role": "user", "text": "I moved."}
     asked = {"id": "q1", "text": "Who moved?", "time": None, "category": "fact/one", "evidence": ["t1"]}
     conversation = {"id": "c", "turns": [turn | {"speaker": "Ann"}], "questions": [asked | changes]}
@@ -24,7 +24,7 @@ def common(**changes: Any) -> dict[str, Any]:
 
 
 def locomo(sample_id: str = "s1", speaker: str = "Ann") -> dict[str, Any]:
-    """Return a sample in LoCoMo's format, with the oddities of the published files."""
+    """Return a sample in LoCoMo's format, with the quirks of the published files."""
     return {
         "sample_id": sample_id,
         "conversation": {

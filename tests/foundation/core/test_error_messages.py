@@ -1,4 +1,4 @@
-"""Errors name the field and the fix: every 403 and 404 that the server returns, every invalid value, every invalid setting."""
+"""Test that errors name the field and the fix, for every 403, 404, invalid value and setting."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _calls(name: str) -> Iterator[tuple[str, ast.Call]]:
 
 @pytest.mark.parametrize("name", ["Forbidden", "NotFound"])
 def test_every_refusal_names_a_field_or_a_fix(name: str) -> None:
-    """A fix follows a colon or a semicolon. A message from a table, such as the console's words, is not judged here."""
+    """A fix follows a colon or a semicolon."""
     lacking = [
         place
         for place, call in _calls(name)

@@ -1,4 +1,4 @@
-"""Test that a command does not import what it does not need. Imports take most of the start time of a server."""
+"""Test that commands import only what they need, because imports take most of the startup time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test misspelled owner fields, and which ignored fields of a request are reported."""
+"""Test that misspelled owner fields are errors and other ignored fields are reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test the text for people: counts in words, tables, descriptions of JSON data, and shortened texts."""
+"""Test text output, including counts, tables, descriptions of JSON data, and shortened texts."""
 
 from __future__ import annotations
 

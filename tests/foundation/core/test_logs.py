@@ -15,7 +15,7 @@ from agent_memory.foundation.core.settings import load_settings
 
 @pytest.fixture(autouse=True)
 def logging_restored() -> Generator[None, None, None]:
-    """Restore the logging configuration that pytest set up for the other tests."""
+    """Restore pytest's logging configuration after each test."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     yield
@@ -35,7 +35,7 @@ def logging_restored() -> Generator[None, None, None]:
 
 
 def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
-    """Return the JSON lines on stderr; stdout must be empty."""
+    """Return the JSON lines on stderr, after asserting that stdout is empty."""
     out, err = capsys.readouterr()
     assert out == ""
     return [json.loads(line) for line in err.splitlines()]

@@ -1,7 +1,4 @@
-"""Test that each variable of the archived server is read as before or retired with a replacement.
-
-Variables without effect are reported.
-"""
+"""Test that the archived server's variables still work or are reported with a replacement."""
 
 from __future__ import annotations
 

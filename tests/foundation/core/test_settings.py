@@ -1,6 +1,6 @@
 """Test that settings come from overrides, the environment and `.env`, in this order.
 
-An invalid value is reported in one line.
+An invalid value causes a one-line error.
 """
 
 from __future__ import annotations

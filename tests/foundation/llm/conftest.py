@@ -1,4 +1,4 @@
-"""Provide the look-alike server, and settings that point to it."""
+"""Provide the look-alike server and settings that point to it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.lookalike import Lookalike
 
 @pytest.fixture
 def at(lookalike: Lookalike) -> Callable[..., Settings]:
-    """Return settings that point to the look-alike: `at(GENERATION_MODEL=…)`."""
+    """Return a function that creates settings for the look-alike."""
 
     def settings(**overrides: Any) -> Settings:
         return load_settings(

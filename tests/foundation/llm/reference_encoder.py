@@ -1,8 +1,6 @@
-"""Compute the forward pass of a BERT encoder independently, in numpy float64, as in the paper.
+"""Compute a BERT encoder's forward pass in NumPy float64, independently of our implementation.
 
-Writes reference_vectors.json.
-
-python -m tests.foundation.llm.reference_encoder
+To write reference_vectors.json, run `python -m tests.foundation.llm.reference_encoder`.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ _erf = np.vectorize(math.erf, otypes=[np.float64])
 
 
 def tensors(path: Path) -> dict[str, Array]:
-    """Return every tensor of a safetensors file."""
+    """Read all float32 tensors from a safetensors file."""
     raw = path.read_bytes()
     size = int.from_bytes(raw[:8], "little")
     header = json.loads(raw[8 : 8 + size])
@@ -43,7 +41,7 @@ def tensors(path: Path) -> dict[str, Array]:
 
 
 def forward(weights: dict[str, Array], ids: list[int], *, layers: int, heads: int, epsilon: float) -> Array:
-    """Return the unit vector of one text: mean pooling over its tokens."""
+    """Return the unit vector for a text, using mean pooling over its tokens."""
 
     def dense(value: Array, name: str) -> Array:
         return value @ weights[f"{name}.weight"].T + weights[f"{name}.bias"]
@@ -75,7 +73,6 @@ def forward(weights: dict[str, Array], ids: list[int], *, layers: int, heads: in
 
 
 def main() -> None:
-    """Write the vectors of TEXTS."""
     directory = find_package("all-MiniLM-L6-v2")
     tokenizer = Tokenizer.from_file(str(directory / "tokenizer.json"))
     tokenizer.no_padding()

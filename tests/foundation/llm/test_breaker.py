@@ -10,7 +10,7 @@ from agent_memory.foundation.llm.openai.server import retry_after_seconds, shown
 
 
 class Clock:
-    """A clock that the test moves."""
+    """A clock that the test advances."""
 
     now = 100.0
 

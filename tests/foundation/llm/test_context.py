@@ -1,4 +1,4 @@
-"""Test context limits of a model: from refusals, from the server's report, and their order of precedence (without a server)."""
+"""Test how a model's context limit is determined from errors and server reports."""
 
 from __future__ import annotations
 

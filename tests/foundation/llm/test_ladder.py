@@ -1,4 +1,4 @@
-"""Test the parser that finds the object in any model answer."""
+"""Test the parser that finds a JSON object in any model answer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agent_memory.foundation.llm.openai.structured import UnusableAnswer, may_be
 
 
 class Pair(BaseModel):
-    """Two fields: one has a default, one is named like a keyword."""
+    """A model with a default value and a field that is named like a JSON Schema keyword."""
 
     default: str = "x"
     title: int

@@ -1,4 +1,4 @@
-"""Test the local model: correct vectors, safe inputs, queries beside batches, clear errors."""
+"""Test the local model's vectors, input handling, concurrent queries and errors."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_committed_graphs_equal_the_scripts_output(script: dict[str, Any]) -> No
 
 @pytest.fixture(scope="session")
 async def exact() -> AsyncGenerator[LocalEmbedder]:
-    """The model with the published weights."""
+    """Open the model with the original weights."""
     embedder = await LocalEmbedder.open(load_settings(LOCAL_MODEL="all-MiniLM-L6-v2", LOCAL_MODEL_PRECISION="fp32"))
     yield embedder
     await embedder.close()
@@ -58,7 +58,7 @@ async def exact() -> AsyncGenerator[LocalEmbedder]:
 
 @pytest.fixture(scope="session")
 async def minilm() -> LocalEmbedder:
-    """The English model with the packaged weights."""
+    """Return the English model with the packaged weights."""
     return await shared_embedder(load_settings(LOCAL_MODEL="all-MiniLM-L6-v2"))
 
 
@@ -119,7 +119,7 @@ async def multilingual() -> LocalEmbedder:
 
 
 async def test_e5_vectors_match_a_forward_pass_with_the_published_weights(multilingual: LocalEmbedder) -> None:
-    """Compare the int8 graph and its word table with a plain forward pass of the 4-bit weights."""
+    """Compare the int8 graph and word table with a forward pass that uses the 4-bit weights."""
     path = weights.find_package(e5.NAME) / e5.WEIGHT_FILE
     exact, table = e5.read_weights(path)
     exact = {name: tensor.astype(np.float64) for name, tensor in exact.items()}
@@ -185,7 +185,7 @@ def test_planned_runs_group_similar_lengths_within_the_limits() -> None:
 
 
 def _tiny_model(directory: Path, shape: EncoderShape, **config: object) -> dict[str, np.ndarray]:
-    """Write an encoder of another shape with random weights."""
+    """Write an encoder with this shape and random weights."""
     source = weights.find_package("all-MiniLM-L6-v2")
     directory.mkdir()
     shutil.copy(source / "tokenizer.json", directory)

@@ -1,4 +1,4 @@
-"""Test the look-alike model server itself: as a process, and controlled over HTTP."""
+"""Test the look-alike model server as a process that is controlled over HTTP."""
 
 from __future__ import annotations
 

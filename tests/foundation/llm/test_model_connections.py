@@ -1,4 +1,4 @@
-"""Test connections to model servers: no response reaches another request, and a closed connection leads to one retry."""
+"""Test that responses reach the right request and that closed connections cause one retry."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WHOLE = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 
 @dataclass
 class Server:
-    """A server that answers each request with the next of `answers` (None: no answer) and closes connections after those of `closing`."""
+    """A server that plays back `answers` and closes the connection after those in `closing`."""
 
     answers: list[bytes | None] = field(default_factory=list[bytes | None])
     closing: frozenset[bytes | None] = frozenset()

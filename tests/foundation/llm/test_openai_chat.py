@@ -1,4 +1,4 @@
-"""Test chat over real HTTP: every fallback of the response format and every fault of a server."""
+"""Test chat over real HTTP, including response format fallbacks and server faults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test embeddings over real HTTP: dimensions, batches, refusals and every fault of a server."""
+"""Test embeddings over real HTTP, including dimensions, batches, rejections and server faults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test profiles of embedding models: prefixes, the mean vector, and the store that keeps it."""
+"""Test prefixes and mean vectors of embedding models, and how they are stored."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.rig import MakeRig
 
 
 class SkewedModel:
-    """A model whose vectors share a large common part, as those of many models do."""
+    """A model whose vectors all share a large common component."""
 
     model, dimensions = "skewed", 64
 
@@ -92,7 +92,6 @@ def test_centering_the_mean_itself_keeps_length_1() -> None:
 
 
 async def test_processes_of_one_store_share_the_estimated_mean(make_rig: MakeRig) -> None:
-    """The second runtime reads the mean that the first one estimated."""
     async with make_rig(embedder=SkewedModel()) as first:
         await first.rt.embedder.embed(["tea"])
         kept = {name: value for name, value in (await first.rt.client.hgetall(first.keys.config)).items() if name.startswith(b"mean ")}

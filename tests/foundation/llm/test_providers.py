@@ -1,4 +1,4 @@
-"""Test which models the settings open, and how the server shows them."""
+"""Test which models the settings select, and how the server reports them."""
 
 from __future__ import annotations
 

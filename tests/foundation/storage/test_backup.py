@@ -1,4 +1,4 @@
-"""Test that a copy of an embedded Redis is complete, whatever Redis does meanwhile, and changes nothing in Redis."""
+"""Test that backing up an embedded Redis yields a complete copy and does not change Redis."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.waiting import wait_until
 
 
 async def rewrite_log(client: redis.Redis, folder: Path) -> None:
-    """Let Redis replace its append-only file, as an erasure does, and delete the former one."""
+    """Make Redis rewrite its append-only file and delete the old one, as an erasure would."""
     former = set(os.listdir(folder)) - {"appendonly.aof.manifest"}
 
     async def is_replaced() -> bool:

@@ -1,6 +1,6 @@
-"""Test several buckets, on a Redis Cluster of three processes and in one Redis.
+"""Test multiple buckets, both on a Redis Cluster with three nodes and in a single Redis.
 
-Each tenant reads all of its data and nothing else.
+Each tenant can read only its own data.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def slot_of(bucket: int) -> int:
 
 
 def node_of_bucket(bucket: int) -> int:
-    """Return a bucket's initial node. Each node has an equal range of slots."""
+    """Return the node where a bucket is initially stored."""
     return slot_of(bucket) * 3 // SLOTS
 
 
@@ -55,7 +55,7 @@ def node_of(tenant: str) -> int:
 
 
 def chosen() -> list[str]:
-    """One tenant in each bucket, and one more who shares a bucket."""
+    """Return one tenant per bucket, plus one that shares a bucket."""
     found: dict[int, list[str]] = {}
     for tenant in TENANTS:
         found.setdefault(bucket_of(tenant, BUCKETS), []).append(tenant)
@@ -64,7 +64,7 @@ def chosen() -> list[str]:
 
 @dataclass
 class Clustered:
-    """A server with several buckets, configured with one node of a cluster."""
+    """A server with multiple buckets that is configured with one node of a cluster."""
 
     cluster: Cluster
     settings: Settings
@@ -77,7 +77,7 @@ class Clustered:
         return await self.callers[tenant].post("/v1/long-term-memory/search", json={"text": text, "search_mode": mode, "limit": 50})
 
     async def settled(self) -> None:
-        """Wait until workers have done all work in all buckets."""
+        """Wait until workers have finished all work in all buckets."""
 
         async def nothing_pending() -> bool:
             checks = (await self.operator.get("/v1/ready")).json()["checks"]
@@ -87,7 +87,7 @@ class Clustered:
         await wait_until(nothing_pending, "the workers' rest")
 
     async def check(self, tenant: str, also: frozenset[str] = frozenset()) -> None:
-        """Assert that every read of a tenant returns all of its data, and no other tenant's."""
+        """Assert that a tenant can read all of its own data and nothing else."""
         own = {f"{tenant} {number}" for number in range(len(FACTS))} | also
         for number, (fact, mode) in enumerate(zip(FACTS, ("hybrid", "keyword", "semantic"), strict=True)):
             found = (await self.search(tenant, fact, mode)).json()["memories"]
@@ -126,7 +126,7 @@ async def clustered(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[
 
 
 async def write(one: Clustered, tenant: str) -> None:
-    """Write the same facts for a tenant as for all others."""
+    """Create an API key for a tenant and write the same facts as for the other tenants."""
     made = await one.operator.post("/v1/auth/tokens", json={"tenant": tenant, "role": "admin"})
     one.secrets[tenant] = made.json()["token"]
     caller = httpx.AsyncClient(base_url=one.url, timeout=30, headers={"x-api-key": one.secrets[tenant]})
@@ -141,7 +141,7 @@ async def write(one: Clustered, tenant: str) -> None:
 
 
 def test_stored_key_names_and_bucket_numbers_do_not_change() -> None:
-    """A change would hide the data in existing stores."""
+    """Changing them would hide the data in existing stores."""
     assert Keys().root == Keys("am", 0).root == "am:{0}:"
     assert Keys("own", 7).index("m:3") == "own:{7}:ix:m:3"
     assert [bucket_of(tenant, 64) for tenant in ("default", "acme", "école", "")] == [34, 1, 31, 52]
@@ -210,7 +210,7 @@ async def test_changed_number_of_buckets_is_refused_at_start(clustered: Clustere
 
 
 async def test_tenants_on_other_nodes_are_served_while_a_node_is_down(clustered: Clustered) -> None:
-    """This must be the last test of the cluster, because the node does not return."""
+    """This must be the last cluster test because the node stays down."""
     home = node_of_bucket(0)
     gone = next(tenant for tenant in reversed(chosen()) if node_of(tenant) != home and bucket_of(tenant, BUCKETS) != MOVED)
     others = [tenant for tenant in chosen() if node_of(tenant) == home and bucket_of(tenant, BUCKETS) != MOVED]

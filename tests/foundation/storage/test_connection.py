@@ -1,4 +1,4 @@
-"""Test the translation of Redis errors, and a connection pool that waits."""
+"""Test the translation of Redis errors, and a connection pool that waits for a free connection."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ async def test_more_readers_than_connections_wait(rig: Rig, make_rig: MakeRig) -
 
 
 async def test_client_never_retries_a_command(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A script whose reply was lost may have run; only the caller knows whether a retry is safe."""
+    """A script may have run even if its reply was lost, so only callers can decide to retry."""
     written = SessionWrite("append", [NewMessage(MemoryMessage(role="user", content="a", id="1"), 1)])
     await rig.rt[SessionStore].write(SCOPE, SessionRef("s"), written)
     assert rig.rt.client.connection_pool.connection_kwargs["retry"].get_retries() == 0

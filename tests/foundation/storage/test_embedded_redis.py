@@ -1,4 +1,4 @@
-"""Test that the embedded Redis is durable, private, exclusive on its data, never orphaned, and restarts after a crash."""
+"""Test that the embedded Redis is durable, private, restarted after crashes and never orphaned."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ asyncio.run(main())
 
 
 def alive(pid: int) -> bool:
-    """True if the process runs; False for a zombie."""
+    """True if the process is running and not a zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except OSError:
@@ -54,12 +54,12 @@ def alive(pid: int) -> bool:
 
 
 def told_to(pid: int) -> bytes:
-    """Return the command line and the environment of a process."""
+    """Return a process's command line and environment."""
     return Path(f"/proc/{pid}/cmdline").read_bytes() + Path(f"/proc/{pid}/environ").read_bytes()
 
 
 def owner_process(data_dir: Path, *arguments: str) -> tuple[subprocess.Popen[str], int, str]:
-    """Start a process with an embedded Redis. Return the process, the pid of Redis, and its URL."""
+    """Start a process with an embedded Redis. Return the process, Redis's pid, and its URL."""
     command = [sys.executable, "-c", OWNER, str(data_dir), *arguments]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=clean_environment())
     assert process.stdout is not None
@@ -164,7 +164,7 @@ def test_killed_owner_leaves_no_orphaned_redis(tmp_path: Path) -> None:
 
 
 async def test_lingering_orphan_is_stopped_at_the_next_start(tmp_path: Path) -> None:
-    """Some systems have a kernel that does not stop it."""
+    """Some kernels do not stop it."""
     owner, pid, url = owner_process(tmp_path, "leave-orphan")
     owner.kill()
     owner.wait()

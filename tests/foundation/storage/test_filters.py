@@ -1,4 +1,4 @@
-"""Compare filters with a plain Python evaluation of the same filters, on records that are easy to confuse."""
+"""Compare filters with plain Python conditions on records that are easy to confuse."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ OTHER = Scope("other")
 
 @pytest.fixture
 async def found(rig: Rig) -> Callable[..., Any]:
-    """Store records with a hostile value in each field, and one without values; return the ids that a filter finds."""
+    """Store records with hostile field values, and return a function that filters them."""
     records = [record("no fields", "none of all", memory_type="semantic")]
     for place, value in enumerate(HOSTILE):
         tags = [] if "," in value or not value.strip() else [value, f"t{place}"]
@@ -225,7 +225,7 @@ OF_DAYS = {
 
 @pytest.mark.parametrize("zone", [None, "UTC", "America/Los_Angeles", "Asia/Tokyo", "Pacific/Kiritimati", "Pacific/Pago_Pago"])
 async def test_plain_day_filter_covers_the_whole_day_in_the_requests_zone(rig: Rig, found: Any, zone: str | None) -> None:
-    """`calendar_day` defines the day of a time: a time stored as midnight in UTC is that day in each zone."""
+    """A time stored as midnight UTC falls on that day in every time zone."""
     moments = {name: datetime.fromisoformat(at) for name, at in OF_DAYS.items()}
     records = [record(name, name, user_id="d", created_at=at, last_accessed=at, event_date=at) for name, at in moments.items()]
     await rig.rt[MemoryStore].write(SCOPE, records)
@@ -261,7 +261,7 @@ async def test_between_filter_respects_its_inclusive_option(timed: Any, inclusiv
 
 
 async def test_time_operators_partition_all_stored_times(timed: Any) -> None:
-    """For every pair of stored times: a time that is neither before nor after is equal."""
+    """For any two stored times, one is before, after or equal to the other."""
     for at in TIMES.values():
         below, above, equal = [await timed("created_at", **{operator: at}) for operator in ("lt", "gt", "eq")]
         assert below | above | equal == set(TIMES)
@@ -287,7 +287,7 @@ async def test_unsafe_search_terms_are_rejected() -> None:
 
 
 async def test_memory_scores_by_every_matching_term(rig: Rig) -> None:
-    """This includes terms that no other memory has: RediSearch's union drops them if a filter lets it skip."""
+    """RediSearch's union can drop terms that no other memory has."""
     texts = ("The cat sat on the mat", "Walrus penguin", "Who knows", "Something else", "Another thing")
     await rig.rt[MemoryStore].write(SCOPE, [record(text, namespace="a" if place < 3 else "b") for place, text in enumerate(texts)])
     clause = filters.where(SCOPE, SearchRequest.model_validate({"namespace": {"eq": "a"}}))

@@ -1,4 +1,4 @@
-"""Test that a store of another embedding model is migrated, its old indexes are dropped, and forgotten memories are purged."""
+"""Test that a store with another embedding model is migrated, and its old indexes are dropped."""
 
 from __future__ import annotations
 
@@ -18,13 +18,12 @@ from tests.support.rig import SCOPE, MakeRig, Rig, record
 
 
 async def indexes(rig: Rig) -> set[str]:
-    """Wait until the indexes are built, at the start or again."""
     listed = [name.decode() for name in await rig.rt.client.execute_command("FT._LIST")]
     return {name.removeprefix(rig.keys.index("")).removeprefix("rebuilt:") for name in listed if name.startswith(rig.keys.index(""))}
 
 
 async def hours_later(rig: Rig) -> None:
-    """Make the record of former indexes look old."""
+    """Make the records of former indexes look old."""
     for name in await rig.rt.client.hkeys(rig.keys.config):
         if name.startswith(b"former "):
             await rig.rt.client.hset(rig.keys.config, name, "1")

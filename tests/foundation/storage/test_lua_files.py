@@ -1,6 +1,7 @@
 """Test that Redis accepts every `.lua` file.
 
-Each is used, gets its declared arguments, and requires no part of a higher layer.
+The tests also check that each file is used, gets its declared arguments, and needs no part from a
+higher layer.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ def _trees() -> Iterator[ast.Module]:
 
 
 def _script_of(node: ast.expr) -> str | None:
-    """Return the script that `Script(client, "a/b")` or `load("a/b")` names."""
+    """Return the script name in `Script(client, "a/b")` or `load("a/b")`."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("Script", "load"):
         return next((arg.value for arg in node.args if isinstance(arg, ast.Constant) and arg.value in LUA_FILES), None)
     return None
@@ -94,7 +95,7 @@ def _named() -> set[str]:
 
 
 def _calls() -> Iterator[tuple[str, set[str], bool]]:
-    """Yield each script call in our code: script name, argument names, and whether these are complete."""
+    """Yield each script call's script, argument names, and whether those are complete."""
     for tree in _trees():
         names: dict[str, str] = {}
         for node in ast.walk(tree):

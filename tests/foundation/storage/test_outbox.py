@@ -1,4 +1,4 @@
-"""Test the outbox: claims, leases, marks set again during the work, failures, and dead letters."""
+"""Test the outbox, including claims, leases, failures, dead letters, and marks set during work."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LEASES = count(60)
 
 
 async def begun(rig: Rig, kind: DueKind = S) -> Claim:
-    """Return the one mark after claiming and starting it."""
+    """Claim and start the only mark, and return its claim."""
     claims = await rig.begin(kind, await rig.claim(kind), lease_seconds=next(_LEASES))
     assert len(claims) == 1
     return claims[0]
@@ -61,7 +61,7 @@ async def test_expired_lease_is_claimed_again(rig: Rig) -> None:
 
 
 async def test_work_of_a_silent_worker_is_due_within_one_lease(rig: Rig) -> None:
-    """The work of a killed worker is handed over within one lease, whether it was claimed or started."""
+    """Another worker can take over the work whether it was only claimed or already started."""
     await write(rig, "figs")
     (claim,) = await rig.claim(S, lease_seconds=5)
     for sign in ("claimed", "begun"):
@@ -85,7 +85,7 @@ async def test_mark_set_during_the_work_is_due_again_afterwards(rig: Rig) -> Non
 
 
 async def test_work_outliving_its_lease_continues_and_is_due_once_more(rig: Rig) -> None:
-    """docket keeps its task alive. A mark set after the end of the lease did not move, so no worker could see it."""
+    """While docket runs the task, a new mark is not due, so no other worker sees it."""
     await write(rig, "a")
     claim = await begun(rig)
     for _ in range(12):
@@ -134,7 +134,7 @@ async def test_a_busy_session_is_never_given_up(rig: Rig) -> None:
 
 
 async def test_lease_expiring_before_the_start_counts_no_attempt(rig: Rig) -> None:
-    """In a long queue, leases end before a worker starts. The work has not failed."""
+    """In a long queue, leases can expire before a worker starts. That is not a failure."""
     await write(rig, "a")
     for _ in range(20):
         found = await rig.claims(S)

@@ -1,4 +1,4 @@
-"""Test that round trips return the same as redis-py's pipeline, including after errors."""
+"""Test that round trips return the same results as redis-py's pipeline, even after errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test that searches use RESP2 if that hides no warning, and RESP3 otherwise. Both return the same results."""
+"""Test that searches use RESP2 unless it would hide a warning, with the same results as RESP3."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def test_resp2_and_resp3_return_the_same_results(rig: Rig) -> None:
 
 
 def note_clients(monkeypatch: pytest.MonkeyPatch) -> list[redis.asyncio.Redis]:
-    """Return a list that receives, in order, the clients that this task uses."""
+    """Return a growing list of the Redis clients that this task uses."""
     found: list[redis.asyncio.Redis] = []
     exchange, task = connection.exchange, asyncio.current_task()
 

@@ -1,4 +1,4 @@
-"""Test that blocked phrases are found in any inflection, without regular expressions."""
+"""Test that blocked phrases are found in any inflected form, without regular expressions."""
 
 from __future__ import annotations
 

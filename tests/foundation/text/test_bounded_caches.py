@@ -1,4 +1,4 @@
-"""Test that caches do not keep long words and texts of callers in memory."""
+"""Test that caches do not retain callers' long words and texts."""
 
 from __future__ import annotations
 

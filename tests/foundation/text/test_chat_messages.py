@@ -1,4 +1,4 @@
-"""Test where a session of chat messages may be cut, and which parts of a message are counted."""
+"""Test where a chat session may be split, and which parts of a message are counted."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Turn:
 
 
 def turns(words: str) -> list[Turn]:
-    """Return messages: "a" is a text, "!x" calls x, "?x" answers it; "!x!y" calls two."""
+    """Parse messages: "a" is text, "!x" calls x, "?x" is its result, and "!x!y" calls both."""
     found: list[Turn] = []
     for word in words.split():
         calls = [part[0] for part in word.split("!")[1:]]

@@ -1,4 +1,4 @@
-"""Test that dates are read from texts only if they are certain."""
+"""Test that dates are extracted from texts only if they are certain."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ READ = ("en", "zh", "de", "es", "fr")
 
 
 def days(text: str) -> str:
-    """Return the only time of a text, in the notation of the cases here."""
+    """Return the only time in a text, in these tests' notation."""
     named = only_time(text, TODAY)
     if named is None:
         return ""
@@ -189,7 +189,7 @@ def test_text_without_a_time_is_checked_quickly() -> None:
 
 
 class Score(NamedTuple):
-    """Number of dates: found, correct, and expected."""
+    """The number of dates that were found, correct, and expected."""
 
     given: int
     right: int
@@ -206,7 +206,7 @@ def _lines(name: str) -> list[dict[str, Any]]:
 
 
 def _label(value: str) -> tuple[str, str]:
-    """Return the first and the last day of a labelled date: a day, month, year or interval."""
+    """Return the first and last day of a labeled day, month, year or interval."""
     first, _, last = value.partition("/")
     starts = {4: f"{first}-01-01", 7: f"{first}-01"}.get(len(first), first)
     ends = {4: f"{first}-12-31", 7: f"{first}-31"}.get(len(first), first)
@@ -214,7 +214,7 @@ def _label(value: str) -> tuple[str, str]:
 
 
 def _agrees(given: tuple[date, date], label: tuple[str, str], *, wider: bool) -> bool:
-    """True if days equal the labelled ones; with `wider`, also a week around a day ("in two weeks")."""
+    """True if the days equal the label. `wider` allows a week around it ("in two weeks")."""
     first, last = given[0].isoformat(), given[1].isoformat()
     ends = {last, last[:8] + "31"} if last[8:] in ("28", "29", "30") else {last}
     return (first == label[0] and label[1] in ends) or (wider and first <= label[0] and label[1] <= last)

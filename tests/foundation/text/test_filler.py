@@ -1,4 +1,4 @@
-"""Test filler: texts without information."""
+"""Test the detection of filler texts, which contain no information."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test which statements of a user contain a name or a lasting fact."""
+"""Test which user statements contain a name or a lasting fact."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test that every function and pattern that reads texts takes linear time: at most seconds for a megabyte of anything."""
+"""Test that all text functions and patterns run in linear time on any input."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _modules() -> Generator[ModuleType]:
 
 
 def _functions() -> dict[str, Reader]:
-    """Yield every public function with a text parameter, and its other arguments."""
+    """Return every public function that has a text parameter."""
     readers: dict[str, Reader] = {}
     for module in _modules():
         for name, value in vars(module).items():
@@ -133,7 +133,7 @@ def _reading(function: Callable[..., object], place: str, parameters: Any) -> Re
 
 
 def _methods() -> dict[str, Reader]:
-    """Do the same as `_functions` for methods."""
+    """Return the methods that read text."""
     counter = TokenCounter(load_encoding())
     phrases = Blocklist(["secret project", "the of", "- -"])
     hearing = StatementFilter(phrases, redacts=True)
@@ -154,7 +154,7 @@ def _finding(pattern: re.Pattern[str]) -> Reader:
 
 
 def _patterns() -> dict[str, Reader]:
-    """Yield every regular expression in our modules, wherever the code uses it."""
+    """Return every regular expression in our modules."""
     readers: dict[str, Reader] = {}
 
     def keep(name: str, value: Any, depth: int = 0) -> None:
@@ -172,7 +172,7 @@ def _patterns() -> dict[str, Reader]:
 
 @pytest.fixture(scope="module")
 def bound() -> float:
-    """Return the allowed CPU seconds for a megabyte, relative to a plain loop over a megabyte on this machine."""
+    """Return the CPU time limit for a megabyte, scaled to this machine's speed."""
     began = time.thread_time()
     for _ in range(5):
         sum(map(ord, "x" * _MEGABYTE))
@@ -185,7 +185,7 @@ class _TooSlow(BaseException):
 
 @contextmanager
 def cpu_seconds(most: float) -> Generator[None]:
-    """Stop code that uses more CPU time than the limit."""
+    """Interrupt code that uses more CPU time than the limit."""
 
     def stop(*_: object) -> None:
         raise _TooSlow
@@ -203,7 +203,7 @@ _text = functools.cache(hostile_text)
 
 
 def _seconds(read: Reader, text: str, most: float) -> float:
-    """Return the CPU time that reading a text takes, or infinity if it exceeds `most`."""
+    """Return the CPU time for reading a text, or infinity if it exceeds `most`."""
     began = time.thread_time()
     try:
         # A refused text was read, too.
@@ -215,10 +215,10 @@ def _seconds(read: Reader, text: str, most: float) -> float:
 
 
 def _is_slow(read: Reader, kind: str, size: int, bound: float) -> bool:
-    """True if `size` bytes of a kind take longer than `bound`.
+    """True if reading `size` bytes takes longer than `bound`.
 
-    Small parts decide most cases: first a thirtieth, then a tenth. Each is measured twice, because a pause of the machine looks like
-    growth. If neither part decides, the whole text is measured.
+    To save time, measure small parts first, each of them twice because a pause looks like growth.
+    If that is not conclusive, measure the entire text.
     """
     if any(_grows_linearly(read, kind, size, parts, bound) for parts in (30, 30, 10, 10)):
         return False
@@ -226,11 +226,12 @@ def _is_slow(read: Reader, kind: str, size: int, bound: float) -> bool:
 
 
 def _grows_linearly(read: Reader, kind: str, size: int, parts: int, bound: float) -> bool:
-    """True if one of `parts` equal parts of a text, and a tenth of it, prove that the whole takes less than `bound`.
+    """True if one part of a text proves that all `parts` take less than `bound`.
 
-    The time is a + b·n + c·n² seconds. If a part takes at most bound / (2·parts²), the whole takes at most half of `bound`, even if all is
-    c. If a part takes less than 11.5 times its tenth, c·n² is less than a 59th of b·n at that tenth. Then the whole takes less than parts ·
-    (1 + parts / 5.9) times as long as the part.
+    The time is a + b·n + c·n² seconds. If a part takes at most bound / (2·parts²), the text takes
+    at most half of `bound`, even if the time is purely quadratic. If a part takes less than 11.5
+    times as long as a tenth of it, c·n² is less than 1/59 of b·n for that tenth. The text then
+    takes less than parts · (1 + parts / 5.9) times as long as the part.
     """
     part = _seconds(read, _text(kind, size // parts), bound)
     if part < bound / (2 * parts**2):
@@ -243,7 +244,7 @@ def _grows_linearly(read: Reader, kind: str, size: int, parts: int, bound: float
 
 
 def _slow(readers: Mapping[str, Reader], size: int, bound: float) -> list[str]:
-    """Return the readers and kinds of text for which `size` bytes take longer than `bound`."""
+    """Return the readers and kinds of text that take longer than `bound` for `size` bytes."""
     return [f"{name}: {kind}" for name, read in sorted(readers.items()) for kind in PARTS if _is_slow(read, kind, size, bound)]
 
 

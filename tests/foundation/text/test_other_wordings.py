@@ -1,4 +1,4 @@
-"""Test paraphrased questions and requests in fifteen languages: what the server knows, what to remember, what to forget."""
+"""Test paraphrased questions and remember or forget requests in fifteen languages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test questions without a question mark, and statements that begin like them."""
+"""Test questions without a question mark, and statements that start like questions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test the classification of texts: questions, remember and forget requests, and questions about everything."""
+"""Test the classification of texts as questions, remember requests or forget requests."""
 
 from __future__ import annotations
 

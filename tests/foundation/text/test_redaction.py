@@ -1,4 +1,4 @@
-"""Test that secrets are redacted, other words are kept, and no text is slow."""
+"""Test that redaction removes secrets, preserves other words, and is fast on all texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test the splitting of texts into sentences."""
+"""Test splitting texts into sentences."""
 
 from __future__ import annotations
 

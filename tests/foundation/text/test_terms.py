@@ -1,4 +1,4 @@
-"""Test index terms of texts."""
+"""Test the index terms extracted from texts."""
 
 from __future__ import annotations
 

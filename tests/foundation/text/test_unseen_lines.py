@@ -1,7 +1,7 @@
-"""Test language rules and weights on lines whose writers had not seen them.
+"""Test language rules and weights on lines that were not used to write them.
 
-Critical errors have a floor, the rest is reported. The lines are valid evidence only under two conditions: no rule changes because of them,
-and the weights are fitted on lines of other writers.
+The rates of critical errors have minimums, and the rest are only reported. Never change a rule
+because of these lines, and fit the weights only to other writers' lines.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def test_unseen_mentions_of_memory_are_not_requests(record_property: RecordPrope
 
 
 def test_unseen_filler_questions_and_requests_reach_the_measured_rates(record_property: RecordProperty) -> None:
-    """The floors are the measured rates: they prevent a regression of the rules."""
+    """The minimums are the measured rates, which protect the rules from regressions."""
     filler = [is_filler(line["text"]) for line in lines("filler")]
     assert share("filler recognized", filler, record_property) >= 0.7
     questions = [is_bare_question(line["text"]) for line in lines("questions")]
@@ -61,7 +61,7 @@ def test_unseen_filler_questions_and_requests_reach_the_measured_rates(record_pr
 
 
 async def test_weights_of_six_writers_classify_unseen_lines_of_another(record_property: RecordProperty) -> None:
-    """The texts are embedded as documents, just as in the index."""
+    """The texts are embedded as documents, as they are in the index."""
     embedder = ProfiledEmbedder(CachingEmbedder(await shared_embedder(load_settings(LOCAL_MODEL=MODEL)), entries=0), profile_of(MODEL))
 
     async def kinds_of(texts: list[str]) -> list[Kind | None]:
@@ -87,7 +87,7 @@ async def test_weights_of_six_writers_classify_unseen_lines_of_another(record_pr
 
 
 def test_unseen_lines_of_six_writers_reach_the_measured_rates(record_property: RecordProperty) -> None:
-    """A quarter of 19,000 lines: the rules are precise, but do not recognize most of the rest."""
+    """The rules are precise but miss most of the other lines."""
     files = sorted((DATA / "lines_by_writer").glob("*.jsonl"))
     given = [json.loads(line) for file in files for line in file.read_text("utf-8").splitlines()[::4]]
     of_kind = {kind: [line["text"] for line in given if line["label"] == kind] for kind in ("fact", "filler", "question")}

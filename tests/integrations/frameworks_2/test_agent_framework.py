@@ -35,7 +35,7 @@ MESSAGES = [
 
 
 class Keyed:
-    """A provider with a session."""
+    """A history provider and the key of its session."""
 
     def __init__(self, provider: AgentMemoryHistoryProvider, key: str) -> None:
         self.provider = provider

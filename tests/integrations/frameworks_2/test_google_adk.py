@@ -57,7 +57,7 @@ async def test_gemini_accepts_the_schemas_of_the_mcp_tools(server_url: str) -> N
 
 
 class Adk:
-    """A session of a service."""
+    """A session service and the key of one session."""
 
     def __init__(self, service: AgentMemorySessionService, key: str, user: str) -> None:
         self.service = service

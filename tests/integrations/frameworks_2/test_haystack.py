@@ -29,7 +29,7 @@ MESSAGES = [
 
 
 class Keyed:
-    """A store with a conversation."""
+    """A message store and the key of a conversation."""
 
     def __init__(self, store: AgentMemoryChatMessageStore, key: str) -> None:
         self.store = store

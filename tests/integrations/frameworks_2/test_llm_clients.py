@@ -78,7 +78,7 @@ def claude() -> Generator[Claude]:
 
 @pytest.fixture
 async def user(client: MemoryClient) -> str:
-    """Create a user with one memory."""
+    """Create a user who has one memory, and return its id."""
     name = f"ada-{uuid4()}"
     await client.memories.create([ClientMemoryRecord(text="Ada is allergic to peanuts.", user_id=name)], wait=20)
     return name

@@ -1,4 +1,4 @@
-"""Test CrewAI's memory on the memory server."""
+"""Test CrewAI's memory with the memory server."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def known_layout(prefix: str) -> re.Pattern[str]:
 
 @dataclass
 class Findings:
-    """Violations by kind, and counts of what was checked."""
+    """Violations by kind, and counts of the checked objects."""
 
     lost: list[str] = field(default_factory=list)
     duplicated: list[str] = field(default_factory=list)
