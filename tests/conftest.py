@@ -148,7 +148,7 @@ async def worked(lasting_redis_url: str) -> AsyncGenerator[httpx.AsyncClient, No
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests without Redis and the fundamentals as `quick`, and run slow files first."""
+    """Mark fundamentals and tests that need no Redis as `quick`, and run slow files first."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
     for item in items:

@@ -91,7 +91,7 @@ class Registration:
         return {}
 
     async def prepare_stranger(self, http: httpx.AsyncClient, namespace: str) -> tuple[list[tuple[str, str, Any]], list[str]]:
-        """Create an object. Return requests that a stranger must not use, and paths to keep readable."""
+        """Create an object. Return requests that must fail, and paths that must remain readable."""
         return [], []
 
     old_scenarios: ClassVar[int] = 0

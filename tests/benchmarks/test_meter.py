@@ -1,4 +1,4 @@
-"""Test what the benchmark measures about a process."""
+"""Test the benchmark's measurements of a process."""
 
 from __future__ import annotations
 

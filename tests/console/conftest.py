@@ -49,7 +49,7 @@ async def browser() -> AsyncGenerator[Browser]:
 
 @pytest.fixture
 async def new_page(browser: Browser) -> AsyncGenerator[Callable[..., Any]]:
-    """Create pages in separate contexts. Script errors, dialogs and policy violations fail the test."""
+    """Create pages that fail the test after script errors, dialogs or policy violations."""
     contexts: list[Any] = []
     problems: list[str] = []
 

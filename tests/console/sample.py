@@ -40,7 +40,7 @@ _EVENTS = (
 
 
 async def load_sample(api: httpx.AsyncClient, user: str = USER, session: str = SESSION) -> None:
-    """Store examples of everything the pages show, unless they already exist."""
+    """Store an example of everything the pages show, unless it already exists."""
     if (await api.get(f"/v1/long-term-memory/{user}-fact-0")).status_code == 200:
         return
     now = datetime.now(UTC)

@@ -20,7 +20,7 @@ RECEIPTS: dict[str, str] = {}
 
 @pytest.fixture(scope="module")
 async def operator(guarded_url: str) -> AsyncGenerator[httpx.AsyncClient]:
-    """Provide an operator of a server in which two tenants have data for three users."""
+    """Provide an operator's client for a server where two tenants have data for three users."""
     async with httpx.AsyncClient(base_url=guarded_url, headers={"x-api-key": ADMIN}, timeout=30) as client:
         for (tenant, user), text in SECRETS.items():
             headers = {"x-api-key": (await key(client, role="write", tenant=tenant))["token"]}

@@ -188,7 +188,7 @@ async def test_browsers_that_prefer_chinese_read_chinese(new_page: Make, open_ur
 
 
 async def demo_page(new_page: Make, url: str, api: httpx.AsyncClient, path: str, **options: Any) -> Page:
-    """Open a page on a server that has the demo data and its profile."""
+    """Open a page, after loading the demo data if necessary."""
     page: Page = await new_page(url, **options)
     if (await api.get(f"/v1/working-memory/{DEMO}", params={"user_id": DEMO})).status_code == 404:
         await page.goto("/console")

@@ -1,4 +1,4 @@
-"""Play the statements in docs/a-week.md on a server and compare the responses with the page.
+"""Send the statements in docs/a-week.md to a server and compare the responses with the page.
 
 `python -m tests.docs.week` updates the page, and a test fails if it is out of date.
 """
@@ -73,7 +73,7 @@ async def played(url: str) -> str:
 
 
 async def _done(http: httpx.AsyncClient, memory: MemoryAPIClient, act: Act, block: list[str]) -> list[str]:
-    """Run an event and return the new content of its block."""
+    """Play an event and return the new content of its block."""
     if act.kind == "Said":
         await _say(http, memory, act, block)
         return block

@@ -1,4 +1,4 @@
-"""Provide a server with the recall test conversations, stored in both ways."""
+"""Provide a server with the recall test conversations, stored with both methods."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PROMPTS = 100
 
 @dataclass(frozen=True)
 class Known:
-    """The server's URL, and the results for each way of storing."""
+    """The server's URL, and the results for each storage method."""
 
     url: str
     conversations: tuple[Conversation, ...]

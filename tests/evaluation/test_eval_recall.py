@@ -1,4 +1,4 @@
-"""Test `agent-memory-eval recall` on a small question set, with minimum values and error lines."""
+"""Test `agent-memory-eval recall` on a small question set."""
 
 from __future__ import annotations
 

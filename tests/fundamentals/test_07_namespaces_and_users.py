@@ -1,4 +1,4 @@
-"""Chapter 7: separating users. Sessions and memories belong to a namespace and a user."""
+"""Chapter 7: separating users. Each session and memory has a namespace and a user."""
 
 from __future__ import annotations
 

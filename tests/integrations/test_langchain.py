@@ -1,4 +1,4 @@
-"""Test LangChain's message history, retriever and tools on the memory server."""
+"""Test LangChain's message history, retriever and tools with the memory server."""
 
 from __future__ import annotations
 

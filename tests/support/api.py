@@ -164,7 +164,7 @@ _SERVICES: dict[type[Any], str] = {
 
 
 def session_answer(*, missing_timestamps: bool = False) -> SessionAnswer:
-    """Return a stored session in version 7."""
+    """Return a session response with version 7."""
     return SessionAnswer(WorkingMemoryResponse(session_id="s1"), 7, missing_timestamps)
 
 

@@ -66,7 +66,7 @@ class Cluster:
             await node.client.execute_command("CLUSTER", "SETSLOT", slot, "NODE", await new.id())
 
     async def begin_move(self, slot: int, *, source: int, target: int) -> None:
-        """Start migrating a slot on both nodes, without moving any keys yet."""
+        """Mark a slot as migrating on both nodes without moving its keys."""
         old, new = self.nodes[source], self.nodes[target]
         await new.client.execute_command("CLUSTER", "SETSLOT", slot, "IMPORTING", await old.id())
         await old.client.execute_command("CLUSTER", "SETSLOT", slot, "MIGRATING", await new.id())

@@ -15,7 +15,7 @@ _OBSERVED: ContextVar[str] = ContextVar("observed", default="")
 
 
 def commands_of(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """Return a growing list of the commands (or pipelines) that this test sends for the rig's keys.
+    """Return a list that collects the commands this test sends for the rig's keys.
 
     Commands from the runtime's earlier tasks are excluded, since their timing varies.
     """

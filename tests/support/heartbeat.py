@@ -1,4 +1,4 @@
-"""Measure how long the event loop was blocked, in CPU time so that machine load does not matter."""
+"""Measure how long the event loop was blocked, in CPU time."""
 
 from __future__ import annotations
 

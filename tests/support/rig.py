@@ -136,7 +136,7 @@ class Rig:
         return {key.removeprefix(self.keys.root) for key in found}
 
     async def marks(self, kind: DueKind) -> dict[str, float]:
-        """Return the due times in milliseconds of all marks of this kind."""
+        """Return the due time of each mark of this kind, in milliseconds."""
         return {member.decode(): score for member, score in await self.rt.client.zrange(self.keys.due(kind), 0, -1, withscores=True)}
 
     async def make_due(self, kind: DueKind) -> None:

@@ -1,4 +1,4 @@
-"""Test that the checker finds each kind of damage, and nothing else."""
+"""Test that the checker reports every kind of damage and no false positives."""
 
 from __future__ import annotations
 

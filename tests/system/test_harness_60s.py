@@ -20,7 +20,6 @@ pytestmark = pytest.mark.slow
 
 @pytest.mark.timeout(420)
 def test_mixed_faults_for_a_minute_break_no_guarantee(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each acknowledged write is stored exactly once, no response is a 500, and all work ends."""
     out = tmp_path / "figures.json"
     command = [sys.executable, "-m", "tests.system.faults", "--seconds", "40", "--seed", "20261121", "--pause", "0.8", "--writes", "200"]
     command += ["--json", str(out), "--folder", str(tmp_path / "run")]

@@ -1,4 +1,4 @@
-"""Test that a repeated write has one effect if Redis's first reply is lost (F5)."""
+"""Test that a write takes effect once if it is repeated after a lost Redis reply (F5)."""
 
 from __future__ import annotations
 

@@ -123,7 +123,6 @@ async def test_unavailable_model_consumes_no_attempts(make_rig: MakeRig, make_ch
 
 @pytest.mark.parametrize("kind", ["timeout", "drip", "reset"])
 async def test_hanging_dripping_or_disconnecting_model_consumes_no_attempts(make_rig: MakeRig, lookalike: Lookalike, kind: str) -> None:
-    """Requests still work meanwhile, and the facts arrive once the model recovers."""
     async with Proxy(lookalike.port).running() as proxy:
         url = f"http://127.0.0.1:{proxy.port}/v1"
         chat = await OpenAIChat.open(load_settings(OPENAI_BASE_URL=url, OPENAI_API_KEY="sk-test-0000", MODEL_TIMEOUT_SECONDS=0.4))
@@ -250,6 +249,6 @@ async def _all_indexed(rig: Rig, count: int) -> None:
     ],
 )
 def test_truncated_answer_is_not_parsed_as_empty(answer: str) -> None:
-    """Parsing its inner lists as "no facts" would skip messages that the model never saw."""
+    """Treating a truncated answer as "no facts" would skip messages."""
     with pytest.raises(UnusableAnswer):
         parse_answer(answer, ExtractionAnswer)

@@ -1,4 +1,4 @@
-"""Test few connections, wrong clocks, and fifty writers on one session (F11, F12, F13)."""
+"""Test a small connection pool, wrong clocks, and fifty concurrent writers (F11, F12, F13)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,6 @@ _CLIENTS = 500
 
 
 async def test_500_requests_on_few_connections_with_200_ms_latency_end_in_time(make_proxied: MakeProxied) -> None:
-    """Each request succeeds or gets a 503 in time, and no pool leaks connections."""
     limits = {"REDIS_POOL_SIZE": 16, "REQUEST_TIMEOUT_SECONDS": 5, "MAX_CONCURRENT_REQUESTS": 400}
     async with make_proxied(**limits) as (rig, proxy), serving(create_app(rig.settings, rig.rt)) as base_url:
         answers: Counter[str] = Counter()
@@ -73,7 +72,6 @@ async def test_500_requests_on_few_connections_with_200_ms_latency_end_in_time(m
 
 
 async def test_dropped_packets_end_requests_at_the_deadline_without_connection_leaks(make_proxied: MakeProxied) -> None:
-    """Requests fail while Redis is silent, and succeed once packets flow again."""
     limits = {"REDIS_POOL_SIZE": 8, "REDIS_COMMAND_TIMEOUT_SECONDS": 0.5, "REQUEST_TIMEOUT_SECONDS": 2}
     async with make_proxied(**limits) as (rig, proxy), serving(create_app(rig.settings, rig.rt)) as base_url:
         body = {"messages": [{"role": "user", "content": "hello there", "id": "m", "created_at": "2026-01-02"}]}
@@ -227,7 +225,6 @@ async def _broken(*_: object) -> list[str]:
 
 
 async def test_fifty_writers_lose_no_message_during_summary_and_extraction(make_rig: MakeRig, make_chat: MakeChat) -> None:
-    """Messages stay in order, and none is promoted twice."""
     settings = {"DEFAULT_CONTEXT_WINDOW": 1024, "EXTRACTION_DEBOUNCE_SECONDS": 0.1, "WORKER_LEASE_SECONDS": 5}
     async with make_rig(await make_chat(), **settings) as rig:
         stop = asyncio.Event()

@@ -1,4 +1,4 @@
-"""Test resumed workers, work that kills workers, and SIGTERM under load (F4, F7, F16)."""
+"""Test paused workers, tasks that kill workers, and SIGTERM under load (F4, F7, F16)."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def token_of(redis: aioredis.Redis, kind: DueKind, member: str) -> Callable[[], 
 
 
 def nothing_pending(redis: aioredis.Redis) -> Callable[[], Awaitable[bool]]:
-    """Return a check that docket's workers have no pending messages."""
+    """Return a function that checks whether docket's workers have no pending messages."""
 
     async def look() -> bool:
         return (await redis.xpending("am:agent-memory:stream", "docket-workers"))["pending"] == 0
@@ -189,7 +189,6 @@ async def test_unreadable_task_message_does_not_stop_workers(on: Ground, redis: 
 
 
 async def test_sigterm_under_load_loses_no_acknowledged_write(on: Ground, redis: aioredis.Redis) -> None:
-    """The server responds to admitted requests, and all processes exit with code 0."""
     figures, stop = Figures(), asyncio.Event()
     client = Client(on.fleet.api_urls, figures, stop)
     on.nursery.codes.clear()

@@ -94,7 +94,7 @@ def ready(http: httpx.AsyncClient) -> Callable[[], Awaitable[bool]]:
 
 
 async def refused(http: httpx.AsyncClient, code: str) -> None:
-    """Assert that every read and every write returns 503 and names the fix."""
+    """Assert that every read and write returns a 503 that mentions the fix."""
     for method, path, body in _REQUESTS:
         answer = await http.request(method, path, **body)
         assert (answer.status_code, answer.json()["code"]) == (503, code), f"{method} {path}: {answer.status_code} {answer.text}"

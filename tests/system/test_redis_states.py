@@ -119,7 +119,7 @@ async def test_writes_get_503_with_reason_while_reads_work(
 async def test_background_work_changes_nothing_while_redis_is_full(
     make_proxied: MakeProxied, make_chat: MakeChat, own_redis: str, operator: aioredis.Redis
 ) -> None:
-    """Redis refuses every script before it begins, but allows commands that free memory."""
+    """A full Redis rejects all scripts but allows commands that free memory."""
     settings = {"DEFAULT_CONTEXT_WINDOW": 256, "EXTRACTION_DEBOUNCE_SECONDS": 0}
     async with make_proxied(await make_chat(), url=own_redis, **settings) as (rig, _):
         for number in range(12):

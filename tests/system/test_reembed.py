@@ -63,7 +63,7 @@ class Store:
         return one
 
     async def fields(self) -> Counter[str]:
-        """Count the vector fields of all documents; "none" counts memories without a vector."""
+        """Count all documents by vector field, with "none" for memories that have no vector."""
         counts: Counter[str] = Counter()
         async for key in self.redis.scan_iter(match=f"{self.prefix}:{{0}}:[vhp]:*", count=1000):
             fields = cast("list[bytes]", await self.redis.hkeys(key))
@@ -105,7 +105,7 @@ async def recall(http: httpx.AsyncClient) -> float:
 
 @asynccontextmanager
 async def used(http: httpx.AsyncClient, written: set[str], least: float) -> AsyncGenerator[list[float]]:
-    """Search, write, edit and delete until the context ends, and assert that recall never falls below `least`."""
+    """Use the store during the block, and assert that recall never falls below `least`."""
     shares: list[float] = []
 
     async def use() -> None:

@@ -1,4 +1,4 @@
-"""Test that replacing two API processes in turn fails no requests (F16)."""
+"""Test that no requests fail during a rolling restart of two API processes (F16)."""
 
 from __future__ import annotations
 

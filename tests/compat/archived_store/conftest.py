@@ -1,4 +1,4 @@
-"""Provide an old server's Redis with RedisJSON and data, and migrations into a new store."""
+"""Provide an old server's Redis with data, and migrations into a new store."""
 
 from __future__ import annotations
 

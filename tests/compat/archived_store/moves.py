@@ -63,7 +63,7 @@ UNDATED = {"bare", "no such type", "not utf-8", "bad json", "tags", "other model
 
 
 async def content_of(url: str) -> dict[bytes, bytes]:
-    """Return a `DUMP` of every key in Redis."""
+    """Return the `DUMP` of every key in Redis."""
     from redis.asyncio import Redis
 
     client = Redis.from_url(url)

@@ -1,4 +1,4 @@
-"""Fill a Redis with RedisJSON like the archived server's releases did, including odd records."""
+"""Fill Redis with data in the archived server's formats, including unusual records."""
 
 from __future__ import annotations
 

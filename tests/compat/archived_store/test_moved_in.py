@@ -1,4 +1,4 @@
-"""Test a migration with the command line, a server and a client, as a user would run them."""
+"""Test a migration as a user would run it, with the command line, a server and a client."""
 
 from __future__ import annotations
 

@@ -42,8 +42,6 @@ _SETTINGS = {
 
 @dataclass
 class Server:
-    """The server, its rig and its model."""
-
     http: httpx.AsyncClient
     rig: Rig
     model: Lookalike

@@ -51,7 +51,7 @@ async def found_by(rig: Rig, mode: SearchModeEnum, text: str) -> set[str]:
 
 
 async def embedding_calls(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Return a growing list with the number of texts in each embedder call."""
+    """Return a list that collects the number of texts in each embedder call."""
     calls: list[int] = []
     embed = rig.embedder.embed
 

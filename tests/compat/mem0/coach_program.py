@@ -1,4 +1,4 @@
-"""A running coach for the hosted service, in which only the server address is different.
+"""A running coach program written for the hosted service. Only the server address differs.
 
 Its arguments are the server address, a key, and `model` or `keyless`. It prints JSON.
 """

@@ -163,7 +163,7 @@ async def test_entities_show_update_time_and_unknown_ones_get_404(api: httpx.Asy
 
 
 async def test_delete_all_requires_filters_that_name_an_owner(api: httpx.AsyncClient, user: str) -> None:
-    """Version 2.x sends the filters of `DeleteAllMemoryOptions` in the query as a Python `str`."""
+    """Version 2.x sends `DeleteAllMemoryOptions` filters in the query as a Python `str`."""
     await stored(api, "I keep bees", user_id=user, run_id="a")
     await stored(api, "I keep goats", user_id=user, run_id="b")
     unclear = ({"categories": "x", "user_id": user}, {"AND": [{"user_id": user}], "run_id": "a"}, {"OR": [{"user_id": user}]}, {})

@@ -1,4 +1,4 @@
-"""A trainer's memory with the 5.x client, whose paths contain a namespace.
+"""A trainer program for the 5.x client, whose paths contain a namespace.
 
 It prints its results as JSON.
 """

@@ -1,4 +1,4 @@
-"""A trainer's memory for the hosted service, in which only the server address is different.
+"""A trainer program written for the hosted service. Only the server address differs.
 
 Its argument selects the step: `log` (five inputs), `habit` (the same on two more days), or `read`
 (a new process finds them). It prints its results as JSON.

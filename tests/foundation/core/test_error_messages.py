@@ -1,4 +1,4 @@
-"""Test that errors name the field and the fix, for every 403, 404, invalid value and setting."""
+"""Test that 403, 404 and validation errors identify the field and the fix."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _calls(name: str) -> Iterator[tuple[str, ast.Call]]:
 
 @pytest.mark.parametrize("name", ["Forbidden", "NotFound"])
 def test_every_refusal_names_a_field_or_a_fix(name: str) -> None:
-    """A fix follows a colon or a semicolon."""
+    """In these messages, a fix follows a colon or a semicolon."""
     lacking = [
         place
         for place, call in _calls(name)

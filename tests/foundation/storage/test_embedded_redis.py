@@ -164,7 +164,7 @@ def test_killed_owner_leaves_no_orphaned_redis(tmp_path: Path) -> None:
 
 
 async def test_lingering_orphan_is_stopped_at_the_next_start(tmp_path: Path) -> None:
-    """Some kernels do not stop it."""
+    """Some kernels do not stop an orphaned process."""
     owner, pid, url = owner_process(tmp_path, "leave-orphan")
     owner.kill()
     owner.wait()

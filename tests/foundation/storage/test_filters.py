@@ -261,7 +261,6 @@ async def test_between_filter_respects_its_inclusive_option(timed: Any, inclusiv
 
 
 async def test_time_operators_partition_all_stored_times(timed: Any) -> None:
-    """For any two stored times, one is before, after or equal to the other."""
     for at in TIMES.values():
         below, above, equal = [await timed("created_at", **{operator: at}) for operator in ("lt", "gt", "eq")]
         assert below | above | equal == set(TIMES)

@@ -85,7 +85,6 @@ async def test_mark_set_during_the_work_is_due_again_afterwards(rig: Rig) -> Non
 
 
 async def test_work_outliving_its_lease_continues_and_is_due_once_more(rig: Rig) -> None:
-    """While docket runs the task, a new mark is not due, so no other worker sees it."""
     await write(rig, "a")
     claim = await begun(rig)
     for _ in range(12):

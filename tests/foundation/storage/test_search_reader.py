@@ -60,7 +60,7 @@ async def test_resp2_and_resp3_return_the_same_results(rig: Rig) -> None:
 
 
 def note_clients(monkeypatch: pytest.MonkeyPatch) -> list[redis.asyncio.Redis]:
-    """Return a growing list of the Redis clients that this task uses."""
+    """Return a list that collects the Redis clients used by this task."""
     found: list[redis.asyncio.Redis] = []
     exchange, task = connection.exchange, asyncio.current_task()
 

@@ -1,4 +1,4 @@
-"""Test summaries without a model."""
+"""Test extractive summaries, which need no model."""
 
 from __future__ import annotations
 

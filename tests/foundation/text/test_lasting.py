@@ -1,4 +1,4 @@
-"""Test which user statements contain a name or a lasting fact."""
+"""Test the detection of user statements that contain a name or a lasting fact."""
 
 from __future__ import annotations
 

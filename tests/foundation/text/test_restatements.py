@@ -1,4 +1,4 @@
-"""Test which texts are near-identical restatements."""
+"""Test the detection of near-identical restatements."""
 
 from __future__ import annotations
 

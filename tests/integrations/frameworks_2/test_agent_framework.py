@@ -1,4 +1,4 @@
-"""Test Agent Framework's history and context providers on the memory server."""
+"""Test Agent Framework's history and context providers with the memory server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test the middleware for AgentScope 2.x on the memory server."""
+"""Test the middleware for AgentScope 2.x with the memory server."""
 
 from __future__ import annotations
 

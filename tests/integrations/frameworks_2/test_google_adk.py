@@ -1,4 +1,4 @@
-"""Test ADK's session and memory services on the memory server."""
+"""Test ADK's session and memory services with the memory server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test Haystack's messages, agents and tools on the memory server."""
+"""Test Haystack's messages, agents and tools with the memory server."""
 
 from __future__ import annotations
 

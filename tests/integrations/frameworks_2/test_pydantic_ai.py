@@ -1,4 +1,4 @@
-"""Test Pydantic AI's message history, toolset and instructions on the memory server."""
+"""Test Pydantic AI's message history, toolset and instructions with the memory server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test the short-term and long-term memory of AgentScope 1.x on the memory server."""
+"""Test AgentScope 1.x's short-term and long-term memory with the memory server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test LlamaIndex's chat stores, memory and memory block on the memory server."""
+"""Test LlamaIndex's chat stores, memory and memory block with the memory server."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class TestBlockingStore(TestAwaitedStore):
 
 
 class TestMemory(TestAwaitedStore):
-    """LlamaIndex's `Memory` on the store."""
+    """Tests LlamaIndex's `Memory` backed by the store."""
 
     def make(self, client: MemoryClient, session_id: str, user_id: str | None) -> Any:
         return Keyed(AgentMemoryDBChatStore(SyncMemoryClient(client.config), user_id=user_id), session_id)

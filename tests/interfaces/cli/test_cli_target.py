@@ -1,4 +1,4 @@
-"""Test that a command names its target server or store on stderr, and never creates a store."""
+"""Test that commands print their target server or store to stderr and never create a store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test that a real process with stubbed parts shuts down in order and in time."""
+"""Test that a process with stubs shuts down in order and on time."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ MakeClient = Callable[[str], MemoryAPIClient]
 
 
 class Blocking:
-    """Wrap the synchronous client in an asynchronous interface."""
+    """Wraps the synchronous client in an asynchronous interface."""
 
     def __init__(self, client: SyncMemoryAPIClient) -> None:
         self._client = client

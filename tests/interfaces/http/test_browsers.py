@@ -1,4 +1,4 @@
-"""Test the security headers for browsers, and CORS."""
+"""Test CORS and the security headers for browsers."""
 
 from __future__ import annotations
 

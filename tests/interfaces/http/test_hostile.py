@@ -1,4 +1,4 @@
-"""Test that hostile input never causes a 5xx, and that errors name the field."""
+"""Test that hostile input never causes a 5xx, and that errors identify the field."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def _put(base: Any, path: tuple[str | int, ...], value: Any) -> Any:
 
 
 def _named(answer: httpx.Response, path: tuple[str | int, ...]) -> bool:
-    """True if an error message names the field at `path`."""
+    """True if an error message mentions the field at `path`."""
     last = next(part for part in reversed(path) if isinstance(part, str))
     return any(last in problem["msg"] for problem in answer.json()["detail"])
 

@@ -27,7 +27,7 @@ HEADERS = {"accept": "application/json, text/event-stream"}
 
 @dataclass(frozen=True)
 class Guarded:
-    """A server that requires API keys, its runtime, and a way to create keys."""
+    """A server that requires API keys, with its runtime and a way to create keys."""
 
     url: str
     sse_url: str

@@ -46,7 +46,7 @@ async def test_other_unknown_arguments_are_named_in_the_result_metadata(server: 
 
 
 async def test_agent_id_works_as_in_rest(server: Server) -> None:
-    """It filters searches, selects a prompt's blocks, and sets a session's agent."""
+    """`agent_id` filters searches, selects a prompt's blocks, and sets a session's agent."""
     space = str(ULID())
     owned = {"user_id": "ida", "namespace": space, "memory_type": "semantic"}
     memories = [{"text": "Ida plays the harp", **owned}, {"text": "The harp of Ida has 47 strings", "agent_id": "coach", **owned}]

@@ -208,8 +208,6 @@ BODIES: dict[str, tuple[bytes, int, str]] = {
 
 @pytest.mark.parametrize("chunked", [False, True])
 async def test_hostile_bodies_get_errors_without_echoed_input(server: Server, chunked: bool) -> None:
-    """The protocol or the tool rejects the body with a reason (row S2)."""
-
     async def pieces(body: bytes) -> Any:
         for start in range(0, len(body), 100_000):
             yield body[start : start + 100_000]

@@ -1,4 +1,4 @@
-"""Test resources, the prompt and elicitation with clients of both protocol generations."""
+"""Test resources, the prompt and elicitation with clients for the old and new protocols."""
 
 from __future__ import annotations
 

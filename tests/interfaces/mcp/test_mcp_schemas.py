@@ -69,7 +69,7 @@ def filled(schema: Schema, *, nulls: bool) -> Any:
 
 
 def given(value: Any) -> Any:
-    """Return the explicitly set fields of a model, at every level."""
+    """Return a model's explicitly set fields, including nested ones."""
     if isinstance(value, list):
         return [given(item) for item in value]
     names: set[str] | None = getattr(value, "model_fields_set", None)

@@ -145,7 +145,7 @@ def sent_back(page: httpx.Response) -> dict[str, str]:
 
 
 def back_to(page: httpx.Response) -> str:
-    """Return the app's URL to which the page redirects."""
+    """Return the app URL that the page redirects to."""
     return _refresh(page.text)
 
 

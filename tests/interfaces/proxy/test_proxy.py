@@ -1,4 +1,4 @@
-"""Test that the proxy forwards calls byte for byte, adds relevant memories, and stores new messages."""
+"""Test that the proxy forwards calls byte for byte, adds memories, and stores new messages."""
 
 from __future__ import annotations
 

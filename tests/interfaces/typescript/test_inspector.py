@@ -1,4 +1,4 @@
-"""Test MCP Inspector over stdio, and over HTTP with both protocol generations."""
+"""Test MCP Inspector over stdio, and over HTTP with the old and new protocols."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test OAuth with both generations of the MCP SDK for TypeScript."""
+"""Test OAuth with both major versions of the MCP SDK for TypeScript."""
 
 from __future__ import annotations
 

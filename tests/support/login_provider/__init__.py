@@ -1,4 +1,4 @@
-"""An OpenID Connect provider for tests whose user is always logged in."""
+"""A fake OpenID Connect provider whose user is always logged in."""
 
 from __future__ import annotations
 

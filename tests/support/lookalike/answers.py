@@ -48,7 +48,7 @@ def embed(text: str, dimensions: int) -> NDArray[np.float32]:
 
 
 def chat_answer(body: dict[str, Any]) -> str:
-    """Return the answer to a chat request. The prompt determines what kind of answer."""
+    """Return an answer to a chat request in the form that the prompt requests."""
     messages = [(str(message.get("role")), _text(message.get("content"))) for message in body.get("messages", [])]
     prompt = "\n".join(text for _, text in messages)
     shape = body.get("response_format") or {}

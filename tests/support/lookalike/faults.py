@@ -80,7 +80,7 @@ class Script:
             return kind in self._rejects
 
     def next(self, endpoint: str) -> str | None:
-        """Consume and return the next fault for this endpoint."""
+        """Consume and return the next fault for this endpoint, if there is one."""
         with self._lock:
             for fault in self._queue:
                 if fault.endpoint in (None, endpoint):

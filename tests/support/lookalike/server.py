@@ -31,7 +31,7 @@ MODEL_DIMENSIONS = {"text-embedding-3-large": 3072, "text-embedding-3-small": 15
 
 @dataclass(frozen=True)
 class Recorded:
-    """One received request."""
+    """A received request."""
 
     endpoint: str
     body: dict[str, Any]

@@ -63,7 +63,7 @@ class SchemaWalk:
         return schema
 
     def _fields(self, schema: Any, path: str, within: tuple[str, ...]) -> Iterator[TextField]:
-        """Yield text fields. `within` lists the enclosing schemas, so that recursion stops."""
+        """Yield text fields. `within` lists the enclosing schemas to stop recursion."""
         if (name := schema.get("$ref")) is not None:
             if name in within:
                 return

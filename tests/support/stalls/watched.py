@@ -23,7 +23,7 @@ _MOST_SECONDS = 0.25
 
 
 class Held(NamedTuple):
-    """The longest turn of the loop since the last request, its location, and whether work is pending."""
+    """The longest turn of the loop since the last request, and whether work is pending."""
 
     seconds: float
     where: str

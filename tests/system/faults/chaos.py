@@ -68,7 +68,7 @@ class Chaos:
 
     @property
     def enough(self) -> bool:
-        """True if the requested number of kills has happened."""
+        """True if all requested kills have happened."""
         done = [sum(self.injected[name] for name in names) for names in (PROCESS_KILLS, REDIS_KILLS)]
         return done[0] >= self.kills[0] and done[1] >= self.kills[1]
 

@@ -73,7 +73,7 @@ class Process:
         return True
 
     async def end(self, number: int = signal.SIGKILL, seconds: float = 30) -> int | None:
-        """Send a signal and wait for the process to end. Send SIGKILL after `seconds`."""
+        """Signal the process and wait for it to end. Send SIGKILL if that takes too long."""
         self.send(signal.SIGCONT)
         self.send(number)
         try:

@@ -12,7 +12,7 @@ from tests.registrations import Registration, registrations
 
 
 class Journal:
-    """A JSON Lines file of intents and outcomes, flushed after each line.
+    """A JSON Lines file of intents and outcomes that is flushed after each line.
 
     `{"op": n, "kind", "key", …}` is an intent, and `{"op": n, "ok", …}` is its outcome.
     """

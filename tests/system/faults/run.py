@@ -277,7 +277,7 @@ def _actors(plan: Plan, client: Client, journal: Journal, figures: Figures) -> l
 
 
 def _owners(actors: Sequence[Actor]) -> list[dict[str, str]]:
-    """Return owners who may have profiles and timelines."""
+    """Return the owners who may have profiles and timelines."""
     scopes = [actor.scope for actor in actors if isinstance(actor, SessionActor)]
     scopes += [{"user_id": actor.user} for actor in actors if isinstance(actor, MemoryActor)]
     return [dict(items) for items in dict.fromkeys(tuple(scope.items()) for scope in scopes)]

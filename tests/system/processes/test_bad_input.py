@@ -1,4 +1,4 @@
-"""Test that bad input causes a 4xx that names the field, and changes nothing."""
+"""Test that bad input causes a 4xx that identifies the field, and changes nothing."""
 
 from __future__ import annotations
 

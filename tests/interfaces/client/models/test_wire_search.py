@@ -1,4 +1,4 @@
-"""Test the validation of filters, searches and prompts, and the conditions of filters."""
+"""Test the validation of searches, prompts, filters and filter conditions."""
 
 from __future__ import annotations
 
