@@ -98,7 +98,7 @@ class ModelServer:
     asked: list[dict[str, Any]] = field(default_factory=list)
 
     def answer(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Return the next answer from the script, or "ok" if the script is empty.
+        """Return the next response from the script, or "ok" if the script is empty.
 
         A script contains texts and tool calls in the form {"name": …, "arguments": {…}}.
         """

@@ -1,4 +1,4 @@
-"""Serve the API under test with uvicorn, over the real runtime or recorded answers."""
+"""Serve the API under test with uvicorn, using a real or fake runtime."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class Recorded:
         return await self.answer("outbox.backlog")
 
     async def answer(self, name: str) -> Any:
-        """Return the configured answer to a call."""
+        """Return the configured result of a call."""
         found = self.answers.get(name, _ANSWERS.get(name))
         if callable(found):
             found = found()

@@ -1,4 +1,4 @@
-"""Provide fixtures for the API with recorded answers. Import them in conftest files."""
+"""Provide fixtures for the API with a fake runtime. Import them in conftest files."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ SHAPES = ("profile", "timeline", "blocks", "procedures", "items")
 
 
 def key_names() -> list[str]:
-    """Return the names of all kinds of keys, without the prefix."""
+    """Return the names of all key kinds without their prefix."""
     shared = re.findall(r"^am:\{0\}:(\S+)", keyspace.__doc__ or "", re.MULTILINE)
     return [*shared, *(space.name for feature in FEATURES for space in feature.keys)]
 

@@ -258,7 +258,7 @@ async def test_lost_index_is_rebuilt_by_running_processes(make_rig: MakeRig) -> 
 
 
 async def test_ready_names_a_missing_index(own_redis: EmbeddedRedis, make_proxied: MakeProxied) -> None:
-    """An ACL prevents the rebuild, which would otherwise restore the index at once."""
+    """An ACL prevents the rebuild, which would otherwise restore the index immediately."""
     async with (
         make_proxied(url=own_redis.url) as (rig, _),
         served(rig) as http,

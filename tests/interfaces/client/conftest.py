@@ -1,4 +1,4 @@
-"""Provide a real server, and both clients behind one interface."""
+"""Provide a real server, and a common interface for both clients."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Blocking:
 
 
 def opened(kind: str, config: MemoryClientConfig) -> MemoryAPIClient:
-    """Open a synchronous or asynchronous client behind the same interface."""
+    """Open a synchronous or asynchronous client with the same interface."""
     return cast("MemoryAPIClient", Blocking(SyncMemoryAPIClient(config))) if kind == "sync" else MemoryAPIClient(config)
 
 

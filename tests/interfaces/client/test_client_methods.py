@@ -1,4 +1,4 @@
-"""Test the client's method signatures, and methods that send several requests."""
+"""Test the client's method signatures, and methods that send multiple requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test the nine tools' schemas against the contract, and their customization."""
+"""Check the nine tools' schemas against the contract, and test customizing them."""
 
 from __future__ import annotations
 

@@ -184,7 +184,7 @@ async def test_received_bytes_extend_the_body_deadline(recorded: Recorded, monke
 def test_blocked_server_does_not_time_out_a_body_received_in_time(
     recorded: Recorded, monkeypatch: pytest.MonkeyPatch, loop: Callable[[], asyncio.AbstractEventLoop], second_look: float
 ) -> None:
-    """The kernel has received the whole body, but the loop blocks past the deadline."""
+    """The kernel has received the entire body, but the loop is blocked past the deadline."""
     monkeypatch.setattr(body_deadline, "_SECOND_LOOK_SECONDS", second_look)
     waiting: list[TimedBody] = []
     receive = TimedBody.receive

@@ -171,7 +171,7 @@ def test_new_messages_and_the_answer_fit_into_one_request() -> None:
 
 
 async def test_history_and_retries_are_stored_once(proxied: Proxied) -> None:
-    """Programs resend the whole conversation, SDKs retry, and users repeat themselves."""
+    """Programs resend the entire conversation, SDKs retry, and users repeat themselves."""
     talk: list[dict[str, Any]] = [{"role": "system", "content": "It is 9 o'clock."}]
     for question, answer in (("yes", "A"), ("yes", "B"), ("no", "C"), ("yes", "A")):
         talk.append({"role": "user", "content": question})

@@ -1,4 +1,4 @@
-"""Test that a killed server loses no message once its caller has received part of the answer."""
+"""Test that a killed server loses no messages once callers have received part of a response."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test the TypeScript client's own tests, types, package and documented programs."""
+"""Run the TypeScript client's tests, and check its types, package and documented programs."""
 
 from __future__ import annotations
 

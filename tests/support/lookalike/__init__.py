@@ -1,4 +1,4 @@
-"""A fake OpenAI server with deterministic answers and injectable faults."""
+"""A fake OpenAI server with deterministic responses and injectable faults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Script a model's answers, selected by text in the prompt."""
+"""Script a model's responses, selected by text in the prompt."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SUMMARY = re.compile(r"<(summary-\w+)>\n(.*?)\n</\1>", re.DOTALL)
 
 @dataclass
 class Scripted:
-    """Scripted answers for the look-alike, selected by text in the prompt.
+    """Scripted responses for the look-alike, selected by text in the prompt.
 
     `facts` maps a new message's text to its facts, which cite that message by default.
     `decisions` maps a new fact's text to its action (default: ADD) and the affected facts' texts.
@@ -30,7 +30,7 @@ class Scripted:
     silent: bool = False
 
     def answer(self, prompt: str) -> str | None:
-        """Return the answer to a prompt, or None if the look-alike should generate one."""
+        """Return the scripted response, or None if the look-alike should generate one."""
         for text, answer in self.raw.items():
             if text in _CONTEXT.sub("", prompt):
                 return answer

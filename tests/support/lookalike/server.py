@@ -110,7 +110,7 @@ class Lookalike:
         return self._thread is not None
 
     def forget(self) -> None:
-        """Clear faults, scripted answers, the context limit, counters and recorded requests."""
+        """Clear faults, scripted responses, the context limit, counters and recorded requests."""
         self.script.clear()
         self.scripted = Scripted()
         self.context = Context()
@@ -310,7 +310,7 @@ def _chat(state: Lookalike, body: dict[str, Any], fault: str | None) -> Response
 
 
 async def _streamed(state: Lookalike, answer: dict[str, Any]) -> AsyncIterator[bytes]:
-    """Yield an answer as events, with its usage last. `token_seconds` makes them small and slow."""
+    """Yield a response as events, its usage last. `token_seconds` makes them small and slow."""
     head = {**answer, "object": "chat.completion.chunk"}
     for choice in answer["choices"]:
         message = choice["message"]

@@ -20,7 +20,7 @@ _FIELDS = {
 
 
 async def picture(rig: Rig) -> dict[str, Any]:
-    """Return the Redis content without values that differ between runs."""
+    """Return the Redis content, excluding values that differ between runs."""
     client, root = rig.rt.client, rig.keys.root
     seen: dict[str, Any] = {}
     for name in sorted(await rig.raw_keys()):

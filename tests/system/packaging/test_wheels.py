@@ -27,7 +27,7 @@ IGNORED = shutil.ignore_patterns(".git", ".venv*", "__pycache__", "tests", "agen
 
 
 def source_of(project: Path, out: Path) -> Path:
-    """Copy a project without generated files."""
+    """Copy a project, excluding generated files."""
     return Path(shutil.copytree(project, out / "source", ignore=IGNORED))
 
 

@@ -110,7 +110,7 @@ class Journal:
 
 
 async def killed_while_writing(server: Running, journal: Journal) -> None:
-    """Kill all processes while several writers are active."""
+    """Kill all processes while multiple writers are active."""
     async with client(await server.base_url()) as memory, asyncio.timeout(60):
         writers = [asyncio.create_task(journal.write(memory, writer)) for writer in range(WRITERS)]
         await journal.reached.wait()
