@@ -239,3 +239,11 @@ def test_import_lines_are_deterministic_and_ordered_by_time(tmp_path: Path) -> N
         assert first == second, source
         dated = [line["now"]["record"]["created_at"] for line in first if line["kind"] == "memory"]
         assert dated == sorted(dated), source
+
+
+def test_one_line_file_with_nested_lists_is_read_like_an_indented_one(tmp_path: Path) -> None:
+    profile = {"id": "p1", "content": "Ada", "attributes": {"topic": "basic_info", "sub_topic": "name"}}
+    event = {"id": "e1", "event_data": {"event_tip": "Ada moved to Porto."}}
+    answer = {"data": {"profiles": [profile], "events": [event]}, "errno": 0}
+    one_line = moved("memobase", written(tmp_path / "a.json", json.dumps(answer) + "\n"))
+    assert one_line[:2] == moved("memobase", written(tmp_path / "b.json", json.dumps(answer, indent=1)))[:2] == ({"memory": 2}, {})

@@ -108,14 +108,19 @@ def _lines(stream: BinaryIO, name: str, head: bytes, lists: tuple[str, ...]) -> 
                 yield LeftOut(place, "is not JSON")
             else:
                 # `{"results": [...]}` on one line is a list, too.
-                inner = [
-                    (key, each) for key in lists if isinstance(value, dict) and isinstance(value.get(key), list) for each in value[key]
-                ]
-                for position, (key, each) in enumerate(inner, 1):
+                inner_lists = {key: inner for key in lists if isinstance(inner := _member(value, key), list)}
+                for position, (key, each) in enumerate(((key, each) for key, inner in inner_lists.items() for each in inner), 1):
                     yield SourceRecord(f"{place} {key} {position}", key, each)
-                if not inner and not (isinstance(value, dict) and any(isinstance(value.get(key), list) for key in lists)):
+                if not inner_lists:
                     yield SourceRecord(place, "", value)
         line, number = stream.readline(MAX_RECORD), number + 1
+
+
+def _member(value: Any, path: str) -> Any:
+    """Return an object's member. The path may name a member of a member, like `data.profiles`."""
+    for name in path.split("."):
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
 
 
 def _elements(source: _Stream, lists: tuple[str, ...] | None) -> Iterator[tuple[str, Any]]:
