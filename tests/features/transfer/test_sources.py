@@ -247,3 +247,26 @@ def test_one_line_file_with_nested_lists_is_read_like_an_indented_one(tmp_path: 
     answer = {"data": {"profiles": [profile], "events": [event]}, "errno": 0}
     one_line = moved("memobase", written(tmp_path / "a.json", json.dumps(answer) + "\n"))
     assert one_line[:2] == moved("memobase", written(tmp_path / "b.json", json.dumps(answer, indent=1)))[:2] == ({"memory": 2}, {})
+
+
+@pytest.mark.parametrize("source", ["table", "zep"])
+def test_messages_listed_newest_first_become_a_conversation_with_the_oldest_first(source: str, tmp_path: Path) -> None:
+    days = [4, 3, 3, 1]  # Messages with the same time keep the order in which they were said.
+    key, talk = ("text", "session_id") if source == "table" else ("content", "thread_id")
+    texts = [f"Message {n} of a talk." for n in (4, 3, 2, 1)]
+    common = {"role": "user", "user_id": "u", talk: "s"}
+    rows = [
+        {key: text, "id": text, "uuid": text, "created_at": f"2026-01-0{day}T00:00:00Z", **common}
+        for text, day in zip(texts, days, strict=True)
+    ]
+
+    def session(messages: list[dict[str, Any]]) -> dict[str, Any]:
+        lines = moved(source, written(tmp_path / "t.json", {"messages" if source == "zep" else "items": messages}))[2]
+        return next(line for line in lines if line["kind"] == "session")
+
+    newest_first = session(rows)
+    assert [message["content"] for message in newest_first["messages"]] == texts[::-1]
+    assert newest_first["created_at"][:10] == "2026-01-01"
+    assert session(rows[::-1]) == newest_first
+    undated = session([*rows[:2], {**rows[2], "created_at": None}, rows[3]])
+    assert [message["content"] for message in undated["messages"]] == texts, "without all times, the file's order is kept"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, cast
 
@@ -76,6 +77,16 @@ class LeftOut:
 
     name: str
     reason: str
+
+
+def oldest_first(messages: list[SourceMessage]) -> list[SourceMessage]:
+    """Return messages in the order of their times. If a message has no time, keep the order."""
+    times = [message.at for message in messages if message.at is not None]
+    if not times or len(times) < len(messages):
+        return messages
+    # If the newest message is first, messages with the same time are in reverse order, too.
+    step = -1 if times[0] > times[-1] else 1
+    return [message for _, message in sorted(zip(times[::step], messages[::step], strict=True), key=itemgetter(0))]
 
 
 Item: TypeAlias = Fact | Conversation | CoreBlock | LeftOut

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
-from agent_memory.features.transfer.sources.model import Conversation, Fact, Fields, Item, LeftOut, SourceMessage, Unusable
+from agent_memory.features.transfer.sources.model import Conversation, Fact, Fields, Item, LeftOut, SourceMessage, Unusable, oldest_first
 from agent_memory.features.transfer.sources.reading import SourceRecord, each, records
 from agent_memory.features.transfer.values import made_id
 
@@ -61,7 +62,8 @@ def _joined(items: Iterator[Item]) -> Iterator[Item]:
                 talk.messages.extend(item.messages)
         else:
             yield item
-    yield from talks.values()
+    for talk in talks.values():
+        yield replace(talk, messages=oldest_first(talk.messages))
 
 
 def _csv(path: Path) -> Iterator[SourceRecord | LeftOut]:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from agent_memory.features.transfer.sources.model import Conversation, Fact, Fields, Item, LeftOut, SourceMessage
+from agent_memory.features.transfer.sources.model import Conversation, Fact, Fields, Item, LeftOut, SourceMessage, oldest_first
 from agent_memory.features.transfer.sources.reading import each, records
 
 KEEPS_IDS = False
@@ -36,7 +36,7 @@ def read(path: Path, mapping: Mapping[str, str]) -> Iterator[Item]:
 
     yield from each(records(path, *_LISTS), convert)
     for (owner, thread), messages in threads.items():
-        yield Conversation(thread, messages, user_id=owner)
+        yield Conversation(thread, oldest_first(messages), user_id=owner)
 
 
 def _owner(fields: Fields) -> str | None:
