@@ -270,3 +270,17 @@ def test_messages_listed_newest_first_become_a_conversation_with_the_oldest_firs
     assert session(rows[::-1]) == newest_first
     undated = session([*rows[:2], {**rows[2], "created_at": None}, rows[3]])
     assert [message["content"] for message in undated["messages"]] == texts, "without all times, the file's order is kept"
+
+
+def test_spoken_chatgpt_messages_keep_their_transcription(tmp_path: Path) -> None:
+    spoken = [
+        {"content_type": "audio_transcription", "text": "My sister is called Ana.", "direction": "in"},
+        {"content_type": "real_time_user_audio_video_asset_pointer", "audio_asset_pointer": {"asset_pointer": "x"}},
+    ]
+    conversation = chatgpt_conversation()
+    conversation["mapping"]["q1"]["message"]["content"] = {"content_type": "multimodal_text", "parts": [*spoken, "And I keep bees."]}
+    conversation["mapping"]["a1"]["message"]["content"] = {"content_type": "multimodal_text", "parts": spoken[1:]}
+    _, left_out, lines = moved("chatgpt", written(tmp_path / "conversations.json", [conversation]))
+    (session,) = [line for line in lines if line["kind"] == "session"]
+    assert session["messages"][0]["content"] == "My sister is called Ana.\n\nAnd I keep bees."
+    assert left_out["a picture or file without text"] == 1

@@ -87,7 +87,9 @@ def _message(node: Fields) -> SourceMessage | str | None:
     hidden = Fields(message.object("metadata")).flag("is_visually_hidden_from_conversation")
     kind = content.text("content_type")
     parts = content.list("parts") if kind in _TEXT_TYPES else []
-    text = "\n\n".join(part for part in parts if isinstance(part, str) and part.strip())
+    # A spoken message has its transcription in an object.
+    texts = [part.get("text") if isinstance(part, dict) else part for part in parts]
+    text = "\n\n".join(piece for piece in texts if isinstance(piece, str) and piece.strip())
     if role not in ("user", "assistant") or hidden or (message.text("recipient") or "all") != "all":
         return "a system or tool message" if text or kind not in _TEXT_TYPES else None
     if kind not in _TEXT_TYPES:
