@@ -13,7 +13,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -284,3 +284,55 @@ def test_spoken_chatgpt_messages_keep_their_transcription(tmp_path: Path) -> Non
     (session,) = [line for line in lines if line["kind"] == "session"]
     assert session["messages"][0]["content"] == "My sister is called Ana.\n\nAnd I keep bees."
     assert left_out["a picture or file without text"] == 1
+
+
+LATIN = "café".encode("latin-1")
+
+
+@pytest.mark.parametrize(
+    ("source", "name", "raw"),
+    [
+        ("table", "t.csv", b"id,text\n1," + LATIN + b"\n"),
+        ("table", "t.jsonl", b'{"text": "bees"}\n{"text": "' + LATIN + b'"}\n'),
+        ("table", "t.json", b'[{"text": "' + LATIN + b'"}]'),
+        ("table", "t.json", json.dumps([{"text": "bees"}]).encode("utf-16")),
+        ("letta", "x.af", b'{"agents": "' + LATIN + b'"}'),
+    ],
+)
+def test_file_that_is_not_utf8_is_refused(source: str, name: str, raw: bytes, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_bytes(raw)
+    with pytest.raises(StartupError, match=f"{name} is not UTF-8: save it as UTF-8"):
+        moved(source, path)
+
+
+def test_key_with_half_a_character_does_not_refuse_the_file(tmp_path: Path) -> None:
+    counts, left_out, _ = moved("table", written(tmp_path / "t.json", '[{"text": "bees"}, {"\\udc00": 1}]'))
+    assert (counts, left_out) == ({"memory": 1}, {"the file is not valid JSON from here on": 1})
+
+
+def test_note_that_is_not_utf8_is_left_out_and_others_are_kept(tmp_path: Path) -> None:
+    (tmp_path / "latin.md").write_bytes(b"Ada likes the " + LATIN)
+    (tmp_path / "marked.md").write_text("Ada likes the café", "utf-8-sig")
+    counts, left_out, lines = moved("basic-memory", tmp_path)
+    assert (counts, left_out) == ({"memory": 1}, {"is not UTF-8: save it as UTF-8": 1})
+    assert "the café" in lines[1]["now"]["record"]["text"]
+
+
+def test_database_with_text_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
+    path = langgraph_store(tmp_path / "store.sqlite", ("k", b'{"text":"ok"}', None))
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("UPDATE store SET prefix = CAST(? AS TEXT)", (b"memories." + LATIN,))
+    with pytest.raises(StartupError, match=r"store\.sqlite contains text that is not UTF-8"):
+        moved("langgraph", path)
+
+
+def langgraph_store(path: Path, *items: tuple[str, bytes, str | None]) -> Path:
+    """Write a LangGraph store whose items have a key, a value and an expiry time."""
+    columns = "prefix text, key text, value text, created_at TIMESTAMP, updated_at TIMESTAMP, expires_at TIMESTAMP, ttl_minutes REAL"
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute(f"CREATE TABLE store ({columns})")
+        at = "2026-01-01 10:00:00"
+        rows = [("memories.ada", key, value, at, at, expires, 60) for key, value, expires in items]
+        database.executemany("INSERT INTO store VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+    return path

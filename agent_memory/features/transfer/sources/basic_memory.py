@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from agent_memory.features.transfer.sources.model import Fact, Fields, Item, Unusable, guarded
+from agent_memory.features.transfer.sources.model import Fact, Fields, Item, NotUtf8, Unusable, guarded
 
 KEEPS_IDS = False
 _OBSERVATION = re.compile(r"^\s*[-*]\s+\[(?P<category>[^\]\[()]{2,60})\]\s+(?P<text>.+)$")
@@ -36,7 +36,10 @@ def read(path: Path, mapping: Mapping[str, str]) -> Iterator[Item]:
 def _note(path: Path, name: str) -> Iterator[Item]:
     if path.is_symlink() or path.stat().st_size > _MAX_NOTE:
         raise Unusable(f"is a link or is larger than {_MAX_NOTE >> 20} MiB")
-    text = path.read_text("utf-8-sig", "replace")
+    try:
+        text = path.read_text("utf-8-sig")
+    except UnicodeDecodeError:
+        raise NotUtf8() from None
     front, body = _front_matter(text)
     title = front.text("title") or Path(name).stem
     permalink = front.text("permalink") or name.removesuffix(".md")

@@ -7,7 +7,17 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from agent_memory.features.transfer.sources.model import Conversation, CoreBlock, Fields, Item, LeftOut, SourceMessage, Unusable, guarded
+from agent_memory.features.transfer.sources.model import (
+    Conversation,
+    CoreBlock,
+    Fields,
+    Item,
+    LeftOut,
+    NotUtf8,
+    SourceMessage,
+    Unusable,
+    guarded,
+)
 from agent_memory.features.transfer.sources.reading import MAX_RECORD
 
 KEEPS_IDS = False
@@ -20,6 +30,8 @@ def read(path: Path, mapping: Mapping[str, str]) -> Iterator[Item]:
         raise Unusable(f"{path.name} is larger than {MAX_RECORD >> 20} MiB")
     try:
         document = Fields.of(json.loads(path.read_bytes()), path.name)
+    except UnicodeDecodeError:
+        raise NotUtf8(path.name) from None
     except (ValueError, RecursionError) as error:
         raise error if isinstance(error, Unusable) else Unusable(f"{path.name} is not an agent file: it is not JSON") from None
     agents = document.list("agents") or ([document.values] if "core_memory" in document.values else [])

@@ -16,6 +16,13 @@ class Unusable(ValueError):
     """Raised if a record or an entire file cannot be imported. The message explains why."""
 
 
+class NotUtf8(Unusable):
+    """A file has another encoding."""
+
+    def __init__(self, name: str = "") -> None:
+        super().__init__(f"{name} is not UTF-8: save it as UTF-8".lstrip())
+
+
 @dataclass(frozen=True, slots=True)
 class Fact:
     """A memory from another system. `extra` contains additional `MemoryRecord` fields."""

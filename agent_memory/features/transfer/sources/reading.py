@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import zipfile
+from codecs import getincrementaldecoder
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from urllib.parse import quote
 
 import ijson
 
-from agent_memory.features.transfer.sources.model import Fields, Item, LeftOut, Unusable, guarded
+from agent_memory.features.transfer.sources.model import Fields, Item, LeftOut, NotUtf8, Unusable, guarded
 
 MAX_RECORD = 128 * 1024 * 1024
 """Bytes that one record may take. The largest ChatGPT conversations take about 20 MiB."""
@@ -37,16 +38,21 @@ class SourceRecord:
 
 
 class _Stream:
-    """A stream that limits the bytes read per record to `MAX_RECORD`."""
+    """A stream that rejects text that is not UTF-8 and records longer than `MAX_RECORD` bytes."""
 
-    def __init__(self, stream: BinaryIO, head: bytes) -> None:
-        self._stream, self._head, self.left = stream, head, MAX_RECORD
+    def __init__(self, stream: BinaryIO, head: bytes, name: str) -> None:
+        self._stream, self._head, self._name, self.left = stream, head, name, MAX_RECORD
+        self._decoder = getincrementaldecoder("utf-8")()
 
     def read(self, size: int = -1) -> bytes:
         if size == 0:  # ijson checks whether a stream has bytes.
             return b""
         head, self._head = self._head, b""
         data = head or self._stream.read(size)
+        try:
+            self._decoder.decode(data)
+        except UnicodeDecodeError:
+            raise NotUtf8(self._name) from None
         self.left -= len(data)
         if self.left < 0:
             raise Unusable(f"a record is larger than {MAX_RECORD >> 20} MiB: the rest of the file was not read")
@@ -68,19 +74,23 @@ def stream_records(stream: BinaryIO, name: str, *lists: str) -> Iterator[SourceR
     while not head.strip() and (more := stream.readline(_FIRST_LINE)):
         head = more.removeprefix(_BOM).lstrip()
     first = head[:1]
+    if b"\0" in head[:4]:  # UTF-16 and UTF-32
+        raise NotUtf8(name)
     if first not in (b"[", b"{"):
         raise Unusable(f"{name} is {'neither JSON nor JSON Lines' if head else 'empty'}")
     if first == b"{" and _is_line(head):
         yield from _lines(stream, name, head, lists)
         return
-    source = _Stream(stream, head)
+    source = _Stream(stream, head, name)
     count = 0
     try:
         for key, value in _elements(source, lists if first == b"{" else None):
             count += 1
             source.left = MAX_RECORD
             yield SourceRecord(f"{name} {key or 'record'} {count}", key, value)
-    except (ijson.JSONError, UnicodeDecodeError, Unusable) as error:
+    except NotUtf8:
+        raise
+    except (ijson.JSONError, UnicodeDecodeError, Unusable) as error:  # UnicodeDecodeError: a key with half a character
         reason = str(error) if isinstance(error, Unusable) else "the file is not valid JSON from here on"
         yield LeftOut(f"{name} after record {count}", reason)
 
@@ -103,7 +113,9 @@ def _lines(stream: BinaryIO, name: str, head: bytes, lists: tuple[str, ...]) -> 
                 pass
         elif line.strip():
             try:
-                value = json.loads(line)
+                value = json.loads(line.decode())
+            except UnicodeDecodeError:
+                raise NotUtf8(name) from None
             except (ValueError, RecursionError):
                 yield LeftOut(place, "is not JSON")
             else:
@@ -208,15 +220,13 @@ def rows(path: Path, table: str, columns: str, order: str = "rowid") -> Iterator
         with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as database:
             database.execute("PRAGMA trusted_schema=OFF")
             database.row_factory = sqlite3.Row
-            database.text_factory = _text
+            database.text_factory = bytes.decode
             for row in database.execute(f"SELECT {columns} FROM {table} ORDER BY {order}"):
                 yield dict(row)
+    except UnicodeDecodeError:
+        raise Unusable(f"{path.name} contains text that is not UTF-8: correct it in the database") from None
     except sqlite3.Error as error:
         raise Unusable(f"{path.name}: {error}") from None
-
-
-def _text(raw: bytes) -> str:
-    return raw.decode("utf-8", "replace")
 
 
 def has_table(path: Path, table: str) -> bool:

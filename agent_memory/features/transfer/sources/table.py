@@ -7,7 +7,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from agent_memory.features.transfer.sources.model import Conversation, Fact, Fields, Item, LeftOut, SourceMessage, Unusable, oldest_first
+from agent_memory.features.transfer.sources.model import (
+    Conversation,
+    Fact,
+    Fields,
+    Item,
+    LeftOut,
+    NotUtf8,
+    SourceMessage,
+    Unusable,
+    oldest_first,
+)
 from agent_memory.features.transfer.sources.reading import SourceRecord, each, records
 from agent_memory.features.transfer.values import made_id
 
@@ -68,11 +78,13 @@ def _joined(items: Iterator[Item]) -> Iterator[Item]:
 
 def _csv(path: Path) -> Iterator[SourceRecord | LeftOut]:
     csv.field_size_limit(_MAX_CELL)
-    with path.open(encoding="utf-8-sig", errors="replace", newline="") as lines:
+    with path.open(encoding="utf-8-sig", newline="") as lines:
         reader = csv.DictReader(lines, delimiter="\t" if path.suffix.lower() == ".tsv" else ",", restkey="")
         try:
             for row in reader:
                 values = {name: value for name, value in row.items() if name}
                 yield SourceRecord(f"{path.name} line {reader.line_num}", "", values)
+        except UnicodeDecodeError:
+            raise NotUtf8(path.name) from None
         except csv.Error as error:
             yield LeftOut(f"{path.name} line {reader.line_num}", f"the rest was not read: {error}")
