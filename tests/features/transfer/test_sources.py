@@ -336,3 +336,32 @@ def langgraph_store(path: Path, *items: tuple[str, bytes, str | None]) -> Path:
         rows = [("memories.ada", key, value, at, at, expires, 60) for key, value, expires in items]
         database.executemany("INSERT INTO store VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
     return path
+
+
+def test_expired_langgraph_items_are_left_out_and_others_keep_their_expiry(tmp_path: Path) -> None:
+    items = [
+        ("k1", b'{"text":"Ada keeps bees"}', None),
+        ("k2", b'{"text":"Ada has a short-lived PIN"}', "2026-01-01 11:00:00"),
+        ("k3", b'{"text":"Ada has a long-lived PIN"}', "2999-01-01 11:00:00"),
+    ]
+    _, left_out, lines = moved("langgraph", langgraph_store(tmp_path / "store.sqlite", *items))
+    records = {line["now"]["record"]["text"]: line["now"]["record"].get("expires_at") for line in lines[1:]}
+    assert records == {"Ada keeps bees": None, "Ada has a long-lived PIN": "2999-01-01T11:00:00+00:00"}
+    assert left_out == {"expired": 1}
+
+
+def test_langgraph_store_without_an_expiry_column_is_read(tmp_path: Path) -> None:
+    path = langgraph_store(tmp_path / "store.sqlite", ("k1", b'{"text":"Ada keeps bees"}', None))
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("ALTER TABLE store DROP COLUMN expires_at")
+    assert moved("langgraph", path)[:2] == ({"memory": 1}, {})
+
+
+def test_supermemory_entries_keep_the_time_when_they_are_forgotten(tmp_path: Path) -> None:
+    entries = [
+        {"id": "1", "memory": "Ada's exam is over", "forgetAfter": "2026-01-01T00:00:00Z"},
+        {"id": "2", "memory": "Ada rents a boat", "forgetAfter": "2999-01-01T00:00:00Z"},
+    ]
+    _, left_out, lines = moved("supermemory", written(tmp_path / "m.json", {"memoryEntries": entries}))
+    assert [line["now"]["record"]["expires_at"][:4] for line in lines[1:]] == ["2999"]
+    assert left_out == {"expired": 1}

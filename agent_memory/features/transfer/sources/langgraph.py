@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -31,25 +32,31 @@ def read(path: Path, mapping: Mapping[str, str]) -> Iterator[Item]:
             user = names[int(position)] if len(names) > 1 else None
         except IndexError:
             raise Unusable(f"its namespace {names} has no position {position}") from None
+        name = json.dumps([names, fields.needed("key")])
+        if (ends := fields.time("expires_at")) is not None and ends <= datetime.now(UTC):
+            yield LeftOut(name, "expired")
+            return
         value = Fields.of(fields.values.get("value"), "value")
         text, rest = _text(value)
         yield Fact(
-            json.dumps([names, fields.needed("key")]),
+            name,
             text,
             user_id=user,
             created_at=fields.time("created_at"),
             updated_at=fields.time("updated_at"),
             metadata=rest | {"langgraph_namespace": names, "langgraph_key": fields.needed("key")},
+            extra={"expires_at": ends},
         )
 
     yield from each(_rows(path) if has_table(path, "store") else records(path, "items"), convert)
 
 
 def _rows(path: Path) -> Iterator[SourceRecord | LeftOut]:
-    for row in rows(path, "store", "prefix, key, value, created_at, updated_at", order="created_at, prefix, key"):
+    # Stores of early versions have no column `expires_at`.
+    for row in rows(path, "store", "*", order="created_at, prefix, key"):
         name = f"{row['prefix']} {row['key']}"
         try:
-            yield SourceRecord(name, "", dict(row) | {"value": json.loads(row["value"])})
+            yield SourceRecord(name, "", dict(row) | {"value": json.loads(row.get("value", ""))})
         except (ValueError, TypeError, RecursionError):
             yield LeftOut(name, "its value is not JSON")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 
 from agent_memory.features.transfer.sources.model import Fact, Fields, Item, LeftOut
@@ -23,6 +24,9 @@ def _fact(fields: Fields, key: str) -> Iterator[Item]:
     if fields.flag("isForgotten") or fields.values.get("isLatest") is False:
         yield LeftOut(name, "was forgotten or replaced there")
         return
+    if (ends := fields.time("forgetAfter")) is not None and ends <= datetime.now(UTC):
+        yield LeftOut(name, "expired")
+        return
     text = fields.text("memory", "content", "summary", "title")
     if text is None:
         yield LeftOut(name, "has no content: list the documents with their content")
@@ -42,4 +46,5 @@ def _fact(fields: Fields, key: str) -> Iterator[Item]:
         created_at=fields.time("createdAt", "created_at") or system.time("createdAt", "created_at"),
         updated_at=fields.time("updatedAt", "updated_at") or system.time("updatedAt", "updated_at"),
         metadata=metadata,
+        extra={"expires_at": ends},
     )
