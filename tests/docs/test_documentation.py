@@ -163,3 +163,14 @@ def test_doctor_output_matches_the_documentation(tmp_path: Path) -> None:
     done = agent_memory("doctor", cwd=tmp_path, PORT="0", LOG_LEVEL="WARNING", MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local")
     assert done.returncode == 0, done.stdout
     assert re.search(r"LOG_LEVEL\s+WARNING\s+\(set\)", done.stdout)
+
+
+def test_supermemory_page_names_the_version_that_its_program_needs() -> None:
+    pinned = re.search(r"^supermemory==(\d+)\.", (ROOT / "locks" / "frameworks.lock").read_text("utf-8"), re.MULTILINE)
+    assert pinned is not None
+    introduction = (ROOT / "docs" / "integrations" / "supermemory.md").read_text("utf-8").partition("```python")[0]
+    assert f"(version {pinned[1]}.x)" in introduction
+
+
+def test_help_of_forget_says_that_whole_messages_are_deleted() -> None:
+    assert "whole matching messages" in COMMANDS["forget"].help

@@ -140,7 +140,7 @@ async def forget(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="do not ask for confirmation")] = False,
     undo: Annotated[str | None, typer.Option(metavar="RECEIPT", help="restore forgotten memories")] = None,
 ) -> Answer:
-    """Forget what you describe: facts, the messages that support them, and matching sentences in live sessions."""
+    """Forget what you describe: facts, the messages that support them, and whole matching messages in live sessions."""
     if undo is not None:
         answer = await api.call("POST", f"{_path(_FORGET, undo)}/undo")
         restored = answer["restored"]
