@@ -126,10 +126,12 @@ class ViewStore:
         (raw,) = await read(self._client, lambda pipe: pipe.hgetall(self._view_keys.partitions(scope.tenant, view_id)))
         return {name.decode(): _decode(value) for name, value in raw.items()}
 
-    async def drop_partitions(self, scope: Scope, view_id: str, names: Sequence[str]) -> None:
-        if names:
-            with redis_errors():
-                await self._client.hdel(self._view_keys.partitions(scope.tenant, view_id), *names)
+    async def drop_partitions(self, scope: Scope, view_id: str, names: Sequence[str]) -> int:
+        """Delete partitions. Return how many existed."""
+        if not names:
+            return 0
+        with redis_errors():
+            return int(await self._client.hdel(self._view_keys.partitions(scope.tenant, view_id), *names))
 
     async def put_task(self, scope: Scope, task: Task) -> None:
         """Store a task for seven days, replacing any task with the same id."""

@@ -10,13 +10,13 @@ from pydantic import BaseModel, Field
 
 from agent_memory.extensions.views.filters import check_group, check_view, users_named, without_user
 from agent_memory.extensions.views.service import MAX_VIEWS
-from agent_memory.extensions.views.store import Partition, ViewStore
+from agent_memory.extensions.views.store import Partition, ViewStore, group_key
 from agent_memory.foundation.core.errors import BadInput
 from agent_memory.foundation.core.feature import ExportLine, Group, Owner, RestoreTarget
 from agent_memory.foundation.core.input.validation import validated
 from agent_memory.foundation.core.permissions import access_denied
-from agent_memory.foundation.core.scope import Scope
-from agent_memory_client.models import SummaryView, SummaryViewPartitionResult
+from agent_memory.foundation.core.scope import Scope, SessionRef
+from agent_memory_client.models import MemoryTypeEnum, SummaryView, SummaryViewPartitionResult
 
 _NO_VIEW = "its summary view does not exist here"
 
@@ -118,17 +118,27 @@ class ViewTransfer:
         """
         counts: Counter[str] = Counter()
         for view in await self._store.load_views(scope) if groups else ():
-            stored = await self._store.load_partitions(scope, view.id)
-            names = [name for name, partition in stored.items() if any(_may_hold(partition.result.group, group) for group in groups)]
-            counts["summaries"] += len(names)
-            if not dry_run:
-                await self._store.drop_partitions(scope, view.id, names)
+            names = sorted({group_key(values) for group in groups if (values := _partition_group(view, group)) is not None})
+            if dry_run:
+                counts["summaries"] += len((await self._store.load_partitions(scope, view.id)).keys() & names)
+            else:
+                counts["summaries"] += await self._store.drop_partitions(scope, view.id, names)
         return counts
+
+    async def erase_session(self, scope: Scope, session: SessionRef) -> Counter[str]:
+        """Delete the partitions that may summarize this session's memories."""
+        groups = [Group(session.namespace, session.user_id, session.session_id, str(kind)) for kind in MemoryTypeEnum]
+        return await self.purge_groups(scope, groups, dry_run=False)
+
+    async def follow_deletion(self, scope: Scope, groups: Collection[Group]) -> None:
+        await self.purge_groups(scope, groups, dry_run=False)
 
 
 def _may_tell_of(group: Mapping[str, str], owner: Owner) -> bool:
     return group.get("user_id", owner.user_id) == owner.user_id and owner.namespace in (None, group.get("namespace", owner.namespace))
 
 
-def _may_hold(group: Mapping[str, str], memories: Group) -> bool:
-    return all(group.get(name, value) == value for name, value in memories._asdict().items())
+def _partition_group(view: SummaryView, memories: Group) -> dict[str, str] | None:
+    """Return the group of the partition that may summarize these memories, or None if there is none."""
+    values = {name: value for name, value in memories._asdict().items() if name in view.group_by and value is not None}
+    return values if len(values) == len(view.group_by) else None

@@ -22,6 +22,7 @@ from agent_memory.features.memories.shown_memories import ShownMemoryReader
 from agent_memory.features.memories.similar_memories import SimilarMemoryStore
 from agent_memory.features.memories.steps import MemoryScripts
 from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.memories.upkeep.deletion import MemoryDeletion
 from agent_memory.features.memories.upkeep.followers import MemoryFollowers
 from agent_memory.features.memories.upkeep.idle import IdleTenants
 from agent_memory.features.memories.upkeep.reindex import Reindexer
@@ -47,6 +48,7 @@ def open_memories(foundation: Foundation, services: Services) -> None:
     usage = UsageLog(usage_store)
     foundation.on_close(usage.close)
     followers = MemoryFollowers(services.followers)
+    deletion = MemoryDeletion(store, followers, services.purgers)
     limit = MemoryLimit(settings.limits, lambda tenant: scan.count_memories(scope_of_work(tenant), Selection()))
     services.add(
         scripts,
@@ -59,8 +61,9 @@ def open_memories(foundation: Foundation, services: Services) -> None:
         usage,
         limit,
         followers,
+        deletion,
         MergeStore(client, keys, commits),
-        MemoryService(settings, store, neighbors, commits, usage, limit, followers),
+        MemoryService(settings, store, neighbors, commits, usage, limit, followers, deletion),
         HistoryService(store, changes, commits),
         QuarantineService(client, keys, spec, store, changes),
         RetentionService(scan, commits),

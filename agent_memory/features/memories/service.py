@@ -17,6 +17,7 @@ from agent_memory.features.memories.quarantine.service import rules_of, screen_c
 from agent_memory.features.memories.records import message_memory_id, one_owner_each
 from agent_memory.features.memories.similar_memories import SimilarMemoryStore
 from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.memories.upkeep.deletion import MemoryDeletion
 from agent_memory.features.memories.upkeep.followers import MemoryFollowers
 from agent_memory.features.memories.usage.log import UsageLog
 from agent_memory.features.memories.write_decisions import decide_edit, decide_ends, store_settled
@@ -113,6 +114,7 @@ class MemoryService:
         usage: UsageLog,
         memory_limit: MemoryLimit,
         followers: MemoryFollowers,
+        deletion: MemoryDeletion,
     ) -> None:
         self._settings = settings
         self._memory_limit = memory_limit
@@ -121,6 +123,7 @@ class MemoryService:
         self._commits = commits
         self._usage = usage
         self._followers = followers
+        self._deletion = deletion
 
     def require(self) -> None:
         """Raise UnsupportedRequest if long-term memory is turned off."""
@@ -275,6 +278,5 @@ class MemoryService:
         """Permanently delete memories. Ignore unknown and repeated ids."""
         self.require()
         records = [record for record in await self._store.get(scope, list(dict.fromkeys(memory_ids))) if record is not None]
-        deleted = await self._store.delete_records(scope, records)
-        await self._followers.follow([self._store.mid(scope, record.id) for record in records])
+        deleted = await self._deletion.delete_records(scope, records)
         return AckResponse(status=f"ok, deleted {deleted} memories")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from agent_memory.features.memories.records import StoredMemory
-from agent_memory.features.memories.store import MemoryStore
-from agent_memory.features.memories.upkeep.followers import MemoryFollowers
+from agent_memory.features.memories.upkeep.deletion import MemoryDeletion
 from agent_memory.features.memories.upkeep.scan import Selection
 from agent_memory.features.privacy.forget.plan import evidence_messages
 from agent_memory.features.privacy.forget.store import ForgetStore
@@ -34,9 +33,8 @@ async def delete_memories_of(services: Services, scope: Scope, ref: SessionRef, 
 async def delete_lineages(services: Services, scope: Scope, ref: SessionRef, memories: Sequence[LineageMemory]) -> None:
     """Delete these memories of a document, and the undo copies of the document's data. Idempotent."""
     for start in range(0, len(memories), _BATCH):
-        batch = memories[start : start + _BATCH]
-        await services[MemoryStore].delete_records(scope, [memory.versions[-1].record for memory in batch])
-        await services[MemoryFollowers].follow([memory.mid for memory in batch])
+        records = [memory.versions[-1].record for memory in memories[start : start + _BATCH]]
+        await services[MemoryDeletion].delete_records(scope, records)
     await services[ForgetStore].erase_session(scope, ref)
 
 

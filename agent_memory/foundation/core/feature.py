@@ -238,6 +238,18 @@ class ForgetPurger(Purger, Protocol):
         ...
 
 
+@runtime_checkable
+class DeletionPurger(Purger, Protocol):
+    """A purger whose data must not outlive memories that a caller deletes."""
+
+    async def follow_deletion(self, scope: Scope, groups: Collection[Group]) -> None:
+        """Delete data possibly derived from memories in these groups. Idempotent.
+
+        Called before and after the memories are deleted.
+        """
+        ...
+
+
 class Follower(Protocol):
     """Updates derived data, such as a profile, when memories change.
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from agent_memory.features.memories.changes.store import FORGOTTEN, ChangeStore
 from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.memories.upkeep.deletion import MemoryDeletion
 from agent_memory.features.memories.upkeep.reindex import Reindexer
 from agent_memory.features.memories.usage.store import UsageStore
 from agent_memory.foundation.api.principals import scope_of_work
@@ -43,7 +44,7 @@ async def _delete_forgotten(runtime: Runtime, scope: Scope, change_id: str) -> b
     versions = [version for version in await runtime[ChangeStore].load_versions(scope, names) if version is not None]
     current_memories = await runtime[MemoryStore].find(scope, [version.record.id for version in versions])
     records = [version.record for version, current in zip(versions, current_memories, strict=True) if current is None]
-    await runtime[MemoryStore].delete_records(scope, records)
+    await runtime[MemoryDeletion].delete_records(scope, records)
     return bool(records)
 
 
