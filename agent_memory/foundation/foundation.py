@@ -1,4 +1,4 @@
-"""Open one bucket's resources, and close them in reverse order."""
+"""Open a bucket's resources, and close them in reverse order."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ class Foundation:
     """All buckets of the store, in order. Complete once all are open; the first, with all API keys, opens first."""
 
     def bucket(self, tenant: str) -> Foundation:
-        """Return the bucket that has the tenant's data. Call this once all buckets are open."""
+        """Return the bucket with the tenant's data. Call this once all buckets are open."""
         return self.buckets[bucket_of(tenant, len(self.buckets))]
 
     @property
     def fsync(self) -> bool:
-        """True if Redis stores a write on disk before the server acknowledges it."""
+        """True if Redis writes each change to disk before acknowledging it."""
         return self.settings.redis.durability == "strict"
 
     @property
@@ -85,7 +85,7 @@ class Foundation:
 
     @property
     def promotes(self) -> bool:
-        """True if messages become long-term memories."""
+        """True if messages are turned into long-term memories."""
         return self.settings.longterm.enabled and self.settings.longterm.promote_messages
 
     def docket(self) -> Docket:
@@ -128,7 +128,10 @@ async def open_foundation(
     *,
     begin: bool,
 ) -> AsyncGenerator[Foundation]:
-    """Open one bucket, and add it to `buckets`. If `begin` is true, create the store if necessary. Raises StartupError."""
+    """Open a bucket and add it to `buckets`. Raises StartupError.
+
+    If `begin` is true, create the store if necessary.
+    """
     async with AsyncExitStack() as stack:
         timeout = settings.redis.command_timeout_seconds
         # The watch needs its own client, because the gate closes the store to all other clients until it is ready.

@@ -50,7 +50,7 @@ class ArgumentReader:
         return any(provider.call is function for provider in self._endpoint.dependencies)
 
     async def read(self, request: Request) -> tuple[dict[str, Any], bytes, Sequence[Unknown]]:
-        """Return the arguments, the body, and the ignored unknown fields.
+        """Return the arguments, the body, and any ignored fields.
 
         Raises RequestValidationError or BadInput.
         """
@@ -146,7 +146,7 @@ class ArgumentReader:
 
 
 def _defaults(fields: Sequence[Any], empty: QueryParams | Headers) -> dict[str, Any] | None:
-    """Return all defaults, or None if a parameter has no default or a mutable one."""
+    """Return the default values, or None if any default is missing or mutable."""
     values, refused = request_params_to_args(fields, empty)
     is_constant = all(value is None or isinstance(value, (str, int, float)) for value in values.values())
     return values if is_constant and not refused else None

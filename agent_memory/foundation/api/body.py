@@ -37,9 +37,9 @@ class BodyReader:
         return self._fields.scope_fields
 
     def parse(self, body: bytes, *, strict: bool) -> tuple[Any, Sequence[Unknown]]:
-        """Return the value and the ignored unknown fields.
+        """Return the parsed value and any ignored fields.
 
-        With `strict`, every unknown field is an error. Raises BadInput or RequestValidationError.
+        If `strict` is true, unknown fields are errors. Raises BadInput or RequestValidationError.
         """
         if len(body) > MAX_LIST_ITEMS and body.count(b",") >= MAX_LIST_ITEMS:
             _check_lists(body)
@@ -53,9 +53,9 @@ class BodyReader:
         return self.parse(repaired, strict=strict)
 
     def _repaired(self, body: bytes, error: ValidationError) -> bytes | None:
-        """Repair lone surrogates in the body, or return None if that is impossible.
+        """Repair lone surrogates in the body. Return None if that is impossible.
 
-        Raises RequestValidationError for a lone surrogate in an id.
+        Raises RequestValidationError if an id contains a lone surrogate.
         """
         if "surrogate" not in (reason := _syntax_error(error) or "") and "hex escape" not in reason:
             return None
@@ -93,8 +93,8 @@ def _check_lists(body: bytes) -> None:
 async def read_body(scope: Scope, receive: Receive, media_type: str | None = "application/json") -> bytes:
     """Return the full request body.
 
-    `media_type` is the required content type, or None for any. Raises BodyTooLarge, BadInput,
-    UnsupportedMedia or ClientDisconnect.
+    `media_type` is the required content type, or None to accept any. Raises BodyTooLarge, BadInput,
+    UnsupportedMedia, or ClientDisconnect.
     """
     limit: int = scope["app"].state.max_body_bytes
     _check_headers(scope, media_type, limit)
@@ -143,7 +143,7 @@ def _is_media_type(content_type: bytes, expected: bytes) -> bool:
 async def read_object(request: Request) -> dict[str, Any]:
     """Parse the body as a JSON object whose strings may contain lone surrogates.
 
-    Raises BadInput and the errors of `read_body`.
+    Raises BadInput or any error from `read_body`.
     """
     body = await read_body(request.scope, request.receive)
     try:

@@ -37,7 +37,7 @@ class OpenedStore(Protocol):
 
 
 def home_of(request: Request) -> OpenedStore:
-    """Return the runtime for a request that involves no tenant data. Raises Unavailable."""
+    """Return the runtime for a request that does not involve a tenant. Raises Unavailable."""
     runtime: OpenedStore | None = request.scope["app"].state.runtime
     if runtime is None:
         raise Unavailable("the server is starting: try again")
@@ -47,7 +47,7 @@ def home_of(request: Request) -> OpenedStore:
 def services_of(request: Request) -> Services:
     """Return the services for the caller's tenant.
 
-    Raises Unavailable during startup. With several buckets, also raises Unauthenticated.
+    Raises Unavailable during startup. May raise Unauthenticated if there is more than one bucket.
     """
     home = home_of(request)
     return (home.of(scope_of(request).tenant) if home.others else home).services
@@ -106,7 +106,7 @@ def required_version(if_match: str | None, if_none_match: str | None) -> str | N
 
 
 def is_authenticated(request: Request) -> bool:
-    """True if the credentials are valid or the server requires none."""
+    """True if the credentials are valid or none are required."""
     try:
         caller_of(request)
     except Unauthenticated:

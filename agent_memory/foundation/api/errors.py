@@ -1,4 +1,4 @@
-"""Turn exceptions into HTTP responses that never contain the input."""
+"""Convert exceptions to HTTP responses that never echo the input."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def install(app: FastAPI) -> None:
 def invalid(error: ValidationError, source: str | Callable[[str], tuple[str, str]]) -> RequestValidationError:
     """Return the 422 error for a pydantic error.
 
-    `source` is "body", or maps a parameter to its location and name in the request.
+    `source` is "body", or a function that maps a parameter to its location and name.
     """
     if error.error_count() > MANY_ERRORS:
         # Listing a million errors blocks the event loop for seconds.
@@ -134,7 +134,7 @@ def _bounded(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def internal_error() -> Response:
-    """Return the response for an unexpected error. It does not reveal the cause."""
+    """Return the response for an unexpected error without revealing the cause."""
     return JsonResponse({"detail": "Internal Server Error", "code": "internal_error"}, 500)
 
 
@@ -170,5 +170,5 @@ async def _on_disconnect(request: Request, error: Exception) -> Response:
 
 
 def template_of(scope: Mapping[str, Any]) -> str:
-    """Return the path template of the matched route, or `UNMATCHED`. It contains no ids."""
+    """Return the matched route's path template, which contains no ids, or `UNMATCHED`."""
     return getattr(scope.get("route"), "path_format", UNMATCHED)

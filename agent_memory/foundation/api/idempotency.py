@@ -59,10 +59,10 @@ class IdempotencyService:
     ) -> Response | StoredAnswer:
         """Return the stored response, or run the request and store its response.
 
-        Store nothing if the request fails. If `keeps` is false, a repeated request runs again.
+        Failed requests are not stored. If `keeps` is false, a repeated request runs again.
 
-        Raises BadInput if the key is malformed or was used for another request. Raises RequestUnderWay while the first
-        request runs.
+        Raises BadInput if the key is malformed or was used for a different request. Raises
+        RequestUnderWay if the first request is still running.
         """
         if not 1 <= len(key) <= MAX_KEY_CHARS or not key.isascii() or not key.isprintable():
             raise BadInput(f"must be 1 to {MAX_KEY_CHARS} printable ASCII characters", field="Idempotency-Key", where="header")
@@ -107,13 +107,13 @@ class IdempotencyService:
                 log.warning("lease of an idempotency key not renewed", error=error)
 
     def _name(self, scope: Scope, key: str) -> str:
-        """Return the Redis key. Callers with different limits never share a response."""
+        """Return the Redis key. Callers with different permissions get different keys."""
         limits = [None if limit is None else json.dumps(sorted(limit)) for limit in (scope.namespaces, scope.users, scope.agents)]
         return self._keys.idempotency(scope.tenant, key, *(limits if scope.limited else ()))
 
 
 def request_digest(method: str, path: str, query: bytes, body: bytes) -> str:
-    """Return a digest that is the same for equal requests."""
+    """Return a digest that is the same for identical requests."""
     h = blake2b(digest_size=16)
     for part in (method.encode(), path.encode("utf-8", "surrogateescape"), query, body):
         h.update(b"%d:" % len(part))

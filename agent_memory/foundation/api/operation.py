@@ -32,7 +32,7 @@ Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 class Operation(APIRoute):
     """A route whose endpoint returns a Response.
 
-    `response_model` serves only as documentation. The path also matches with a trailing slash.
+    `response_model` is for documentation only. A trailing slash in the path is optional.
     """
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
@@ -76,7 +76,7 @@ def _replayed(stored: StoredAnswer) -> Response:
 
 
 class OperationRouter:
-    """Finds operations without trying every route. All other requests go to `router`."""
+    """Routes requests to operations by path, and all other requests to `router`."""
 
     def __init__(self, router: APIRouter) -> None:
         self._router = router
@@ -111,7 +111,7 @@ class NamedRoute(Route):
 def deleting(endpoint: Endpoint) -> Endpoint:
     """Mark an endpoint that deletes data but does not use the DELETE method.
 
-    It rejects unknown fields that seem intended to narrow the deletion.
+    It rejects unknown fields that look like filters.
     """
     _DELETING.add(endpoint)
     return endpoint

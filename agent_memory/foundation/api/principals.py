@@ -1,4 +1,4 @@
-"""Create all scopes, whether for callers or for stored work."""
+"""Create scopes for callers and background work."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def scope_of(principal: Principal) -> Scope:
 
 
 def scope_of_work(tenant: str, namespaces: frozenset[str] | None = None, users: frozenset[str] | None = None) -> Scope:
-    """Return the scope for background work. Pass only values from its stored record."""
+    """Return the scope for background work. Pass only values that were stored with the work."""
     return Scope(tenant=tenant, namespaces=namespaces, users=users)
 
 
@@ -82,8 +82,8 @@ def within_namespace(scope: Scope, namespace: str) -> Scope:
 def place_of(scope: Scope, namespace: str | None, user_id: str | None) -> tuple[str | None, str | None]:
     """Return the request's namespace and user.
 
-    A missing value defaults to the only one that the caller can access. Raises Forbidden if a value is not accessible or
-    is ambiguous.
+    A missing value defaults to the only one the caller can access. Raises Forbidden if a value is
+    ambiguous or not accessible.
     """
     namespace = resolve_name("namespace", scope.namespaces, namespace or None)
     user_id = resolve_name("user_id", scope.users, user_id or None)
@@ -91,10 +91,10 @@ def place_of(scope: Scope, namespace: str | None, user_id: str | None) -> tuple[
 
 
 def shared_place_of(scope: Scope, resources: str, namespace: str | None, user: str | None) -> tuple[str | None, str | None]:
-    """Apply `place_of` to data that all agents share.
+    """Return the namespace and user for data that all agents share.
 
-    `resources` is a plural noun for the data. Raises Forbidden, including when the caller is
-    limited to certain agents.
+    `resources` is a plural noun for the data. Raises Forbidden, including if the caller is limited
+    to certain agents.
     """
     if scope.agents is not None:
         raise Forbidden(f"{resources} are shared by all agents: use credentials that are not limited to certain agents")
@@ -102,9 +102,9 @@ def shared_place_of(scope: Scope, resources: str, namespace: str | None, user: s
 
 
 def list_place_of(scope: Scope, namespace: str | None, user_id: str | None) -> tuple[str | None, str | None]:
-    """Return a list request's namespace and user. None does not narrow the list.
+    """Return the namespace and user for a list request. None means no filter.
 
-    Raises Forbidden if a value is not accessible.
+    Raises Forbidden if the caller cannot access a value.
     """
     for name, limit, requested in (("namespace", scope.namespaces, namespace), ("user_id", scope.users, user_id)):
         if requested and limit is not None and requested not in limit:
@@ -118,10 +118,10 @@ def session_of(scope: Scope, session_id: str, namespace: str | None, user_id: st
 
 
 def reader_of(scope: Scope, namespace: str | None, user_id: str | None, agent_id: str | None = None) -> Reader:
-    """Return the reader for a prompt that does not continue a session.
+    """Return the reader of a prompt that does not continue a session.
 
-    A missing value defaults to the only one that the caller can access. If a value is not accessible, return an empty
-    reader.
+    A missing value defaults to the only one the caller can access. If a value is not accessible,
+    return an empty reader.
     """
     names: list[str | None] = []
     for limit, requested in ((scope.namespaces, namespace), (scope.users, user_id), (scope.agents, agent_id)):
@@ -141,9 +141,10 @@ def permit_agent(scope: Scope, agent_id: str | None) -> None:
 
 
 def whole_agent(scope: Scope, namespace: str | None, agent_id: str) -> str | None:
-    """Return the namespace for a request about all of an agent's data.
+    """Return the namespace for a request that covers all of an agent's data.
 
-    None means all namespaces. Raises Forbidden, including for callers limited to certain users.
+    None means all namespaces. Raises Forbidden, including if the caller is limited to certain
+    users.
     """
     permit_agent(scope, agent_id)
     if scope.users is not None:
@@ -152,7 +153,7 @@ def whole_agent(scope: Scope, namespace: str | None, agent_id: str) -> str | Non
 
 
 def resolve_name(name: str, limit: frozenset[str] | None, requested: str | None) -> str | None:
-    """Return the requested value or the only one in `limit`. Raises Forbidden."""
+    """Return the requested value, or the only value in `limit`. Raises Forbidden."""
     if limit is None or requested in limit:
         return requested
     if requested is None and len(limit) == 1:

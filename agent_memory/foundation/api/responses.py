@@ -1,4 +1,4 @@
-"""Define the response classes and the error responses that routes document."""
+"""Define response classes, and the error responses that routes document."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ModelResponse(Response):
 
 
 class ValuesResponse(Response):
-    """A 200 response whose values have the shape of a wire model."""
+    """A 200 response built from plain values in the shape of a wire model."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         super().__init__(to_json(values, inf_nan_mode="null"), media_type="application/json")
@@ -44,14 +44,14 @@ class ValuesResponse(Response):
 
 
 class JsonResponse(Response):
-    """A response with plain data as JSON. Unsupported values become strings."""
+    """A JSON response with plain data. Values that JSON does not support become strings."""
 
     def __init__(self, data: Any, status: int = 200, headers: dict[str, str] | None = None) -> None:
         super().__init__(to_json(data, fallback=str, inf_nan_mode="null"), status, headers, "application/json")
 
 
 class PagedResponse(StreamingResponse):
-    """A response sent in pages. Each page gets the request's full time limit."""
+    """A response sent page by page. Each page gets the request's full time limit."""
 
     def __init__(self, pieces: AsyncGenerator[bytes], media_type: str, headers: Mapping[str, str]) -> None:
         super().__init__(self._paced(pieces), media_type=media_type, headers=headers)

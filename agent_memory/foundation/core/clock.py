@@ -45,7 +45,7 @@ def zone_of(name: str | None) -> tzinfo:
 
 
 def calendar_day(moment: datetime, zone: tzinfo) -> date:
-    """Return a moment's date in a time zone. Midnight UTC keeps its date."""
+    """Return a moment's date in a time zone. For midnight UTC, keep the date."""
     return as_in_zone(moment, zone).date()
 
 
@@ -58,7 +58,7 @@ def as_in_zone(moment: datetime, zone: tzinfo) -> datetime:
 def local_time(moment: datetime, zone: tzinfo) -> datetime:
     """Convert a moment to a time zone.
 
-    If the result would fall outside the years 1 to 9999, keep the clock time.
+    If the result would fall outside the years 1 to 9999, keep the clock time instead.
     """
     try:
         return moment.astimezone(zone)
@@ -131,9 +131,9 @@ def _read_number(value: Any) -> datetime:
 
 
 def statement_time(metadata: Any, created_at: datetime) -> datetime:
-    """Return a message's time: a valid `date` from its metadata, or `created_at`.
+    """Return when a message was stated: the `date` in its metadata, or `created_at`.
 
-    Ignore a date in the future or on the UTC day of `created_at`.
+    Ignore a date that is invalid, in the future, or on the same UTC day as `created_at`.
     """
     stated_at = stated_date(metadata) if isinstance(metadata, Mapping) else None
     if stated_at is None or stated_at > datetime.now(UTC) or stated_at.date() == created_at.astimezone(UTC).date():

@@ -17,7 +17,7 @@ class AgentMemoryError(Exception):
 
     @property
     def advice(self) -> str:
-        """The message, followed by its hint if there is one."""
+        """The message, followed by the hint if there is one."""
         return f"{self.message}: {self.data['hint']}" if "hint" in self.data else self.message
 
     def __init_subclass__(cls, *, code: str | None = None, status: int | None = None) -> None:
@@ -42,11 +42,11 @@ class BadInput(AgentMemoryError, code="invalid_input", status=422):
 
 
 class UnsupportedRequest(BadInput, code="refused", status=400):
-    """The request is well-formed, but the server does not support it."""
+    """The server does not support this well-formed request."""
 
 
 class NotSupported(AgentMemoryError, code="not_supported", status=501):
-    """This server does not implement an operation or option of another product's API."""
+    """This server does not implement an operation or option from another product's API."""
 
 
 class Unauthenticated(AgentMemoryError, code="unauthenticated", status=401):
@@ -73,7 +73,7 @@ class Conflict(AgentMemoryError, code="conflict", status=409):
 
 
 class IdTaken(Conflict):
-    """Other owners' memories already use these `ids`. Nothing was written."""
+    """These `ids` are already taken by other owners' memories. Nothing was written."""
 
     def __init__(self, ids: Sequence[str], *, field: str = "id") -> None:
         super().__init__("this id is already used: send another id, or omit it", field=field)
@@ -92,8 +92,8 @@ class RequestUnderWay(Conflict, RetryLater, code="request_under_way"):
 class ErasureUnderWay(Conflict, RetryLater, code="erasure_under_way"):
     """An erasure blocks this write, so nothing was written.
 
-    `age` is the number of seconds since the erasure was requested. `is_over` means that it ended after the writer began
-    to read.
+    `age` is the number of seconds since the erasure was requested. `is_over` means that it ended
+    after the writer started reading.
     """
 
     def __init__(self, age: float, *, is_over: bool = False) -> None:
@@ -112,7 +112,7 @@ class RequestTimeout(AgentMemoryError, code="request_timeout", status=408):
 
 
 class WrongHost(AgentMemoryError, code="misdirected", status=421):
-    """The Host header does not name this server."""
+    """The Host header does not match this server."""
 
 
 class TooLarge(AgentMemoryError, code="too_large", status=413):
@@ -124,7 +124,7 @@ class TooMany(RetryLater, code="too_many", status=429):
 
 
 class Unavailable(RetryLater, code="unavailable", status=503):
-    """The server cannot answer now, for example because Redis does not respond."""
+    """The server is temporarily unavailable, for example because Redis is not responding."""
 
 
 class RedisUnavailable(Unavailable, code="redis_unavailable"):
@@ -140,7 +140,7 @@ class StoreChanged(RedisUnavailable, code="store_changed"):
 
 
 class ModelUnavailable(Unavailable, code="model_unavailable"):
-    """The model server is unreachable, refuses the request, or exceeds its timeout."""
+    """The model server is unreachable, rejected the request, or timed out."""
 
 
 class BudgetSpent(ModelUnavailable, code="model_tokens_spent", status=429):
@@ -148,17 +148,17 @@ class BudgetSpent(ModelUnavailable, code="model_tokens_spent", status=429):
 
 
 class Overloaded(Unavailable, code="overloaded"):
-    """The process is already running as many requests as it can handle."""
+    """The process is already handling as many requests as it can."""
 
 
 class UnknownWork(AgentMemoryError, code="unknown_work"):
-    """Only newer workers know this kind of work. This attempt does not count."""
+    """Only newer workers support this kind of task. This attempt does not count."""
 
 
 class ModelAnswerInvalid(AgentMemoryError, code="model_answer_invalid", status=502):
-    """The model's answer is unusable. `data["reason"]` says why.
+    """The model's answer is unusable. `data["reason"]` explains why.
 
-    `cut_off` contains an answer that reached its length limit. Clients never see this text.
+    `cut_off` contains an answer that reached its length limit. It is never sent to clients.
     """
 
     cut_off: str = ""

@@ -1,6 +1,6 @@
 """Define `Feature`: everything that a feature adds to the server.
 
-docs/extending.md explains an example. The server creates each feature's objects once per bucket.
+See docs/extending.md for an example. The server creates each feature's objects once per bucket.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ class KeySpace(NamedTuple):
 
 
 class Owner(NamedTuple):
-    """A user in one namespace, or in all if `namespace` is None."""
+    """A user in one namespace, or in all namespaces if `namespace` is None."""
 
     namespace: str | None
     user_id: str
 
 
 class AgentOwner(NamedTuple):
-    """An agent in one namespace, or in all if `namespace` is None.
+    """An agent in one namespace, or in all namespaces if `namespace` is None.
 
-    Includes data with and without a user.
+    Includes data that is not associated with a user.
     """
 
     namespace: str | None
@@ -57,7 +57,7 @@ class AgentOwner(NamedTuple):
 
 
 class Group(NamedTuple):
-    """The owner and type of memories from which a feature derived data."""
+    """The owner and type of the memories from which a feature derived data."""
 
     namespace: str | None
     user_id: str | None
@@ -67,7 +67,7 @@ class Group(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """An example request: the operation's id, its `parameters`, and the body."""
+    """An example request, consisting of the operation's id, `parameters`, and body."""
 
     operation_id: str
     parameters: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -82,7 +82,7 @@ class Exporter(Protocol):
 
     @property
     def kinds(self) -> Sequence[str]:
-        """The values of `kind` in this exporter's lines. They must be unique."""
+        """The values of `kind` in this exporter's lines, which must be unique."""
         ...
 
     def export_lines(self, scope: Scope, owner: Owner) -> AsyncIterator[ExportLine]:
@@ -93,18 +93,18 @@ class Exporter(Protocol):
         ...
 
     async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
-        """Import a line. Return "new", "same" (already stored), or "other" (kept a different value).
+        """Import a line. Return "new", "same" (already stored), or "other" (existing value kept).
 
-        Check each field, because the line may come from an untrusted file.
+        Validate each field, because the line may come from an untrusted file.
 
-        Raises AgentMemoryError. RedisUnavailable, TooMany and ErasureUnderWay end the import. After other errors, the
-        import skips the line.
+        Raises AgentMemoryError. RedisUnavailable, TooMany and ErasureUnderWay stop the import. Any
+        other error skips the line.
         """
         ...
 
 
 class RestoreTarget(Protocol):
-    """Translates the names in imported lines for their new owner."""
+    """Maps the owners in imported lines to their new owners."""
 
     @property
     def user_id(self) -> str:
@@ -117,19 +117,19 @@ class RestoreTarget(Protocol):
         ...
 
     def user(self, user_id: str | None, /) -> str | None:
-        """Return a line's new owner: the target's `user_id` or the line's own user."""
+        """Return the target's `user_id`, or the line's own user if there is none."""
         ...
 
     def agent(self, agent_id: str | None, /) -> str | None:
-        """Return the new agent of an imported line."""
+        """Return the new agent for an imported line."""
         ...
 
     def namespace(self, namespace: str | None, /) -> str | None:
-        """Return the new namespace of an imported line."""
+        """Return the new namespace for an imported line."""
         ...
 
     def moved(self, namespace: str | None, /) -> bool:
-        """True if data from this namespace is copied or changes its owner or namespace."""
+        """True if data from this namespace is copied or gets a new owner or namespace."""
         ...
 
 
@@ -147,9 +147,10 @@ class UndoableExporter(Exporter, Protocol):
     """An exporter that can undo its imports."""
 
     async def undo_import(self, scope: Scope, owner: Owner | AgentOwner, source: str, *, dry_run: bool) -> Counter[str]:
-        """Delete the import's data, unless it has changed since then. Return counts by kind.
+        """Delete the import's data, unless it has since changed. Return counts by kind.
 
-        `restore_line` must store `source`, the name of the import, with the data. With `dry_run`, only count the data.
+        `restore_line` must store `source`, the name of the import, with the data. With `dry_run`,
+        only count the data.
         """
         ...
 
@@ -157,20 +158,20 @@ class UndoableExporter(Exporter, Protocol):
 class SessionPart(Protocol):
     """The fields that a feature adds to a session's hash and export line.
 
-    Example: `agent_memory/extensions/procedures/learning/results.py`.
+    For an example, see `agent_memory/extensions/procedures/learning/results.py`.
     """
 
     @property
     def part(self) -> str:
-        """The key of the feature's fields in a session's export line."""
+        """The key for the feature's fields in a session's export line."""
         ...
 
     def export_part(self, fields: Mapping[bytes, bytes]) -> Any:
-        """Return the feature's fields in a session's hash, or None if there are none."""
+        """Return the feature's fields from a session's hash, or None if there are none."""
         ...
 
     def restore_part(self, scope: Scope, target: RestoreTarget, part: Any, messages: int) -> Mapping[str, str]:
-        """Return the hash fields for an imported `part`. Raises BadInput and Forbidden.
+        """Return the hash fields for an imported `part`. Raises BadInput or Forbidden.
 
         `messages` is the number of messages in the session.
         """
@@ -182,14 +183,14 @@ class SessionPart(Protocol):
 
 
 class Eraser(Protocol):
-    """Deletes a user's data that a feature stores, except sessions and memories.
+    """Deletes the data that a feature stores for a user, except sessions and memories.
 
     Also implement `SessionEraser` for data derived from sessions, and `AgentEraser` for agents'
-    data. A worker repeats the calls until a round deletes nothing.
+    data. A worker repeats the calls until nothing is left to delete.
     """
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
-        """Delete the owner's data. Return the number of deleted objects by kind."""
+        """Delete the owner's data and return the number of deleted objects by kind."""
         ...
 
 
@@ -198,7 +199,7 @@ class SessionEraser(Eraser, Protocol):
     """An eraser that also deletes data derived from sessions."""
 
     async def erase_session(self, scope: Scope, session: SessionRef) -> Counter[str]:
-        """Delete data derived from a session. Return the number of deleted objects by kind."""
+        """Delete data derived from a session and return the number of deleted objects by kind."""
         ...
 
 
@@ -207,19 +208,20 @@ class AgentEraser(Eraser, Protocol):
     """An eraser that also deletes agents' data. Routes must check callers with `permit_agent`."""
 
     async def erase_agent(self, scope: Scope, owner: AgentOwner) -> Counter[str]:
-        """Delete the agent's data. Return the number of deleted objects by kind."""
+        """Delete the agent's data and return the number of deleted objects by kind."""
         ...
 
 
 class Purger(Protocol):
     """Deletes the data that a feature derived from purged memories.
 
-    Implement it only if the derived data does not record its source memories. Otherwise, use a `Follower`. Also called
-    to erase an agent and to forget memories. Example: `agent_memory/extensions/views/transfer.py`.
+    Use this only if the derived data does not record its source memories. Otherwise, use a
+    `Follower`. Also called when an agent is erased or memories are forgotten. For an example, see
+    `agent_memory/extensions/views/transfer.py`.
     """
 
     async def purge_groups(self, scope: Scope, groups: Collection[Group], *, dry_run: bool) -> Counter[str]:
-        """Delete data possibly derived from memories in these groups. Return counts by kind.
+        """Delete data that may be derived from memories in these groups. Return counts by kind.
 
         With `dry_run`, only count the objects.
         """
@@ -231,7 +233,7 @@ class ForgetPurger(Purger, Protocol):
     """A purger with a separate, reversible method for requests to forget."""
 
     async def follow_forgetting(self, scope: Scope, groups: Collection[Group]) -> None:
-        """Update data derived from memories in these groups. Keep what an undo needs.
+        """Update data derived from memories in these groups, but keep what is needed to undo.
 
         Also called after an undo.
         """
@@ -253,15 +255,16 @@ class DeletionPurger(Purger, Protocol):
 class Follower(Protocol):
     """Updates derived data, such as a profile, when memories change.
 
-    Called by a worker after each change, and also by requests that edit or delete memories. Example:
-    `agent_memory/extensions/profile/follower.py`.
+    Workers call it after each change, and so do requests that edit or delete memories. For an
+    example, see `agent_memory/extensions/profile/follower.py`.
     """
 
     async def follow_memories(self, mids: Sequence[str]) -> None:
-        """Update data derived from these memories, and delete it for deleted memories.
+        """Update data derived from these memories. If a memory was deleted, delete its data.
 
-        Must be idempotent and independent of the order of calls. Use each memory's version to reject outdated writes.
-        To find the data of deleted memories, store a key for each memory.
+        This must be idempotent and must not depend on the order of calls. Use each memory's version
+        to reject outdated writes. Store a key for each memory, so that you can find a deleted
+        memory's data.
         """
         ...
 
@@ -269,7 +272,7 @@ class Follower(Protocol):
 class ExtractionGuide(Protocol):
     """Adds a feature's instructions to the prompt for fact extraction.
 
-    Example: `agent_memory/extensions/profile/service.py`.
+    For an example, see `agent_memory/extensions/profile/service.py`.
     """
 
     async def extraction_instructions(self, scope: Scope, namespace: str | None) -> Sequence[str]:
@@ -278,9 +281,9 @@ class ExtractionGuide(Protocol):
 
 
 class Services:
-    """The services of one bucket: one object per type.
+    """One bucket's services, with one object per type.
 
-    `services[Type]` returns the object of exactly this type, or raises KeyError.
+    `services[Type]` returns the object of exactly that type, or raises KeyError.
     """
 
     def __init__(self) -> None:
@@ -294,7 +297,7 @@ class Services:
         self.sections: list[AnnouncedSection] = []
 
     def add(self, *services: Any) -> None:
-        """Add services. Raises ValueError if a type already exists."""
+        """Register services. Raises ValueError if a type is already registered."""
         for service in services:
             if type(service) in self._by_type:
                 raise ValueError(f"there are two of {type(service).__name__}")
@@ -320,12 +323,13 @@ class Services:
 
 
 class PeriodicJob(NamedTuple):
-    """Recurring work that one worker does once per period for each bucket.
+    """A job that one worker runs once per period for each bucket.
 
-    The first run starts one period after the first worker. After an exception, the job runs again within five minutes.
+    The first run starts one period after the first worker starts. After an exception, the job runs
+    again within five minutes.
 
-    Call `ErasureGuard.require_none` before adding personal data, which must include the tenant and user id. A script
-    that only replaces data can check the old value instead.
+    Call `ErasureGuard.require_none` before adding personal data, which must include the tenant and
+    user id. A script that only replaces data can check the old value instead.
     """
 
     run: str
@@ -343,8 +347,9 @@ def while_enabled(minutes: float) -> Callable[[Settings], float | None]:
 class Feature:
     """Everything that one feature adds to the server. Only `name` is required.
 
-    Import strings ("module:name") are loaded on demand. The names of features, jobs, Redis keys and MCP tools must be
-    unique. For each class from `exporter` to `section`, `open` must add an object with `Services.add`.
+    Import strings ("module:name") are loaded on demand. The names of features, jobs, Redis keys and
+    MCP tools must be unique. For each class from `exporter` to `section`, `open` must register an
+    object with `Services.add`.
     """
 
     name: str

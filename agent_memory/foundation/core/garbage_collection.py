@@ -14,7 +14,7 @@ def starting() -> None:
 
 
 def settle() -> None:
-    """Exempt all existing objects from garbage collection, and turn it on.
+    """Exempt all existing objects from garbage collection, and turn it back on.
 
     Call this at the end of startup. A full collection would block the event loop for 0.2 s.
     """

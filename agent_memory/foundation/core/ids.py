@@ -1,4 +1,4 @@
-"""Create random ids that a retry with the same Idempotency-Key reproduces."""
+"""Generate random ids that are reproduced if a request is retried with its Idempotency-Key."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _seed: ContextVar[tuple[bytes, Iterator[int]] | None] = ContextVar("seed", defau
 
 @contextmanager
 def repeatable(seed: str) -> Generator[None]:
-    """Derive ids in this `with` block from the ULID `seed` and a counter."""
+    """Derive all ids in this `with` block from `seed` (a ULID) and a counter."""
     token = _seed.set((ULID.from_str(seed).bytes, count()))
     try:
         yield

@@ -1,4 +1,4 @@
-"""Format data as readable lines of text."""
+"""Format data as human-readable text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _noun(name: str, count: int) -> str:
 
 
 def shorten(text: str, most: int = 100) -> str:
-    """Shorten a text to one line of about `most` characters."""
+    """Shorten text to a single line of about `most` characters."""
     text = " ".join(text.split())
     return text if len(text) <= most else (text[:most].rpartition(" ")[0] or text[:most]) + " …"
 
@@ -32,7 +32,7 @@ def table(rows: Sequence[Sequence[object]], indent: str = "") -> list[str]:
 
 
 def describe(data: Any, name: str = "") -> list[str]:
-    """Format JSON data as lines such as `messages.1.role: user`, omitting empty values."""
+    """Format JSON data as lines such as `messages.1.role: user`. Omit empty values."""
     if isinstance(data, list) and not any(isinstance(each, dict | list) for each in cast("list[Any]", data)):
         data = ", ".join(map(str, cast("list[Any]", data)))
     if not isinstance(data, dict | list):

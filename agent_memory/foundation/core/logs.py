@@ -1,6 +1,6 @@
 """Send all log records to stderr through structlog, with secrets removed.
 
-Use a constant event name and pass values as fields: `log.warning("search not reranked",
+Use a constant event name, and pass values as fields: `log.warning("search not reranked",
 error=error)`.
 """
 
@@ -33,7 +33,7 @@ _OURS = ("agent_memory", "agent_memory_worker", "agent_memory_client")
 
 
 def get_logger(name: str) -> structlog.stdlib.BoundLogger:
-    """Return a logger whose fields become attributes of standard log records."""
+    """Return a logger that stores its fields as attributes of standard log records."""
     processors = (structlog.stdlib.filter_by_level, structlog.stdlib.render_to_log_kwargs)
     logger = structlog.wrap_logger(logging.getLogger(name), processors, structlog.stdlib.BoundLogger, cache_logger_on_first_use=True)
     return cast("structlog.stdlib.BoundLogger", logger)
@@ -48,14 +48,14 @@ class LogSettings(Protocol):
 
 
 def without_secrets(text: str) -> str:
-    """Hide passwords, authorization headers, API keys, and input values that errors quote."""
+    """Hide passwords, authorization headers, API keys, and input values quoted in errors."""
     if _INPUT in text:
         text = _without_inputs(text)
     return _SECRET_TEXT.sub(lambda m: f"{HIDDEN}@" if m["user"] else f"{m['scheme'] or ''}{HIDDEN}", text)
 
 
 def _without_inputs(text: str) -> str:
-    """Hide text from `_INPUT` to `_INPUT_END`, or else to the next `_INPUT`."""
+    """Hide the text after each `_INPUT`, up to `_INPUT_END` if present."""
     first, *rest = text.split(_INPUT)
     parts = [first]
     for part in rest:
@@ -77,7 +77,7 @@ def _clean(value: object, depth: int = 0) -> object:
 
 
 def redact(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Hide secrets in an event. This is a structlog processor."""
+    """Hide secrets in an event (structlog processor)."""
     for key, value in event.items():
         event[key] = HIDDEN if _SECRET_KEY.search(key) else _clean(value)
     return event
@@ -92,10 +92,7 @@ class _AccessLog:
 
 
 def log_request(method: str, path: str, status: int, seconds: float, request_id: str, *, quiet: bool) -> None:
-    """Write an access log line.
-
-    This does not escape arguments or hide secrets.
-    """
+    """Write an access log line without escaping arguments or hiding secrets."""
     stream = _AccessLog.stream
     if stream is None or (logging.DEBUG if quiet else logging.INFO) < _AccessLog.level:
         return
@@ -115,7 +112,7 @@ def log_request(method: str, path: str, status: int, seconds: float, request_id:
 
 
 def configure_logging(settings: LogSettings, *, access_log: bool = False) -> None:
-    """Set up logging. Libraries log from WARNING, or from INFO if `log_level` is DEBUG."""
+    """Set up logging. Libraries log at WARNING and above, or at INFO if `log_level` is DEBUG."""
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,

@@ -1,6 +1,7 @@
 """Define MCP tools. `Feature.tools` contains the import strings of `ToolSet` objects.
 
-A tool takes the services, its caller, and a pydantic model of its arguments. Language models read its docstring.
+A tool takes the services, the caller, and a pydantic model with its arguments. Language models see
+its docstring.
 """
 
 from __future__ import annotations
@@ -28,9 +29,10 @@ class InvalidArguments(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """A tool's caller: its scope, and its default namespace and user.
+    """A tool's caller: its scope, default namespace, and default user.
 
-    If `can_ask` is True, a tool may return a `Question`. `chosen` contains the ids from the answer.
+    If `can_ask` is True, a tool may return a `Question`. `chosen` contains the ids that the user
+    selected.
     """
 
     scope: Scope
@@ -51,7 +53,10 @@ def _only(names: frozenset[str] | None) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question to the user, who can choose several or none. `choices` maps ids to texts."""
+    """A question that lets the user choose any number of options.
+
+    `choices` maps ids to texts.
+    """
 
     text: str
     choices: Mapping[str, str]
@@ -68,11 +73,11 @@ _Run = TypeVar("_Run", bound=ToolRun)
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """An MCP tool. `takes` and `answers` are its models.
+    """An MCP tool. `takes` and `answers` are its input and output models.
 
-    With `deletes`, it rejects unknown arguments that seem intended to narrow the deletion. `offered` is the smallest
-    set that includes it. In smaller sets than `all`, clients see only the `common` arguments, or all if `common` is
-    empty.
+    If `deletes` is true, the tool rejects unknown arguments that look like filters. `offered` is
+    the smallest tool set that includes the tool. In sets smaller than `all`, clients see only the
+    `common` arguments, or every argument if `common` is empty.
     """
 
     name: str
@@ -87,7 +92,10 @@ class Tool:
     common: Sequence[str] = ()
 
     def read(self, arguments: dict[str, Any], *, strict: bool) -> tuple[Any, Sequence[Unknown]]:
-        """Return the validated arguments and the ignored fields. Raises InvalidArguments and UnknownFields."""
+        """Return the validated arguments and any ignored fields.
+
+        Raises InvalidArguments or UnknownFields.
+        """
         try:
             values, ignored = self.check.read(lambda check: check.validate_python(arguments), strict=strict)
         except ValidationError as error:
@@ -105,9 +113,9 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """An MCP resource that every user has: `memory://{user_id}/<path>`.
+    """An MCP resource that exists for every user: `memory://{user_id}/<path>`.
 
-    The path can end with one `{parameter}`. `read` gets the user and the parameter.
+    The path can end with one `{parameter}`. `read` receives the user and the parameter.
     """
 
     path: str
@@ -127,7 +135,7 @@ class ToolOptions(TypedDict, total=False):
 
 
 class ToolSet:
-    """A feature's tools and resources, in the order that clients see."""
+    """A feature's tools and resources, in the order shown to clients."""
 
     def __init__(self) -> None:
         self._tools: list[Tool] = []

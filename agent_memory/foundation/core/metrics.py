@@ -1,4 +1,4 @@
-"""Define every metric. Label values must not be ids."""
+"""Define all metrics. Never use ids as label values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Collect notices for the response to a request."""
+"""Collect notices to include in the response to a request."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def collecting_notices() -> Generator[list[str]]:
 
 
 def add_notice(notice: str) -> None:
-    """Add a notice to the response. Ignore repeats and notices beyond `MAX_NOTICES`."""
+    """Add a notice to the response. Ignore duplicates and anything beyond `MAX_NOTICES`."""
     notices = _collected.get()
     if notices is not None and notice not in notices and len(notices) < MAX_NOTICES:
         notices.append(notice)
 
 
 def with_notices(answer: Mapping[str, Any], notices: list[str]) -> dict[str, Any]:
-    """Return the answer with `notices` appended to its existing notices."""
+    """Return the response with `notices` appended to its existing notices."""
     return {**answer, "notices": [*(answer.get("notices") or ()), *notices]}

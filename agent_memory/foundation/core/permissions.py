@@ -20,7 +20,7 @@ class Owned(Protocol):
 
 
 def within(scope: Scope, record: Owned) -> bool:
-    """True if the scope covers the memory. Both must have the same tenant."""
+    """True if the scope covers the memory. Both must belong to the same tenant."""
     if not scope.limited:
         return True
     return scope.reaches(record.namespace, record.user_id) and (scope.agents is None or record.agent_id in scope.agents)
@@ -29,7 +29,7 @@ def within(scope: Scope, record: Owned) -> bool:
 def permit_writing(scope: Scope, records: Iterable[MemoryRecord] = (), *, field: str | None = None) -> None:
     """Raise Forbidden if the scope is read-only or does not cover all `records`.
 
-    `field` is the request field that contains `records`.
+    `field` is the request field that contains the records.
     """
     if not scope.may_write:
         raise Forbidden("these credentials are read-only: use credentials with the role write")
@@ -45,7 +45,7 @@ def permit_owner(scope: Scope, record: MemoryRecord, field: str | None = None) -
 
 
 def access_denied(resource: str, field: str) -> Forbidden:
-    """Return the error for data that the credentials do not cover.
+    """Return the error to raise for data that the credentials do not cover.
 
     `field` is the field that selects the data.
     """
@@ -60,12 +60,12 @@ def denied_field(scope: Scope, owner: object) -> str:
 
 
 def reaches_session_of(scope: Scope, agent_id: str | None) -> bool:
-    """True if the scope covers this agent's sessions. Always true for None."""
+    """True if the scope covers this agent's sessions. Always true if the agent is None."""
     return scope.agents is None or agent_id is None or agent_id in scope.agents
 
 
 def permit_session(scope: Scope, ref: SessionRef, *, write: bool) -> None:
-    """Raise Forbidden if the scope does not cover the session or allow the write."""
+    """Raise Forbidden if the scope does not cover the session or does not allow the write."""
     if write:
         permit_writing(scope)
     if scope.limited and not scope.reaches(ref.namespace, ref.user_id):

@@ -1,9 +1,11 @@
 """Define the interface between `recall` and the sections of the memory prompt.
 
-For each request, `recall` opens a section (`PromptSection`), which queues its reads on the prompt's pipeline.
-`SectionReads` loads the content, `SectionContent` fits it into the token budget, and `FittedSection` renders it.
+For each request, `recall` opens a section (`PromptSection`), which queues its reads on the prompt's
+pipeline. `SectionReads` loads the content, `SectionContent` fits it into the token budget, and
+`FittedSection` renders it.
 
-If a method raises an exception, the whole request fails. Example: `examples/extension/nickname.py`.
+If a method raises an exception, the entire request fails. For an example, see
+`examples/extension/nickname.py`.
 """
 
 from __future__ import annotations
@@ -26,8 +28,8 @@ PER_MESSAGE = 4
 class SectionKind(StrEnum):
     """A section's position in the prompt.
 
-    In a session's prompt, the sections of a kind share a tenth of the budget plus the tokens that earlier parts left.
-    Within a kind, sections from other packages come last.
+    In a session's prompt, all sections of one kind share a tenth of the budget plus any tokens left
+    over from earlier parts. Within a kind, sections from other packages come last.
     """
 
     ALWAYS = "always"
@@ -40,7 +42,7 @@ class SectionKind(StrEnum):
 
 
 class Reader(NamedTuple):
-    """A prompt's namespace, user, and agent. None means that the value is undetermined."""
+    """The namespace, user, and agent that a prompt is for. None means unknown."""
 
     namespace: str | None = None
     user_id: str | None = None
@@ -54,8 +56,8 @@ NOBODY = Reader()
 class PromptAsk:
     """A request for a prompt (`body`), which may continue a `session`.
 
-    `scope` covers `reader`. `zone` is the time zone of the request or the reader, or UTC. It no longer changes once
-    sections load their content.
+    `scope` covers `reader`. `zone` is the request's or the reader's time zone, or UTC. It is final
+    once sections load their content.
     """
 
     scope: Scope
@@ -73,7 +75,7 @@ class PromptAsk:
 
 @dataclass(slots=True)
 class SessionMessages:
-    """The session's messages in the prompt, oldest first, and the number left out."""
+    """The session's messages in the prompt, oldest first, and how many were left out."""
 
     ref: SessionRef
     ids: Sequence[str]
@@ -84,8 +86,8 @@ class SessionMessages:
 class SectionText:
     """The content that a section adds to the prompt.
 
-    `search` is the search request for its memories. `parts` contains the same text as `messages`, for requests that set
-    a format. A feature's section returns only `parts`.
+    `search` is the search request for its memories. `parts` contains the same text as `messages`,
+    for requests that specify a format. A feature's section returns only `parts`.
     """
 
     messages: Sequence[dict[str, Any]] = ()
@@ -97,22 +99,23 @@ class SectionText:
 
 
 class FittedSection(Protocol):
-    """The part of a section that fits the budget. Usually a `FittedText`."""
+    """The part of a section that fits into the budget. Usually a `FittedText`."""
 
     def count_tokens(self) -> int:
-        """Return how much of the token budget the section uses."""
+        """Return how many tokens of the budget the section uses."""
         ...
 
     def render_section(self, messages: SessionMessages | None) -> SectionText:
-        """Return the section's text, leaving out memories that already appear in `messages`."""
+        """Return the section's text without memories that already appear in `messages`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class FittedText:
-    """A fitted section with one text. An empty string omits the section.
+    """A fitted section with one text. If the text is empty, the section is omitted.
 
-    The text must begin with `part_heading` (`foundation/text/prompt_marks.py`), which keeps it out of long-term memory.
+    The text must begin with `part_heading` (`foundation/text/prompt_marks.py`), which prevents it
+    from being stored in long-term memory.
     """
 
     text: str
@@ -131,13 +134,12 @@ class FittedText:
 
 
 class SectionContent(Protocol):
-    """The whole content of a section, before `fit_section` limits it."""
+    """A section's full content, before `fit_section` limits it."""
 
     def fit_section(self, tokens: int | None) -> FittedSection:
         """Return the content that fits within `tokens` tokens, or all of it if None.
 
-        The method may run in a thread, so it must not use the event loop. For a list, use
-        `fit_lines`.
+        This may run in a thread, so it must not use the event loop. For a list, use `fit_lines`.
         """
         ...
 
@@ -148,14 +150,14 @@ class SectionReads(Protocol):
     def queue_section(self, pipe: Any) -> int:
         """Queue the section's reads, and return the number of replies to expect.
 
-        A retry calls this method again.
+        May be called again after a failed attempt.
         """
         ...
 
     async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> SectionContent:
-        """Build the section's content from the replies to the queued commands, in order.
+        """Build the section's content from the replies to the queued commands.
 
-        `session` contains only messages that are certain to be visible.
+        `session` contains only messages that are certain to be in the prompt.
         """
         ...
 
@@ -166,8 +168,8 @@ class PromptSection(Protocol):
     async def open_section(self, ask: PromptAsk) -> SectionReads | None:
         """Return the section's reads, or None to omit the section.
 
-        Check that `ask.scope` reaches the data of `ask.reader`. `recall` may call this method again once the session's
-        user is known.
+        Check that `ask.scope` covers the data of `ask.reader`. `recall` may call this again once
+        the session's user is known.
         """
         ...
 
@@ -180,7 +182,7 @@ class AnnouncedSection(PromptSection, Protocol):
 
 
 def fit_lines(lines: Sequence[T], tokens: int, count: Callable[[T], int]) -> tuple[list[T], int]:
-    """Return the lines that fit into `tokens`, in order, and the tokens left.
+    """Return the lines that fit into `tokens`, in order, and the remaining tokens.
 
     Skip lines that do not fit. Each line break counts as one token.
     """

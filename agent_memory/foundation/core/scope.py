@@ -1,4 +1,4 @@
-"""Define callers, their rights, and the work that writes belong to."""
+"""Define callers, their rights, and the work that a write is part of."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DEFAULT_TENANT = "default"
 
 
 class Role(StrEnum):
-    """A caller's role, which includes the rights of the roles before it."""
+    """A caller's role. Each role includes the rights of the roles before it."""
 
     READ = "read"
     WRITE = "write"
@@ -24,8 +24,8 @@ class Role(StrEnum):
 class Principal:
     """A caller and its rights in one tenant.
 
-    None in `namespaces`, `users`, or `agents` means all. `subject` identifies the caller in audit events. An `operator`
-    may also create credentials for other tenants.
+    If `namespaces`, `users`, or `agents` is None, all of them are allowed. `subject` identifies the
+    caller in audit events. An `operator` may also create credentials for other tenants.
     """
 
     tenant: str
@@ -41,8 +41,8 @@ class Principal:
 class Scope:
     """The data that a caller may access in one tenant.
 
-    None in `namespaces`, `users`, or `agents` means all. Never widen a scope. `actor` identifies the caller in audit
-    events.
+    If `namespaces`, `users`, or `agents` is None, all of them are allowed. Never widen a scope.
+    `actor` identifies the caller in audit events.
     """
 
     tenant: str
@@ -59,20 +59,20 @@ class Scope:
 
     @property
     def limited(self) -> bool:
-        """True if the scope is smaller than the whole tenant."""
+        """True if the scope does not cover the entire tenant."""
         return self.namespaces is not None or self.users is not None or self.agents is not None
 
     def reaches(self, namespace: str | None, user_id: str | None) -> bool:
         """True if the scope covers this user's data in this namespace.
 
-        A scope limited to users never covers data without a user.
+        A scope limited to certain users never covers data that has no user.
         """
         return (self.namespaces is None or namespace in self.namespaces) and (self.users is None or user_id in self.users)
 
 
 @dataclass(frozen=True, slots=True)
 class SessionRef:
-    """A session's identity within a tenant."""
+    """Identifies a session within a tenant."""
 
     session_id: str
     namespace: str | None = None
@@ -89,10 +89,11 @@ class Rights(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The work that a write belongs to, and its behavior during an erasure.
+    """The work that a write is part of, and how it handles erasures.
 
-    `since` is when the work began reading, in ms on the Redis clock, or None if it uses no older
-    data. With `waits`, the write waits until the erasure ends. `erases` marks the erasure itself.
+    `since` is when the work started reading (in ms, from the Redis clock), or None if it uses no
+    older data. If `waits` is true, the write waits until the erasure ends. `erases` marks the
+    erasure itself.
     """
 
     since: int | None = None
@@ -105,7 +106,7 @@ _work: ContextVar[Work | None] = ContextVar("work", default=None)
 
 
 def current_work() -> Work:
-    """Return the work of the enclosing `carrying_out` block or of an ordinary request."""
+    """Return the work set by the enclosing `carrying_out` block, or an ordinary request."""
     return _work.get() or _REQUEST
 
 

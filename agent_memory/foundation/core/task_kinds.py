@@ -1,10 +1,10 @@
 """Define the names of background tasks and the kinds of due work.
 
-Writes record due work as marks in the outbox. A worker's relay passes the marks to docket.
+Writes mark work as due in the outbox. A worker's relay passes the marks to docket.
 
-Task arguments must be ids, because two versions of the workers run side by side during a deployment. A task for marks
-takes a member, a lease, and an attempt, or lists of these. Its docket key begins with the mark's kind, so that an older
-worker can return unknown marks.
+Task arguments must be ids, because old and new workers run side by side during a deployment. A task
+for marks takes a member, a lease, and an attempt, or lists of these. Its docket key begins with the
+mark's kind, so that older workers can return unknown marks.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ MAX_WAIT_SECONDS = 20.0
 
 
 class TaskName(StrEnum):
-    """The names of a worker's tasks. `agent_memory_worker.task_handlers` implements the tasks."""
+    """Names of the worker's tasks, which `agent_memory_worker.task_handlers` implements."""
 
     ERASE = "erase"
     PROCESS_SESSION = "process_session"
@@ -27,7 +27,7 @@ class TaskName(StrEnum):
 
 
 class DueKind(StrEnum):
-    """The kinds of due work, in the order in which the relay passes marks."""
+    """Kinds of due work, in the order in which the relay passes marks on."""
 
     DELETION = "deletion"
     """A requested deletion of a session, user or agent."""

@@ -1,4 +1,4 @@
-"""Copy an embedded Redis, even while a server uses it."""
+"""Copy an embedded Redis, even while a server is using it."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ OnCopied = Callable[[int, int], object]
 
 
 def copy_data_dir(data_dir: Path, target: Path, on_copied: OnCopied) -> None:
-    """Copy a data directory to a new directory, which appears once it is complete. Raises StartupError.
+    """Copy a data directory to a new directory. Raises StartupError.
 
-    The copy may lack changes that a running Redis appends in the meantime.
+    The new directory appears only once it is complete. It may lack changes that a running Redis
+    makes in the meantime.
     """
     folder, target = data_dir.expanduser().absolute(), target.absolute()
     if not has_data(folder):
@@ -60,7 +61,7 @@ def copy_data_dir(data_dir: Path, target: Path, on_copied: OnCopied) -> None:
 def _open_log(folder: Path, stack: ExitStack) -> list[BinaryIO]:
     """Open all files of the append-only log. Raises StartupError.
 
-    Redis may rewrite the log and delete these files at any time. Open files stay readable.
+    Redis may rewrite the log and delete its files at any time, but open files stay readable.
     """
     for _ in range(_ATTEMPTS):
         with ExitStack() as opened:

@@ -1,4 +1,4 @@
-"""Find and start redis-servers with the query engine."""
+"""Find and start a redis-server that has the query engine."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _PASSED_ENVIRONMENT = ("PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRAR
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """A redis-server and its query engine. `module` is None if it is built in."""
+    """A redis-server and its query engine. `module` is None if the query engine is built in."""
 
     name: str
     server: str
@@ -55,7 +55,7 @@ class Engine:
 
 @dataclass(frozen=True, slots=True)
 class EngineReport:
-    """The result of testing an engine. `problem` is None if it works."""
+    """The result of testing an engine. `problem` is None if the engine works."""
 
     name: str
     engine: Engine | None
@@ -68,9 +68,9 @@ def quote(value: str) -> bytes:
 
 
 def _parent_death_hook() -> Callable[[], None] | None:
-    """Return a hook that terminates the child when its parent dies.
+    """Return a hook that terminates the child process when its parent dies.
 
-    Call the hook between fork and exec. The result is None outside Linux.
+    Call the hook between fork and exec. Returns None except on Linux.
     """
     if not sys.platform.startswith("linux"):
         return None
@@ -88,7 +88,7 @@ def _parent_death_hook() -> Callable[[], None] | None:
 def spawn(server: str, conf: Path, *, cwd: Path, log: Path, pass_fds: Sequence[int] = ()) -> subprocess.Popen[bytes]:
     """Start a redis-server. Raises OSError.
 
-    On Linux, the server ends when the calling *thread* ends. Ctrl-C in a terminal does not reach the server.
+    On Linux, the server stops when the calling *thread* ends. It ignores Ctrl-C in the terminal.
     """
     environment = {name: os.environ[name] for name in _PASSED_ENVIRONMENT if name in os.environ}
     with open(log, "ab", opener=lambda path, flags: os.open(path, flags, 0o600)) as output:
@@ -107,7 +107,7 @@ def spawn(server: str, conf: Path, *, cwd: Path, log: Path, pass_fds: Sequence[i
 
 
 async def stop(process: subprocess.Popen[bytes], *, seconds: float = 10.0) -> None:
-    """Stop a redis-server, and kill it if it is still running after `seconds`."""
+    """Stop a redis-server. Kill it if it is still running after `seconds`."""
     if process.poll() is None:
         process.terminate()
     deadline = asyncio.get_running_loop().time() + seconds
@@ -119,7 +119,7 @@ async def stop(process: subprocess.Popen[bytes], *, seconds: float = 10.0) -> No
 
 
 def connect(*, port: int = 0, password: str | None = None, unix_socket: str | None = None) -> redis.Redis:
-    """Return a client that never retries, for a port or a Unix socket."""
+    """Return a client for a port or Unix socket. It never retries."""
     retry = Retry(NoBackoff(), 0)
     if unix_socket is not None:
         return redis.Redis(unix_socket_path=unix_socket, retry=retry, socket_timeout=2)
@@ -127,7 +127,7 @@ def connect(*, port: int = 0, password: str | None = None, unix_socket: str | No
 
 
 def last_words(log: Path) -> str:
-    """Return the last meaningful line of a Redis log, with its timestamp removed."""
+    """Return the last meaningful line of a Redis log with its timestamp removed."""
     try:
         lines = log.read_bytes()[-8192:].decode("utf-8", "replace").splitlines()
     except OSError:
@@ -172,7 +172,7 @@ def usable_file(path: Path, data_dir: Path) -> str:
 
 
 def _candidates(data_dir: Path) -> list[EngineReport]:
-    """Return every possible engine, best first. A missing engine has a `problem`."""
+    """Return all possible engines, best first. Missing engines have a `problem`."""
     reports: list[EngineReport] = []
 
     def add(name: str, server: Path | None, module: Path | None, missing: str, *, own: bool = False) -> None:
@@ -206,7 +206,7 @@ def _candidates(data_dir: Path) -> list[EngineReport]:
 
 
 async def _probe(engine: Engine) -> str | None:
-    """Start the engine with no data. Return the error, or None if it works."""
+    """Start the engine with no data. Return an error message, or None if it works."""
     with tempfile.TemporaryDirectory(prefix="am-") as name:
         folder = Path(name)
         socket, log, conf = folder / "s", folder / "log", folder / "redis.conf"
@@ -247,7 +247,7 @@ async def _probe_running(process: subprocess.Popen[bytes], socket: str, log: Pat
 
 
 async def examine_engines(data_dir: Path, *, all_of_them: bool = False) -> list[EngineReport]:
-    """Test candidates in order until one works, or all of them if `all_of_them` is true."""
+    """Test candidates until one works, or test all of them if `all_of_them` is true."""
     reports: list[EngineReport] = []
     for candidate in _candidates(data_dir):
         problem = candidate.problem if candidate.engine is None else await _probe(candidate.engine)
@@ -276,7 +276,7 @@ def _remembered(file: Path) -> Engine | None:
 
 
 async def find_engine(data_dir: Path) -> Engine:
-    """Return the engine that worked last time, or the first that works.
+    """Return the engine that worked last time, or else the first that works.
 
     Raises StartupError.
     """

@@ -1,7 +1,7 @@
 """Run a redis-server with the query engine on a data directory.
 
-The server listens only on 127.0.0.1, requires a password from the data directory, and writes an append-only file. It
-restarts if it dies, and it ends when this process ends.
+The server listens only on 127.0.0.1, requires a password from the data directory, and writes an
+append-only file. It restarts if it crashes, and stops when this process ends.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ RECORD_OPTIONS = (b"hash-max-listpack-value 4096",)
 
 @dataclass(slots=True)
 class EmbeddedRedis:
-    """A running embedded Redis. Only `url` contains the password. A restart changes `pid`."""
+    """A running embedded Redis. Only `url` contains the password. `pid` changes on restart."""
 
     url: str = field(repr=False)
     port: int
@@ -67,10 +67,10 @@ class EmbeddedRedis:
 
 @asynccontextmanager
 async def embedded_redis(data_dir: Path, *, port: int = 0, stop_seconds: float = 10.0) -> AsyncGenerator[EmbeddedRedis, None]:
-    """Start Redis on `data_dir` and yield the server once its data is loaded.
+    """Start Redis on `data_dir`, and yield the server once its data is loaded.
 
-    Create `data_dir` if it is missing. A `port` of 0 means any free port. Call this from the main thread, because the
-    server ends with the calling thread. Raises StartupError.
+    Creates `data_dir` if it does not exist. If `port` is 0, uses any free port. Call this from the
+    main thread, because the server stops when the calling thread ends. Raises StartupError.
     """
     folder = _make_data_dir(data_dir)
     with _Locks(folder) as locks:
@@ -95,7 +95,7 @@ async def embedded_redis(data_dir: Path, *, port: int = 0, stop_seconds: float =
 
 
 def running_redis(data_dir: Path) -> str | None:
-    """Return the URL of another process's Redis on `data_dir`, or None."""
+    """Return the URL of the Redis that another process runs on `data_dir`, or None."""
     folder = data_dir.expanduser().absolute()
     try:
         handle = os.open(folder / "owner.lock", os.O_RDWR | os.O_CLOEXEC)
@@ -115,7 +115,7 @@ def running_redis(data_dir: Path) -> str | None:
 
 
 def has_data(data_dir: Path) -> bool:
-    """True if the directory contains an embedded Redis's data or a copy of it."""
+    """True if the directory contains an embedded Redis store or a copy of one."""
     return (data_dir / "appendonlydir").is_dir()
 
 
@@ -141,7 +141,7 @@ def _make_data_dir(data_dir: Path) -> Path:
 
 
 class _Locks:
-    """Two file locks: `owner.lock` for this process, and `redis.lock` shared with the redis-server.
+    """Two file locks: `owner.lock` for this process, and `redis.lock` for the redis-server.
 
     If only `redis.lock` is taken, a redis-server from an earlier run is still running.
     """
@@ -185,7 +185,7 @@ class _Locks:
 
 
 async def _settle_predecessor(folder: Path, locks: _Locks) -> str:
-    """Stop a redis-server from an earlier run. Return the password to use.
+    """Stop any redis-server from an earlier run, and return the password to use.
 
     Raises StartupError if the old server does not exit within 20 s.
     """
@@ -230,7 +230,7 @@ def _read_conf(conf: Path) -> tuple[str | None, int | None]:
 
 
 def _write_conf(folder: Path, engine: Engine, password: str, port: int) -> Path:
-    """Write redis.conf, which only its owner can read, and return its path."""
+    """Write a redis.conf that only its owner can read, and return its path."""
     lines = [
         b"# Written at every start; changes are lost.",
         b"bind 127.0.0.1",
@@ -310,7 +310,7 @@ def _launch(folder: Path, engine: Engine, password: str, port: int, lock: int) -
 
 
 async def _start_first(folder: Path, locks: _Locks, password: str, port: int) -> _Server:
-    """Try up to three times to start Redis. Raises StartupError."""
+    """Start Redis, trying up to three times. Raises StartupError."""
     if port and not _is_free(port):
         raise StartupError(f"port {port} on 127.0.0.1 is taken; choose another for the embedded Redis with EMBEDDED_REDIS_PORT")
     attempts = 3
@@ -366,7 +366,7 @@ async def _wait_ready(server: _Server) -> None:
 
 
 async def _supervise(server: _Server, running: EmbeddedRedis) -> None:
-    """Restart Redis on the same port whenever it dies, with increasing pauses."""
+    """Restart Redis on the same port whenever it dies, with increasing delays."""
     pause, upkeep = 0.0, EngineUpkeep()
     while True:
         await asyncio.sleep(_POLL_SECONDS)

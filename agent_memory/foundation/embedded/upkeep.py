@@ -25,7 +25,7 @@ _CHILD_NICENESS = 10
 
 
 class EngineUpkeep:
-    """Tunes one running redis-server. Call `look` several times a second."""
+    """Tunes one running redis-server. Call `look` several times per second."""
 
     def __init__(self) -> None:
         self._seconds = int(COLLECTOR_SECONDS)
@@ -51,7 +51,7 @@ class EngineUpkeep:
 
 
 def collector_seconds(documents: int) -> int:
-    """Return the seconds between garbage collections.
+    """Return the interval between garbage collections in seconds.
 
     `documents` is the size of the largest index.
     """

@@ -13,7 +13,7 @@ _FREE_JSON = frozenset({"data", "metadata", "config", "extraction_strategy_confi
 
 
 def check_values(*parts: bytes, field: str = "body") -> None:
-    """Raise BadInput if unparsed JSON has more than `MAX_JSON_VALUES` values in total."""
+    """Raise BadInput if raw JSON contains more than `MAX_JSON_VALUES` values in total."""
     most = MAX_JSON_VALUES
     if sum(map(len, parts)) > most and sum(map(_count_signs, parts)) > most and sum(map(_count_values, parts)) > most:
         raise BadInput(f"must contain at most {most} values, nested ones included: send several requests", field=field)
@@ -53,7 +53,7 @@ def _count_values(body: bytes) -> int:
 def check_lists(value: Any, root: str) -> None:
     """Raise BadInput if a list in parsed JSON exceeds `MAX_LIST_ITEMS`.
 
-    Free-form JSON, such as metadata, is exempt. `root` is the name of `value` in errors.
+    Free-form JSON, such as metadata, is exempt. `root` is the name for `value` in errors.
     """
     level: list[tuple[str, Any]] = [(root, value)]
     while level:

@@ -1,6 +1,7 @@
-"""Accept tool arguments in the forms that language models send.
+"""Accept tool arguments in the forms that language models produce.
 
-Models send null for a missing field, one item instead of a list, and JSON strings instead of objects or lists.
+Models may send null for a missing field, a single item instead of a list, or a JSON string instead
+of an object or list.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _Read = Callable[[Any], Any]
 
 
 def lenient(schema: CoreSchema) -> CoreSchema:
-    """Return a copy of `schema` that validates leniently, except unions and free-form JSON."""
+    """Return a copy of `schema` with lenient validation, except for unions and free-form JSON."""
     return _Copy(schema).copy(schema)
 
 
@@ -113,7 +114,7 @@ class _Copy:
 
 
 def _is_null(value: Any) -> bool:
-    """True for null and for a non-empty object that contains only nulls."""
+    """True for null, and for a non-empty object in which all values are null."""
     if not isinstance(value, dict) or not value:
         return value is None
     return all(_is_null(item) for item in cast("dict[str, Any]", value).values())

@@ -1,6 +1,6 @@
-"""Repair JSON with lone surrogates, which UTF-8 and Redis cannot store.
+"""Repair JSON that contains lone surrogates, which UTF-8 and Redis cannot store.
 
-In text, U+FFFD replaces them, and the response contains a notice. In an id, they are an error.
+In text, U+FFFD replaces them and the response includes a notice. In an id, they are an error.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ESCAPED = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 class RepairedJson(NamedTuple):
-    """A repaired request body. `sent` is the original value. `notice` is for the caller."""
+    """A repaired request body. `sent` is the original value, and `notice` informs the caller."""
 
     sent: Any
     body: bytes

@@ -1,6 +1,6 @@
 """Ignore unknown fields, but reject names that resemble a field in `NARROWING`.
 
-Otherwise, a request with a misspelled `user_id` would apply to all users' memories.
+Otherwise, a misspelled `user_id` would make a request apply to all users' memories.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LONGEST = 64
 
 
 class Unknown(NamedTuple):
-    """An unknown field: its path, and the known field (if any) that it resembles."""
+    """The path of an unknown field, and the known field that it resembles (if any)."""
 
     path: Sequence[str | int]
     suggestion: str | None = None
@@ -42,7 +42,10 @@ class Unknown(NamedTuple):
 
 
 class UnknownFields(Exception):
-    """The request contains forbidden unknown fields. `error` contains its other validation errors."""
+    """The request contains unknown fields that are not allowed.
+
+    `error` contains any other validation errors.
+    """
 
     def __init__(self, fields: Sequence[Unknown], error: ValidationError | None = None) -> None:
         super().__init__(f"{len(fields)} unknown fields")
@@ -82,7 +85,7 @@ class FieldCheck:
 
     @cached_property
     def scope_fields(self) -> Collection[str]:
-        """The scope fields that a value can contain, at any depth."""
+        """The scope fields that can appear in a value, at any depth."""
         field_names: set[str] = set()
 
         def collect(model: dict[str, Any]) -> None:
@@ -92,9 +95,9 @@ class FieldCheck:
         return field_names
 
     def read(self, validate: Callable[[SchemaValidator], Any], *, strict: bool) -> tuple[Any, Sequence[Unknown]]:
-        """Return the validated value and its ignored fields.
+        """Return the validated value and any ignored fields.
 
-        With `strict`, every unknown field is an error. Raises ValidationError or UnknownFields.
+        If `strict` is true, unknown fields are errors. Raises ValidationError or UnknownFields.
         """
         try:
             return validate(self._strict), ()
@@ -183,8 +186,8 @@ def _naming(model: dict[str, Any], models: set[str]) -> None:
 def nearest(name: str, names: Collection[str]) -> str | None:
     """Return the field in `NARROWING` and `names` that `name` resembles, or None.
 
-    Similar names differ only in case, `_`, a plural ending, or `_id`. If the field's name has six or more letters, two
-    letters may also differ.
+    Similar names differ only in case, underscores, a plural ending, or `_id`. In names with six or
+    more letters, two letters may also differ.
     """
     if len(name) > 2 * _LONGEST:
         return None
@@ -234,10 +237,11 @@ def _distance(word: str, other: str) -> int:
 def refuse_narrowing(
     fields: Iterable[Unknown], places: Callable[[str], str | None], *, deletes: bool, harmless: Collection[str] = ()
 ) -> None:
-    """Raise UnknownFields if an unknown field resembles a scope field that belongs elsewhere.
+    """Raise UnknownFields if an unknown field resembles a misplaced scope field.
 
-    `places` maps a scope field's name to its place, or None if the request does not accept it. With `deletes`, also
-    reject unaccepted scope fields, except `harmless` ones.
+    `places` maps a scope field's name to where it belongs, or None if the request does not accept
+    it. If `deletes` is true, also reject scope fields that are not accepted, except those in
+    `harmless`.
     """
     scope_fields = [(field, name, _scope_field(name)) for field in fields if isinstance(name := field.path[-1], str)]
     refused = [Unknown(field.path, place) for field, _, scope_field in scope_fields if scope_field and (place := places(scope_field))]
@@ -254,7 +258,7 @@ def _scope_field(name: str) -> str | None:
 
 
 def ignored_names(fields: Iterable[Unknown]) -> str:
-    """Return distinct names of ignored fields as ASCII text, with list positions removed."""
+    """Return the distinct names of ignored fields as ASCII text, with list positions removed."""
     names = dict.fromkeys(".".join(str(part)[:_LONGEST] for part in field.path if isinstance(part, str)) for field in fields)
     quoted = [quote(name.encode("utf-8", "replace"), safe=" []$@:/-_.") for name in list(names)[:_MOST_SHOWN]]
     return ", ".join([*quoted, "..."] if len(names) > _MOST_SHOWN else quoted)

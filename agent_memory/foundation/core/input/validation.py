@@ -1,4 +1,4 @@
-"""Validate values from outside the server."""
+"""Validate external input."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Model = TypeVar("Model", bound=BaseModel)
 def validated(model: type[Model], values: Mapping[str, Any]) -> Model:
     """Validate the values and return them as a model.
 
-    Raises BadInput, which names the field but never reveals the value.
+    Raises BadInput, which includes the field's name but never its value.
     """
     try:
         return model.model_validate(values, context=ANSWER)
@@ -27,6 +27,6 @@ def validated(model: type[Model], values: Mapping[str, Any]) -> Model:
 
 
 def first_problem(error: ValidationError) -> tuple[str, str]:
-    """Return an invalid field's path and the reason. The reason omits the rejected value."""
+    """Return the path of an invalid field and the reason, but not the rejected value."""
     problem = plain_problems(error)[0]
     return ".".join(str(part) for part in problem["loc"][:6]), problem["msg"]

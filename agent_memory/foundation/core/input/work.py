@@ -1,4 +1,4 @@
-"""Estimate the work in a request, in characters of text."""
+"""Estimate how expensive a request is, measured in characters of text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ENOUGH = 8_000
 
 
 def json_work(value: Any) -> int:
-    """Estimate the work for a JSON value: the length of its strings, plus 64 per value.
+    """Estimate a JSON value's cost: the length of its strings, plus 64 per value.
 
     Stop counting above 8,000.
     """

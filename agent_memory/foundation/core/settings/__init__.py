@@ -1,4 +1,4 @@
-"""Define all settings. Only composition roots create `Settings`."""
+"""Define all settings. Create `Settings` only in composition roots."""
 
 from __future__ import annotations
 
@@ -63,7 +63,8 @@ def variables() -> dict[str, tuple[str, str]]:
 def load_settings(**overrides: Any) -> Settings:
     """Read settings from the environment and `.env`.
 
-    An override that is not None takes precedence. Raises StartupError, which names the invalid variable.
+    Overrides take precedence unless they are None. Raises StartupError with the name of the invalid
+    variable.
     """
     fields_by_variable = variables()
     values: dict[str, dict[str, Any]] = {group: {} for group in GROUPS}

@@ -59,7 +59,7 @@ class AuthSettings(Group):
 
     @property
     def mode(self) -> AuthMode:
-        """The kind of credentials that the server accepts. `DISABLE_AUTH=true` takes precedence."""
+        """The kind of credentials the server accepts. `DISABLE_AUTH=true` takes precedence."""
         if self.disable_auth:
             return "disabled"
         return "token" if self.auth_mode == "disabled" and self.token_auth_enabled else self.auth_mode
@@ -82,5 +82,5 @@ class AuthSettings(Group):
 
     @property
     def default_role(self) -> RoleName:
-        """The role of all callers if `OAUTH2_CLAIMS` specifies no role claim."""
+        """The role for all callers if `OAUTH2_CLAIMS` does not specify a role claim."""
         return self.oauth2_roles.get(_EVERYBODY, "write")

@@ -10,7 +10,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
 class Group(BaseSettings):
-    """Settings from the environment and `.env`. Empty values count as unset."""
+    """Settings from the environment and `.env`. Empty values are treated as unset."""
 
     model_config = SettingsConfigDict(
         env_file=".env", env_ignore_empty=True, extra="ignore", frozen=True, case_sensitive=False, populate_by_name=True
@@ -26,12 +26,12 @@ def setting(default: Any, *names: str, meaning: str, **rules: Any) -> Any:
 
 
 def archived(default: Any, *names: str, **rules: Any) -> Any:
-    """Define a variable that deployments of the archived server may still set."""
+    """Define a variable that may still be set in deployments of the archived server."""
     return Field(default, validation_alias=AliasChoices(*names), json_schema_extra={"kind": "archived"}, **rules)
 
 
 def internal(default: Any, *names: str, **rules: Any) -> Any:
-    """Define an undocumented value that only tests set."""
+    """Define an undocumented setting that only tests use."""
     return Field(default, validation_alias=AliasChoices(*names), json_schema_extra={"kind": "internal"}, **rules)
 
 

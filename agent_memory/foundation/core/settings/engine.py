@@ -1,4 +1,4 @@
-"""Define options of the Redis query engine. `EMBEDDED` applies only to embedded Redis."""
+"""Define options for the Redis query engine. `EMBEDDED` applies only to embedded Redis."""
 
 from __future__ import annotations
 

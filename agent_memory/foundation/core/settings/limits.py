@@ -1,4 +1,4 @@
-"""Define limits for tenants and maximum sizes."""
+"""Define tenant limits and maximum sizes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from agent_memory.foundation.core.settings.base import Group, internal, setting
 
 
 class TenantLimits(BaseModel):
-    """The limits for one tenant. None means the limit for all tenants."""
+    """The limits for one tenant. None means that the limit for all tenants applies."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -19,7 +19,7 @@ class TenantLimits(BaseModel):
 
 
 class LimitSettings(Group):
-    """Limits for each tenant (0 means no limit), and maximum sizes."""
+    """Per-tenant limits (0 means no limit) and maximum sizes."""
 
     requests_per_minute: int = setting(0, "LIMIT_REQUESTS_PER_MINUTE", meaning="requests per tenant and minute; 0: unlimited", ge=0)
     requests_burst: int = internal(100, "LIMIT_REQUESTS_BURST", ge=1)

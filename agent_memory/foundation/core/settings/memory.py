@@ -10,8 +10,8 @@ from agent_memory.foundation.core.settings.base import Group, archived, internal
 class LongTermSettings(Group):
     """Settings for long-term memory.
 
-    `neighbours_after_seconds` is the delay before a new message's words are added to its neighbors in the index.
-    `forgotten_kept_days` limits how long you can restore a forgotten memory.
+    `neighbours_after_seconds` is the delay before the index adds a new message's words to its
+    neighbors. `forgotten_kept_days` limits how long forgotten memories can be restored.
     """
 
     enabled: bool = archived(True, "LONG_TERM_MEMORY")
@@ -55,7 +55,7 @@ class LongTermSettings(Group):
 
 
 class ForgettingSettings(Group):
-    """Settings for automatic forgetting, which also needs at least one limit."""
+    """Settings for automatic forgetting, which requires at least one limit."""
 
     enabled: bool = setting(
         False,
@@ -80,7 +80,7 @@ class ForgettingSettings(Group):
 
 
 class CompactionSettings(Group):
-    """Settings for merging duplicate memories. With `COMPACTION_EVERY_MINUTES=0`, merging runs only on request."""
+    """Settings for merging duplicates. `COMPACTION_EVERY_MINUTES=0` merges only on request."""
 
     every_minutes: float = archived(10.0, "COMPACTION_EVERY_MINUTES", ge=0)
     semantic: bool = archived(True, "COMPACT_SEMANTIC_DUPLICATES")
@@ -88,7 +88,7 @@ class CompactionSettings(Group):
 
 
 class WorkingMemorySettings(Group):
-    """Settings for sessions: summaries and rules for the timestamps of messages."""
+    """Settings for sessions: summaries, and rules for message timestamps."""
 
     summarize: bool = archived(True, "ENABLE_WORKING_MEMORY_SUMMARIZATION")
     summarization_threshold: float = archived(0.7, "SUMMARIZATION_THRESHOLD", gt=0.0, le=1.0)

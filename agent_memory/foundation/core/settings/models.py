@@ -10,7 +10,7 @@ from agent_memory.foundation.core.settings.base import Group, archived, internal
 
 
 class ModelSettings(Group):
-    """Settings for models. `auto` means a model server if configured, else a local model."""
+    """Settings for models. `auto` uses the model server if configured, or else a local model."""
 
     provider: Literal["auto", "openai", "local"] = setting(
         "auto",

@@ -41,7 +41,7 @@ class RedisSettings(Group):
     @field_validator("url")
     @classmethod
     def _check_url(cls, url: SecretStr | None) -> SecretStr | None:
-        """Raise an error unless this is a Redis URL. The error omits the URL."""
+        """Raise an error if this is not a Redis URL. The error omits the URL."""
         if url is None:
             return None
         try:

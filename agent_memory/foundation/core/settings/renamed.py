@@ -24,7 +24,7 @@ _SHORTEST = 8
 
 @dataclass(frozen=True, slots=True)
 class UnreadVariable:
-    """A variable that is set but never read. If `common`, other programs may need it."""
+    """A variable that is set but never read. If `common` is true, other programs may use it."""
 
     name: str
     advice: str
@@ -41,7 +41,7 @@ def unread_variables(dotenv: Path | None = None) -> list[UnreadVariable]:
 
 
 def unread(environment: Iterable[str], file: Iterable[str] = ()) -> list[UnreadVariable]:
-    """Return the variables that look like settings but are never read.
+    """Return variables that look like settings but are never read.
 
     Names in `environment` must be more similar to a known variable than names in `file`.
     """

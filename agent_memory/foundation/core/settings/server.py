@@ -62,7 +62,7 @@ class ServerSettings(Group):
 
     @property
     def upstreams(self) -> dict[str, str]:
-        """The addresses of model servers by name, with trailing slashes removed."""
+        """Model server addresses by name, with trailing slashes removed."""
         parts = [part.strip().partition("=") for part in self.proxy_upstreams.split(",") if part.strip()]
         return {name: address.rstrip("/") for name, _, address in parts}
 
@@ -93,7 +93,7 @@ class CompatSettings(Group):
         return frozenset(self._namespaces)
 
     def namespace_of(self, product: str) -> str:
-        """Return the namespace in which the given product's API stores its data."""
+        """Return the namespace where the given product's API stores its data."""
         return self._namespaces[product]
 
     @property
