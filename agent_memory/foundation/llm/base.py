@@ -1,4 +1,4 @@
-"""Define protocols for models, independent of any provider."""
+"""Define provider-independent protocols for models."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DECLINED = frozenset({"", "none", "n/a", "null", "no summary", "nothing"})
 
 @dataclass(frozen=True, slots=True)
 class ChatMessage:
-    """One message in a model call. `pictures` are URLs, including `data:` URLs."""
+    """One message in a model call. `pictures` contains image URLs, including `data:` URLs."""
 
     role: str
     content: str
@@ -51,7 +51,7 @@ class EmbeddingModel(Protocol):
 
 
 class Embedder(Protocol):
-    """Embeds texts so that cosines are comparable across models (`llm/profiles.py`)."""
+    """Embeds texts so that cosine similarities are comparable across models (`llm/profiles.py`)."""
 
     @property
     def model(self) -> str: ...
@@ -62,7 +62,7 @@ class Embedder(Protocol):
     async def embed(self, texts: Sequence[str], *, role: TextRole = "document", timeout: float | None = None) -> Vectors:
         """Embed texts like `EmbeddingModel.embed`.
 
-        Compare vectors only between a query and documents, or within the same role.
+        Only compare vectors between a query and documents, or within the same role.
         """
         ...
 
@@ -73,7 +73,8 @@ class Embedder(Protocol):
     async def adopt(self, rows: Vectors) -> Vectors:
         """Convert vectors from another store to the form that `embed` returns.
 
-        They must come from this model and from texts with no prefix. Raises the errors of `embed`.
+        They must come from this model and from texts with no prefix. Raises the same errors as
+        `embed`.
         """
         ...
 
@@ -82,7 +83,7 @@ class Embedder(Protocol):
 
 @runtime_checkable
 class Reranker(Protocol):
-    """Scores how well texts answer a query."""
+    """Scores how well each text answers a query."""
 
     @property
     def description(self) -> str: ...
@@ -108,33 +109,37 @@ class ChatModel(Protocol):
     def context(self) -> ModelContext: ...
 
     async def ask_context(self) -> None:
-        """Ask the server for its context size if this is due. Never raises.
+        """Ask the server for its context size if it is time to. Never raises.
 
-        Do not call this while users wait.
+        Do not call this while users are waiting.
         """
         ...
 
     def room(self, prompt: Sequence[ChatMessage], answer: type[BaseModel] | None = None) -> int:
         """Return how many tokens remain after `prompt` and the schema of `answer`.
 
-        The number is negative if they do not fit.
+        The result is negative if they do not fit.
         """
         ...
 
     def with_model(self, model: str) -> ChatModel:
-        """Return a client for another model. Close only the original client."""
+        """Return a client for another model. Only close the original client."""
         ...
 
     async def text(self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None, timeout: float | None = None) -> str:
-        """Return the stripped, non-empty answer. Raises ModelUnavailable, ModelAnswerInvalid or ContextExceeded."""
+        """Return the model's answer, stripped and non-empty.
+
+        Raises ModelUnavailable, ModelAnswerInvalid, or ContextExceeded.
+        """
         ...
 
     async def structured(
         self, messages: Sequence[ChatMessage], answer: type[Answer], *, max_tokens: int | None = None, timeout: float | None = None
     ) -> Answer:
-        """Return a validated instance of `answer`. Raises the errors of `text`.
+        """Return a validated instance of `answer`. Raises the same errors as `text`.
 
-        Try json_schema, json_object and plain text, in that order. Ask the model once to repair an invalid answer.
+        Tries json_schema, json_object, and plain text, in that order. If the answer is invalid,
+        asks the model once to repair it.
         """
         ...
 
@@ -142,5 +147,5 @@ class ChatModel(Protocol):
 
 
 def is_declined(summary: str) -> bool:
-    """True if a model answered "no summary" or similar."""
+    """True if a model responded with "no summary" or similar."""
     return summary.strip(".! ").casefold() in _DECLINED

@@ -20,7 +20,7 @@ EMBEDDING_DIMENSIONS: dict[str, int] = _TABLES["embedding_dimensions"]
 def context_window(model: str | None, settings: ModelSettings) -> int:
     """Return a model's context window in tokens.
 
-    The settings take precedence, followed by the table, the model's family, and the default.
+    Check the settings first, then the table, the model's family, and the default.
     """
     if model is None:
         return settings.default_context_window
@@ -34,13 +34,13 @@ def context_window(model: str | None, settings: ModelSettings) -> int:
 
 
 def model_context(where: str, model: str, settings: ModelSettings) -> ModelContext:
-    """Return the context of `model` on the server `where`."""
+    """Return what is known about the context size of `model` on the server `where`."""
     configured = settings.context_windows.get(model)
     return ModelContext(where, model, configured=configured, assumed=context_window(model, settings))
 
 
 def embedding_dimensions(model: str) -> int | None:
-    """Return the dimensions of the model's vectors, or None if unknown."""
+    """Return the number of dimensions in the model's vectors, or None if unknown."""
     name = _base(model)
     return EMBEDDING_DIMENSIONS.get(name) or EMBEDDING_DIMENSIONS.get(name.removesuffix(":latest"))
 
@@ -59,7 +59,7 @@ def _known_window(model: str) -> int | None:
 
 
 def _base(model: str) -> str:
-    """Return the model's name in lower case, with any provider or fine-tuning prefix removed."""
+    """Return the lowercase model name with any provider or fine-tuning prefix removed."""
     name = model.strip().lower().removeprefix("ft:").rsplit("/", 1)[-1]
     start = name.find("claude-")
     if start > 0 and name[start - 1] == "." and name.removeprefix("us.").removeprefix("eu.") not in CONTEXT_WINDOWS:

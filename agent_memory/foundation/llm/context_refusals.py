@@ -12,7 +12,7 @@ _READ = 4000  # characters to read from a refusal
 
 @dataclass(frozen=True, slots=True)
 class ContextOverflow:
-    """The server's limit and its token count. A value is None if the server does not state it."""
+    """The server's limit and its token count. None means that the server did not report it."""
 
     limit: int | None = None
     sent: int | None = None

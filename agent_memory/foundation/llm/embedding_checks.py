@@ -1,4 +1,4 @@
-"""Clean texts before embedding and check the vectors."""
+"""Clean texts before embedding, and check the resulting vectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Record each model's context size and its source."""
+"""Record each model's context size and where it came from."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _MOST_RATE = 16.0
 class ContextLimit:
     """The maximum tokens for prompt and answer combined, as counted by the model server.
 
-    `source` is `set` (by the operator), `told` (by the server), `learned` (from a refusal), or
-    `assumed` (from the model's name).
+    `source` is `set` (by the operator), `told` (by the server), `learned` (from a rejected
+    request), or `assumed` (from the model's name).
     """
 
     tokens: int
@@ -45,12 +45,12 @@ class ContextLimit:
 
 
 class ModelContext:
-    """What this process knows about one model's context on one server."""
+    """What this process knows about a model's context size on one server."""
 
     def __init__(
         self, where: str, model: str, *, assumed: int, configured: int | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """Set the server (`where`), the operator's limit (`configured`), and the fallback (`assumed`)."""
+        """`where` is the server, `configured` the operator's limit, and `assumed` the fallback."""
         self.where = where
         self.model = model
         self._configured = configured
@@ -73,7 +73,8 @@ class ModelContext:
     def limit(self) -> ContextLimit:
         """The current limit.
 
-        A smaller limit from a refusal overrides the operator's limit, which overrides the reported limit.
+        A smaller limit learned from a rejected request overrides the operator's limit, which
+        overrides the reported limit.
         """
         reported = self._reported if self._configured is None else self._configured
         if self._learned is not None and self._clock() < self._learned_until and (reported is None or self._learned < reported):
@@ -86,7 +87,7 @@ class ModelContext:
 
     @property
     def window(self) -> int:
-        """The limit in tokens as this server counts them.
+        """The limit, measured in tokens as this server counts them.
 
         It is lower than `limit.tokens` if the model server counts more tokens.
         """
@@ -98,30 +99,30 @@ class ModelContext:
         return self._clock() >= self._ask_at
 
     def note_limit(self, tokens: int | None, *, guess: bool = False) -> None:
-        """Store the reported limit, or None. With `guess`, it is only an estimate."""
+        """Store the reported limit, or None. If `guess` is true, it is only an estimate."""
         usable = tokens if tokens is not None and tokens >= LEAST_TOKENS else None
         self._reported, self._guessed = (None, usable) if guess else (usable, None)
         self._ask_at = self._clock() + (LEARNED_SECONDS if self._reported is not None else RETRY_SECONDS)
 
     def postpone_asking(self) -> None:
-        """Do not ask again for `LEARNED_SECONDS`. Used for servers that never report a size."""
+        """Do not ask again for `LEARNED_SECONDS`. Use this for servers that never report a size."""
         self._ask_at = self._clock() + LEARNED_SECONDS
 
     @property
     def request_limit(self) -> int | None:
-        """The maximum tokens of new messages in a request after a timeout.
+        """The maximum number of message tokens per request after a timeout.
 
         None means no limit.
         """
         return self._request_limit if self._clock() < self._request_limit_until else None
 
     def learn_timeout(self, message_tokens: int) -> None:
-        """Halve the request size after a request with `message_tokens` timed out."""
+        """Lower the request limit to half of `message_tokens` after a request timed out."""
         self._answered, self._answers_before_more = 0, min(2 * self._answers_before_more, _MOST_ANSWERS_BEFORE_MORE)
         self.take_over_request_limit(max(message_tokens // 2, LEAST_REQUEST_LIMIT), LEARNED_SECONDS)
 
     def learn_answer(self, message_tokens: int) -> bool:
-        """Record that an answer arrived in time. Return True if requests may now be larger."""
+        """Record that an answer arrived in time. Return True if the request limit was raised."""
         request_limit = self.request_limit
         if request_limit is None or message_tokens < request_limit * 3 // 4:
             return False
@@ -132,18 +133,18 @@ class ModelContext:
         return True
 
     def take_over_request_limit(self, tokens: int, seconds: float) -> None:
-        """Use another process's request size for `seconds`, unless a smaller one applies."""
+        """Adopt another process's request limit for `seconds`, unless a smaller one applies."""
         request_limit = self.request_limit
         if request_limit is None or tokens < request_limit:
             self._request_limit, self._request_limit_until = tokens, self._clock() + seconds
 
     def take_over(self, tokens: int, seconds: float) -> None:
-        """Use another process's limit for `seconds`, unless a smaller learned limit applies."""
+        """Adopt another process's limit for `seconds`, unless a smaller learned limit applies."""
         if self._learned is None or self._clock() >= self._learned_until or tokens < self._learned:
             self._learned, self._learned_until = tokens, self._clock() + seconds
 
     def learn_refusal(self, overflow: ContextOverflow, ours: int, *, answer: int = 0) -> None:
-        """Learn from a refused request.
+        """Learn from a rejected request.
 
         `ours` is this server's token count for the prompt. `answer` is the number of tokens
         reserved for the answer.
@@ -159,7 +160,7 @@ class ModelContext:
         self._learned, self._learned_until = limit, self._clock() + LEARNED_SECONDS
 
     def learn_acceptance(self, model_count: int, own_count: int) -> None:
-        """Record both servers' token counts for an accepted prompt.
+        """Record the token counts of both servers for an accepted prompt.
 
         `model_count` is 0 if the model server did not report it.
         """
@@ -171,7 +172,7 @@ class ModelContext:
             self._rate = min(max(ratio, 0.8 * self._rate + 0.2 * ratio, 1.0), _MOST_RATE)
 
     def no_room(self) -> ContextExceeded:
-        """Return the error for a request that cannot fit."""
+        """Return the error to raise for a request that cannot fit."""
         limit = self.limit
         return ContextExceeded(
             f"{self.model} at {self.where} accepts {limit.tokens} tokens ({limit.source}), which leaves no space after the instructions",
@@ -184,7 +185,7 @@ class ModelContext:
         self._refused[prompt] = self._clock() + LEARNED_SECONDS
 
     def refuses(self, prompt: bytes) -> bool:
-        """True if the server recently refused this request. Do not send it again."""
+        """True if the server recently rejected this request, so it should not be sent again."""
         return self._refused.get(prompt, 0.0) > self._clock()
 
 

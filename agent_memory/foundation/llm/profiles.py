@@ -1,6 +1,7 @@
-"""Define a profile for each embedding model, so that different models' cosines are comparable.
+"""Define embedding model profiles that make cosine similarities comparable across models.
 
-Many models' vectors share a large component, which the server subtracts (Mu, Viswanath, "All-but-the-Top", ICLR 2018).
+In many models, all vectors share a large component, which the server subtracts (Mu, Viswanath,
+"All-but-the-Top", ICLR 2018).
 """
 
 from __future__ import annotations
@@ -22,16 +23,16 @@ _MEANS = "means.npz"
 
 @dataclass(frozen=True, slots=True)
 class ScoreScale:
-    """Maps similarities to the score scale of hosted products.
+    """Maps similarities to the score scale that hosted products use.
 
-    `noise` becomes 0.5 and `match` becomes 0.6. 0 and 1 do not change.
+    `noise` becomes 0.5 and `match` becomes 0.6. 0 and 1 stay the same.
     """
 
     noise: float
     match: float
 
     def score(self, similarity: float) -> float:
-        """Return the score (0 to 1) for a similarity."""
+        """Convert a similarity to a score from 0 to 1."""
         points = ((0.0, 0.0), (self.noise, 0.5), (self.match, 0.6), (1.0, 1.0))
         similarity = min(max(similarity, 0.0), 1.0)
         low, high = next((low, high) for low, high in pairwise(points) if similarity <= high[0])
@@ -40,7 +41,7 @@ class ScoreScale:
 
 @dataclass(frozen=True, slots=True)
 class ModelProfile:
-    """A model's text prefixes and the component that its vectors share."""
+    """A model's text prefixes, and the component that its vectors share."""
 
     prefixes: tuple[str, str] = ("", "")
     """The prefix of a query and the prefix of a document."""
@@ -61,7 +62,7 @@ class ModelProfile:
     def digest(self) -> str:
         """A string that identifies the prefixes and the mean, or "" if there are none.
 
-        Vectors with different digests are not comparable.
+        Vectors with different digests cannot be compared.
         """
         mean = blake2b("\n".join(probe_sentences()).encode(), digest_size=4).hexdigest() if self.mean else ""
         return "|".join((*self.prefixes, self.mean, mean)).strip("|")
@@ -97,7 +98,7 @@ def shipped_mean(name: str) -> Vectors:
 
 
 def centered(rows: Vectors, mean: Vectors) -> Vectors:
-    """Subtract a mean from unit vectors and normalize. Vectors equal to the mean stay unchanged."""
+    """Subtract a mean from unit vectors and normalize. Vectors equal to the mean do not change."""
     rest = rows - mean
     lengths = np.linalg.norm(rest, axis=1, keepdims=True)
     return np.where(lengths > 1e-6, rest / np.maximum(lengths, 1e-6), rows).astype(np.float32)
@@ -106,6 +107,6 @@ def centered(rows: Vectors, mean: Vectors) -> Vectors:
 def raised(similarity: float, share: float) -> float:
     """Raise a similarity toward 1 by `share` / 2 of the remaining distance.
 
-    `share` (0 to 1) is the fraction of query words in the text.
+    `share` (0 to 1) is the fraction of query words found in the text.
     """
     return min(1.0, similarity + (1.0 - similarity) * share / 2)

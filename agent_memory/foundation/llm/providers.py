@@ -30,7 +30,7 @@ class Models:
 
 
 async def open_models(settings: Settings) -> Models:
-    """Open the configured models. Model servers need not be available. Raises StartupError."""
+    """Open the configured models. Model servers may be offline. Raises StartupError."""
     opened = await _open_models(settings)
     if settings.models.rerank_base_url is None:
         return opened

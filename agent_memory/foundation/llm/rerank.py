@@ -1,4 +1,4 @@
-"""Rerank texts with the API that Cohere and Jina provide (`POST <base>/rerank`)."""
+"""Rerank texts with the API used by Cohere and Jina (`POST <base>/rerank`)."""
 
 from __future__ import annotations
 

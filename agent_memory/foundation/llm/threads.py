@@ -22,12 +22,12 @@ _AT_ONCE = 8_000
 
 
 async def run_in_thread(work: Callable[[], Result], characters: int) -> Result:
-    """Run `work` directly, or in a thread if it processes many characters."""
+    """Run `work` directly, or in a thread if there are many characters to process."""
     return work() if characters <= _AT_ONCE else await asyncio.to_thread(work)
 
 
 def giving_way(name: str) -> ThreadPoolExecutor:
-    """Return an executor with a single thread, which has a lower priority on Linux."""
+    """Return an executor with a single thread, which has lower priority on Linux."""
     return ThreadPoolExecutor(1, thread_name_prefix=name, initializer=_give_way)
 
 

@@ -23,7 +23,7 @@ _METER: ContextVar[TokensUsed | None] = ContextVar("agent_memory.model_usage", d
 
 @contextmanager
 def metering() -> Generator[TokensUsed]:
-    """Count the tokens of model calls in this `with` block, including failed calls."""
+    """Count the tokens used by model calls in this `with` block, including failed calls."""
     used = TokensUsed()
     token = _METER.set(used)
     try:
@@ -33,12 +33,12 @@ def metering() -> Generator[TokensUsed]:
 
 
 def number(reported: object) -> int:
-    """Return the reported number if it is a positive integer, otherwise 0."""
+    """Return the reported number if it is a positive integer, or else 0."""
     return reported if isinstance(reported, int) and not isinstance(reported, bool) and reported > 0 else 0
 
 
 def note(reported: object, *, chars: int) -> None:
-    """Count a call's reported tokens, or estimate them from its `chars`."""
+    """Add a call's reported tokens, or an estimate based on its `chars`."""
     tokens = number(reported) or -(-chars // _CHARS_PER_TOKEN)
     MODEL_TOKENS.inc(tokens)
     if (used := _METER.get()) is not None:

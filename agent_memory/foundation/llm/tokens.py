@@ -1,4 +1,4 @@
-"""Count tokens with the encoding cl100k_base, which needs no download."""
+"""Count tokens with the cl100k_base encoding, which needs no download."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _GAP_TOKENS = 2  # tokens of the " … " in a shortened text
 
 
 def first_fitting(items: Iterable[T], tokens: int, count: Callable[[T], int]) -> list[T]:
-    """Return the first items that fit into `tokens`, but at least one."""
+    """Return as many leading items as fit into `tokens`, but at least one."""
     fitting: list[T] = []
     for item in items:
         tokens -= count(item)
@@ -83,7 +83,10 @@ class TokenCounter:
         return cls(await asyncio.to_thread(load_encoding))
 
     def count(self, text: str, enough: int | None = None) -> int:
-        """Return the number of tokens. Stop counting above `enough`. Special tokens count as text."""
+        """Return the number of tokens. Special tokens count as text.
+
+        Stop counting above `enough`.
+        """
         if self._encoding is None or self._tokens_of is None:
             return math.ceil(len(text) / 4)
         if len(text) <= _RUN:
@@ -96,13 +99,13 @@ class TokenCounter:
         return tokens
 
     async def count_in_thread(self, text: str) -> int:
-        """Return `count(text)`, computed in a thread for a long text."""
+        """Return `count(text)`. Long texts are counted in a thread."""
         if len(text) <= _AT_ONCE:
             return self.count(text)
         return await asyncio.get_running_loop().run_in_executor(self._executor, self.count, text)
 
     def count_message(self, role: str, content: str) -> int:
-        """Return the number of tokens in `role: content`, at least 1."""
+        """Return the number of tokens in `role: content`, but at least 1."""
         return max(1, self.count(f"{role}: {content}"))
 
     def count_chat(self, message: MemoryMessage) -> int:
@@ -111,7 +114,7 @@ class TokenCounter:
         return self.count_message(message.role, text) + more
 
     async def count_messages(self, messages: Sequence[tuple[str, str]]) -> list[int]:
-        """Apply `count_message` to (role, content) pairs."""
+        """Return the total token count of (role, content) pairs."""
         runs: list[list[tuple[str, str]]] = []
         room = 0
         for message in messages:
@@ -131,7 +134,7 @@ class TokenCounter:
         return [tokens for run in runs for tokens in await loop.run_in_executor(self._executor, counted, run)]
 
     def truncate(self, text: str, tokens: int) -> str:
-        """Return the longest prefix of `text` with about `tokens` tokens."""
+        """Return the longest prefix of `text` that has about `tokens` tokens."""
         if tokens <= 0:
             return ""
         if self._encoding is None:
@@ -151,9 +154,10 @@ class TokenCounter:
         return text
 
     def shorten(self, text: str, tokens: int) -> str:
-        """Leave out the middle of `text` if it has more than `tokens` tokens.
+        """Cut out the middle of `text` if it has more than `tokens` tokens.
 
-        The result keeps two thirds at the beginning, " … " and one third at the end.
+        Two thirds of the result come from the beginning and one third from the end, joined by " …
+        ".
         """
         total = self.count(text)
         if total <= tokens:
@@ -175,9 +179,9 @@ def load_encoding() -> tiktoken.Encoding:
 
 
 def _chunks(text: str) -> Iterator[str]:
-    """Yield the text in chunks of at most `_CHUNK` characters, cut before a space.
+    """Yield chunks of at most `_CHUNK` characters, split at spaces.
 
-    Only a long run with no spaces gets an approximate token count.
+    Token counts are exact except for long runs with no spaces.
     """
     start = 0
     while start < len(text):

@@ -1,4 +1,4 @@
-"""Find the Redis node of each bucket, and follow buckets to new nodes.
+"""Find the Redis node for each bucket, and follow buckets to new nodes.
 
 During a move, requests may fail but never get incomplete data.
 """
@@ -29,7 +29,7 @@ _LOOK_SECONDS = 2.0
 
 
 class BucketRedis:
-    """The Redis server that stores a bucket, and the clients connected to it."""
+    """A bucket's Redis server and the clients connected to it."""
 
     def __init__(self, url: str, *, clustered: bool) -> None:
         self.url = url
@@ -39,22 +39,22 @@ class BucketRedis:
         self._clients: list[aioredis.Redis] = []
 
     def remark(self, buckets: int) -> str:
-        """Return a short phrase about the cluster and the number of buckets."""
+        """Return a short phrase that describes the cluster and the number of buckets."""
         return (" of a Redis Cluster" if self.clustered else "") + (f", {buckets} buckets" if buckets > 1 else "")
 
     def connect(self, *, pool_size: int, command_timeout: float, protocol: int = 3, gate: StoreGate | None = None) -> aioredis.Redis:
-        """Return a client (see `connection.connect`) that follows the bucket if it moves."""
+        """Return a client (see `connection.connect`) that follows the bucket to new nodes."""
         client = connect(self.url, pool_size=pool_size, command_timeout=command_timeout, protocol=protocol, gate=gate)
         self._clients.append(client)
         return client
 
     def renew(self) -> None:
-        """Wake all tasks that wait for `moved`."""
+        """Wake up all tasks that are waiting for `moved`."""
         moved, self.moved = self.moved, asyncio.Event()
         moved.set()
 
     async def move(self, url: str) -> None:
-        """Send all new commands to the node at `url`. Pending commands finish on the old node."""
+        """Send new commands to the node at `url`. Pending commands finish on the old node."""
         self.url = url
         parts = urlsplit(url)
         for client in self._clients:
@@ -69,7 +69,7 @@ class ClusterNodes:
     slots: tuple[tuple[int, int, str], ...]
 
     def url_of(self, keys: Keys) -> str | None:
-        """Return the URL of the bucket's node, or None if there is none."""
+        """Return the URL of the node that owns the bucket, or None."""
         slot = key_slot(keys.root.encode())
         return next((url for first, last, url in self.slots if first <= slot <= last), None)
 
@@ -80,7 +80,7 @@ async def _nodes(client: aioredis.Redis, url: str) -> ClusterNodes:
 
 
 def _at(url: str, host: Any, port: Any) -> str:
-    """Return the URL with a new host and port. If no host is given, keep the old one."""
+    """Replace the host and port in a URL. If no host is given, keep the old one."""
     parts = urlsplit(url)
     name = (host.decode() if isinstance(host, bytes) else host) or parts.hostname or ""
     name = f"[{name}]" if ":" in name else name
@@ -89,9 +89,9 @@ def _at(url: str, host: Any, port: Any) -> str:
 
 
 async def locate_buckets(url: str, buckets: Sequence[Keys], *, display_url: str, command_timeout: float) -> list[BucketRedis]:
-    """Return the Redis server of each bucket. `url` may be any node of a cluster.
+    """Return the Redis server for each bucket. `url` may be any node of a cluster.
 
-    Raises StartupError if Redis does not answer, or if no node owns a bucket's slot.
+    Raises StartupError if Redis does not respond or if no node owns a bucket's slot.
     """
     client = connect(url, pool_size=1, command_timeout=command_timeout)
     mode: str | None = None
@@ -119,7 +119,7 @@ async def locate_buckets(url: str, buckets: Sequence[Keys], *, display_url: str,
 
 @asynccontextmanager
 async def bucket_clients(url: str, buckets: Sequence[Keys], *, command_timeout: float) -> AsyncGenerator[list[tuple[Keys, aioredis.Redis]]]:
-    """Yield each bucket's keys with a client for its node. Raises StartupError."""
+    """Yield each bucket's keys and a client for its node. Raises StartupError."""
     servers = await locate_buckets(url, buckets, display_url=shown_url(url), command_timeout=command_timeout)
     async with AsyncExitStack() as stack:
         clients = [server.connect(pool_size=1, command_timeout=command_timeout) for server in servers]
@@ -152,7 +152,7 @@ async def ensure_buckets(client: aioredis.Redis, home: Keys, bucket_count: int) 
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """A bucket that may move. `prepare` sets up the bucket's new node."""
+    """A bucket that may move to another node, which `prepare` then sets up."""
 
     keys: Keys
     bucket_redis: BucketRedis
@@ -160,7 +160,7 @@ class Bucket:
 
 
 async def end_task(task: asyncio.Task[None]) -> None:
-    """Cancel a task that uses Redis, and wait until it ends."""
+    """Cancel a task that uses Redis, and wait for it to end."""
     while not task.done():
         # While connecting, a cancellation can become a connection error and get lost. Cancel again.
         task.cancel()
@@ -169,7 +169,7 @@ async def end_task(task: asyncio.Task[None]) -> None:
 
 @asynccontextmanager
 async def following(buckets: Sequence[Bucket], *, command_timeout: float) -> AsyncGenerator[None]:
-    """Follow moving buckets while the `async with` block runs."""
+    """Follow buckets to new nodes while the `async with` block runs."""
     task = asyncio.create_task(_follow(buckets, command_timeout), name="following-buckets")
     try:
         yield

@@ -1,4 +1,4 @@
-"""Connect to Redis, and translate Redis errors into `AgentMemoryError`."""
+"""Connect to Redis, and translate its errors to `AgentMemoryError`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _NO_INDEX = re.compile(r"(?<![^\s'\"(])([^\s'\"(]+): no such index", re.IGNORECA
 def connect(url: str, *, pool_size: int, command_timeout: float, protocol: int = 3, gate: StoreGate | None = None) -> aioredis.Redis:
     """Return a client with a bounded connection pool. Commands wait for a free connection.
 
-    The client never retries a command. It checks `gate` whenever it opens or uses a connection.
+    The client never retries commands. It checks `gate` when it opens or uses a connection.
     """
     pool = BoundedPool.from_url(
         url,
@@ -67,7 +67,7 @@ def connect(url: str, *, pool_size: int, command_timeout: float, protocol: int =
 
 
 def translate_error(error: Exception) -> AgentMemoryError | None:
-    """Translate an error from redis-py. Return None if the command itself is wrong."""
+    """Translate an error from redis-py. Return None if the command itself is invalid."""
     if isinstance(error, AuthenticationError):
         return RedisUnavailable("Redis refuses our credentials: check REDIS_URL", retry_after=5)
     if isinstance(error, MaxConnectionsError):
@@ -96,7 +96,7 @@ def translate_error(error: Exception) -> AgentMemoryError | None:
 
 @contextmanager
 def redis_errors() -> Generator[None]:
-    """Translate errors raised in this `with` block, except errors about wrong commands."""
+    """Translate errors raised in this `with` block, except for invalid commands."""
     try:
         yield
     except (RedisError, OSError) as error:
@@ -121,7 +121,7 @@ async def _set_search_options(client: aioredis.Redis, display_url: str) -> None:
 
 
 async def fsync_always(client: aioredis.Redis, display_url: str) -> None:
-    """Make Redis write each change to disk immediately."""
+    """Make Redis write every change to disk immediately."""
     try:
         await client.config_set("appendfsync", "always")
     except RedisError as error:
@@ -131,7 +131,7 @@ async def fsync_always(client: aioredis.Redis, display_url: str) -> None:
 async def server_info(client: aioredis.Redis, display_url: str) -> dict[str, Any]:
     """Return the server information, or an empty dict if the Redis user lacks permission.
 
-    Raises StartupError if Redis does not answer.
+    Raises StartupError if Redis does not respond.
     """
     try:
         return await client.info("server")
@@ -175,7 +175,7 @@ class PipelineReader:
 async def read(client: aioredis.Redis, build: Callable[[Pipe], object]) -> list[Any]:
     """Run read-only commands in one round trip.
 
-    Tries once more if the connection fails. Raises the first error reply.
+    Retries once if the connection fails. Raises the first error reply.
     """
     # Only redis-py's pipeline knows the syntax of the commands.
     pipe = client.pipeline(transaction=False)
@@ -184,9 +184,9 @@ async def read(client: aioredis.Redis, build: Callable[[Pipe], object]) -> list[
 
 
 async def write(client: aioredis.Redis, build: Callable[[Pipe], object], *, atomic: bool = False) -> list[Any]:
-    """Run commands in one round trip. Never repeats a command.
+    """Run commands in one round trip without ever repeating a command.
 
-    With `atomic`, the commands are a transaction. Raises the first error reply.
+    With `atomic`, the commands run as a transaction. Raises the first error reply.
     """
     with redis_errors():
         async with client.pipeline(transaction=atomic) as pipe:
@@ -195,13 +195,13 @@ async def write(client: aioredis.Redis, build: Callable[[Pipe], object], *, atom
 
 
 async def server_ms(client: aioredis.Redis) -> int:
-    """Return the time on the Redis server in ms since 1970."""
+    """Return the Redis server's time in ms since 1970."""
     ((seconds, micros),) = await read(client, lambda pipe: pipe.time())
     return seconds * 1000 + micros // 1000
 
 
 async def send_reads(client: aioredis.Redis, commands: Sequence[tuple[tuple[Any, ...], Mapping[str, Any]]]) -> list[Any]:
-    """Run the commands of a redis-py pipeline like `read` does."""
+    """Run a pipeline's commands like `read` does."""
     if not commands:
         return []
     sent = [parts for parts, _ in commands]

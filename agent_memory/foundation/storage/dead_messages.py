@@ -1,4 +1,4 @@
-"""Move messages that crash every worker out of docket's stream."""
+"""Remove messages that crash every worker from docket's stream."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class CarrierGuard:
     async def move_unread(self, carrier: Carrier, deliveries: int, free_key: Callable[[str], Awaitable[None]]) -> int:
         """Move messages delivered at least `deliveries` times to the dead messages.
 
-        Return the number of moved messages. No work is lost, because the outbox keeps their marks.
-        `free_key` must free a docket key.
+        Return the number of moved messages. No work is lost, because the outbox still contains
+        their marks. `free_key` must free a docket key.
         """
         moved = 0
         with redis_errors():

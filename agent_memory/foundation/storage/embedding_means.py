@@ -22,7 +22,7 @@ class EmbeddingMeans:
         return None if stored is None else np.frombuffer(stored, dtype="<f4").astype(np.float32)
 
     async def keep_mean(self, mean: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Store the mean unless there is already one. Return the stored mean."""
+        """Store the mean unless one already exists. Return the stored mean."""
         await write(self._client, lambda pipe: pipe.execute_command("HSETNX", self._key, self._field, mean.astype("<f4").tobytes()))
         stored = await self.load_mean()
         return mean if stored is None else stored

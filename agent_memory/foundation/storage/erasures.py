@@ -1,7 +1,7 @@
 """Reject writes to an owner's data while an erasure is pending or running.
 
-The script that writes the data includes the check (`lua/parts/erasures.lua`). Work with a start time (`Work.since`) is
-also rejected if an erasure ended after that time.
+The script that writes the data performs the check (`lua/parts/erasures.lua`). Work with a start
+time (`Work.since`) is also rejected if an erasure ended after that time.
 """
 
 from __future__ import annotations
@@ -69,13 +69,13 @@ class ErasureGuard:
     async def require_none(self, tenant: str, namespace: str | None, user_id: str | None, agent_id: str | None = None) -> None:
         """Wait until no erasure of the owner's data is running.
 
-        Call this before each write of personal data. In a request, raises ErasureUnderWay (409) if the erasure is more
-        than 3 seconds old. In a job, raises it immediately, and also if an erasure ended since the attempt began. The
-        failure does not count as an attempt.
+        Call this before each write of personal data. In a request, raises ErasureUnderWay (409) if
+        the erasure is more than 3 seconds old. In a job, raises it immediately, or if an erasure
+        ended since the attempt began. That attempt does not count.
         """
         guard = guard_of(self._keys.root, tenant, namespace, user_id, agent_id=agent_id)
         await self._check(any=self._keys.wake, guard=guard)
 
     async def now(self) -> int:
-        """Return the time on the Redis server in ms since 1970."""
+        """Return the Redis server's time in ms since 1970."""
         return await server_ms(self._client)

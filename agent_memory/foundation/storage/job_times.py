@@ -1,4 +1,4 @@
-"""Store the progress of periodic jobs, and count their starts."""
+"""Track the progress and starts of periodic jobs."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ class JobTimes:
         self._job_times = keys.job_times
 
     async def count_begin(self, name: str) -> int:
-        """Record that a job has started. Return the number of starts since it last ended."""
+        """Record that a job has started. Return the number of starts since it last finished."""
         return (await write(self._client, lambda pipe: pipe.hincrby(self._job_times, f"begun:{name}", 1)))[0]
 
     async def forget_begins(self, name: str) -> None:
-        """Reset the count of starts. Call this when a job ends, even if it fails."""
+        """Reset the number of starts. Call this when a job ends, even if it fails."""
         await write(self._client, lambda pipe: pipe.hdel(self._job_times, f"begun:{name}"))
 
     async def looked_until(self, name: str) -> int:
         """Return the time up to which a job has processed changes (µs since 1970).
 
-        Return 0 before the first run.
+        Returns 0 before the first run.
         """
         return int((await read(self._client, lambda pipe: pipe.hget(self._job_times, name)))[0] or 0)
 

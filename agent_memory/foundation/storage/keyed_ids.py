@@ -1,4 +1,4 @@
-"""Derive ids from content with a secret key, so that nobody can guess them."""
+"""Derive ids from content with a secret key, so that they cannot be guessed."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _FIELD = "id-key"
 
 class KeyedIds:
     def __init__(self) -> None:
-        """Start without a key. Call `load` before storing anything under these ids."""
+        """Create an instance with no key. Call `load` before storing anything under these ids."""
         self._key = b""
 
     async def load(self, client: Redis, keys: Keys) -> None:
-        """Load the secret key of a store, or create it. Raises RedisUnavailable."""
+        """Load the store's secret key, or create it. Raises RedisUnavailable."""
         with redis_errors():
             stored = await client.hget(keys.config, _FIELD)
             if stored is None:
@@ -30,9 +30,9 @@ class KeyedIds:
         self._key = bytes.fromhex(stored.decode())
 
     def of(self, *parts: str | None) -> str:
-        """Return a ULID derived from this sequence of strings."""
+        """Return a ULID derived from the given strings."""
         return str(ULID.from_bytes(b"\x01" + blake2b(joined(*parts), digest_size=15, key=self._key).digest()))
 
     def instead_of(self, memory_id: str) -> str:
-        """Return a substitute for an id that already belongs to another owner."""
+        """Return a replacement for an id that already belongs to another owner."""
         return self.of("instead", memory_id)

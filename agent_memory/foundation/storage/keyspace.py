@@ -64,12 +64,12 @@ from agent_memory.foundation.core.task_kinds import DueKind
 
 
 def joined(*parts: str | None) -> bytes:
-    """Join strings so that different sequences never produce the same bytes."""
+    """Join strings so that different sequences always produce different bytes."""
     return b"".join([b"-" if part is None else b"%d:%b" % (len(raw := part.encode()), raw) for part in parts])
 
 
 def digest(*parts: str | None) -> str:
-    """Return a digest of strings as 32 hex digits. None differs from an empty string."""
+    """Return a digest of strings as 32 hex digits. None and an empty string differ."""
     return blake2b(joined(*parts), digest_size=16).hexdigest()
 
 
@@ -80,7 +80,7 @@ def bucket_of(tenant: str, buckets: int) -> int:
 
 
 def new_mid(tenant: str, memory_id: str) -> str:
-    """Return the same result as `Keys.mid`, but do not cache it."""
+    """Like `Keys.mid`, but without caching the result."""
     return digest("memory", tenant, memory_id)
 
 
@@ -99,7 +99,7 @@ def tag(value: str) -> str:
 
 
 def untag(value: str) -> str:
-    """Return the string that `tag` encoded."""
+    """Decode a string encoded by `tag`."""
     return bytes.fromhex(value).decode("utf-8")
 
 
@@ -225,7 +225,7 @@ class Keys:
         return f"{self.root}h:{name}"
 
     def forgettings(self, user: str) -> str:
-        """Return the key that lists receipts of requests to forget. `user` is a digest."""
+        """Return the key that lists a user's receipts for forgetting. `user` is a digest."""
         return f"{self.root}fgu:{user}"
 
     def idempotency(self, tenant: str, key: str, *limits: str | None) -> str:
@@ -235,18 +235,18 @@ class Keys:
         return f"{self.root}rate:{digest('rate', tenant)}"
 
     def uncompared(self, tenant: str) -> str:
-        """Return the key that lists imported facts not yet compared for contradictions."""
+        """Return the key for imported facts not yet compared for contradictions."""
         return f"{self.root}uncompared:{digest('uncompared', tenant)}"
 
     def unmerged(self, tenant: str) -> str:
-        """Return the key of the set that lists imported facts not yet compared for duplicates."""
+        """Return the key for imported facts not yet compared for duplicates."""
         return f"{self.root}unmerged:{digest('unmerged', tenant)}"
 
     def spent(self, tenant: str) -> str:
         return f"{self.root}spent:{digest('spent', tenant)}"
 
     def load(self, step: int, begin: int) -> str:
-        """Return the key for the load from `begin` (in seconds since 1970)."""
+        """Return the key for the load recorded from `begin` (in seconds since 1970)."""
         return f"{self.root}load:{step}:{begin}"
 
     def context_limit(self, where: str, model: str, *, is_request_limit: bool = False) -> str:

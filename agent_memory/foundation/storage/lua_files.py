@@ -38,7 +38,7 @@ _DECODED = {"": "{0}", "number": "tonumber({0})", "flag": "{0} == '1'", "json": 
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """A declared argument.
+    """An argument that a script declares.
 
     `kind` is "", "number", "flag" or "json". `mark` is "", "?" or "...".
     """
@@ -48,7 +48,7 @@ class Argument:
     mark: str
 
     def local(self, table: str, position: int) -> str:
-        """Return the Lua line that assigns the argument to a local variable."""
+        """Return a line of Lua that assigns the argument to a local variable."""
         if self.mark == "...":
             return f"local {self.name}_at = {position}"
         value = f"{table}[{position}]"
@@ -60,7 +60,7 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class LuaScript:
-    """A loaded script: its source for Redis, and its declared arguments."""
+    """A loaded script with its source for Redis and its declared arguments."""
 
     name: str
     source: str
@@ -75,8 +75,8 @@ class LuaScript:
     def command(self, verb: str, script: str, holder: object, named: Mapping[str, Any]) -> list[Any]:
         """Return the command that runs the script.
 
-        Arguments come from `named`, or otherwise from attributes of `holder`. Raises TypeError for a missing or unknown
-        argument.
+        Arguments come from `named`, or else from attributes of `holder`. Raises TypeError for a
+        missing or unknown argument.
         """
         try:
             values = [named[name] if name in named else getattr(holder, name) for name in self.names]
@@ -152,7 +152,7 @@ def _declared(lines: list[str], kind: str) -> tuple[Argument, ...]:
 
 
 def _expand(name: str, lines: list[str], parts: dict[str, list[str]], arguments: set[str]) -> list[str]:
-    """Return a file's code lines, and add the parts it requires to `parts`."""
+    """Return a file's lines of code, and add the parts it requires to `parts`."""
     body: list[str] = []
     for line in lines:
         if match := _REQUIRE.fullmatch(line):

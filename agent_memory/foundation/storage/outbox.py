@@ -1,4 +1,4 @@
-"""Implement the outbox: writes add marks for background work, and workers claim them.
+"""Implement the outbox, where writes mark work as due and workers claim it.
 
 The script that writes the data also adds the marks.
 """
@@ -22,7 +22,7 @@ from agent_memory.foundation.storage.scripts import NEVER_ENDED, Script, outbox_
 class Claim:
     """A mark that a worker has claimed until `lease` (ms since 1970).
 
-    `attempt` counts from 1. `overdue` is True if an earlier claim on the mark never ended.
+    `attempt` starts at 1. `overdue` is True if an earlier claim on the mark never ended.
     """
 
     member: str
@@ -33,7 +33,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """New claims. `wait_ms` is the time until the next mark is due, or -1."""
+    """New claims. `wait_ms` is the time until the next mark is due, or -1 if there is none."""
 
     claims: list[Claim]
     given_up: int
@@ -50,7 +50,7 @@ class Backlog:
 
 
 def sum_backlogs(buckets: Sequence[dict[DueKind, Backlog]]) -> dict[DueKind, Backlog]:
-    """Add up the backlogs from several buckets, keeping the greatest age."""
+    """Add up the backlogs of several buckets, using the greatest age."""
     return {
         kind: Backlog(
             sum(backlogs[kind].pending for backlogs in buckets),
@@ -71,7 +71,7 @@ class Outbox:
         self._fail = Script(client, "storage/due_fail")
 
     async def wait_for_due(self, seconds: float) -> None:
-        """Wait until a write announces due work, but no longer than `seconds`."""
+        """Wait until a write signals that work is due, but no longer than `seconds`."""
         with redis_errors():
             await self._client.blpop([self._keys.wake], timeout=seconds)
 
@@ -80,8 +80,9 @@ class Outbox:
     ) -> dict[DueKind, Claims | Exception]:
         """Claim up to `limits` due marks of each kind in one round trip.
 
-        An error affects only its kind. A mark with `max_attempts` attempts becomes a dead letter; extraction gets one
-        more attempt. Except for deletions, each tenant gets at most the fraction `share` of the limit.
+        An error only affects its own kind. After `max_attempts` attempts, a mark becomes a dead
+        letter; extraction gets one more attempt. Except for deletions, each tenant gets at most the
+        fraction `share` of the limit.
         """
         replies = await self._claim.each(
             [
@@ -103,11 +104,11 @@ class Outbox:
         return dict(zip(limits, claims, strict=True))
 
     async def end_claim(self, kind: DueKind, claim: Claim) -> bool:
-        """End a claim whose work succeeded. Return False if a newer write keeps the mark due."""
+        """End a successful claim. Return False if a newer write means the mark is still due."""
         return bool(await self._done(**self._script_keys(kind), member=claim.member, token=claim.lease))
 
     async def end_claims(self, kind: DueKind, claims: Sequence[Claim]) -> None:
-        """End several claims in one round trip. Raises the first error."""
+        """End claims in one round trip. Raises the first error."""
         if not claims:
             return
         shared = self._script_keys(kind)
@@ -118,7 +119,8 @@ class Outbox:
     async def begin_claims(self, kind: DueKind, members: Sequence[str], *, lease_seconds: float, max_attempts: int) -> list[Claim]:
         """Return claims for the members that still have a mark.
 
-        Call this before starting work on the members. Attempts that never ended count toward `max_attempts`.
+        Call this before starting work on the members. Attempts that never ended count toward
+        `max_attempts`.
         """
         if not members:
             return []
@@ -134,11 +136,11 @@ class Outbox:
         ]
 
     async def put_back(self, kind: DueKind, claim: Claim, *, delay_seconds: float) -> None:
-        """Give back a claim whose work did not begin. The attempt does not count."""
+        """Return a claim whose work did not start. The attempt does not count."""
         await self.fail_claim(kind, claim, "", delay_seconds=delay_seconds, forgive=True)
 
     async def fail_claim(self, kind: DueKind, claim: Claim, reason: str, *, delay_seconds: float, forgive: bool = False) -> None:
-        """End a claim whose work failed. The mark becomes due again after a delay.
+        """End a failed claim. The mark becomes due again after a delay.
 
         With `forgive`, the attempt does not count.
         """
@@ -180,7 +182,7 @@ class Outbox:
         return backlogs
 
     async def reasons(self, kind: DueKind, limit: int = 100) -> dict[str, str]:
-        """Return the reasons for the latest failures of about `limit` marks, keyed by member."""
+        """Return the latest failure reason for each of about `limit` marks, keyed by member."""
         ((_, reasons),) = await read(self._client, lambda pipe: pipe.hscan(self._keys.why(kind), 0, count=limit))
         return {member.decode(): reason.decode("utf-8", "replace") for member, reason in reasons.items()}
 

@@ -32,7 +32,7 @@ NEVER_ENDED = "no attempt ended, not even with an error: it may have crashed the
 
 
 class Script:
-    """A Lua script. Calls send only its digest if Redis already has the script."""
+    """A Lua script. If Redis already has the script, calls send only its digest."""
 
     def __init__(self, client: Redis, name: str, *, fsync: bool = False) -> None:
         """Load a script. With `fsync`, each call waits until its change is on disk."""
@@ -44,9 +44,9 @@ class Script:
     async def __call__(self, holder: object = None, /, **named: Any) -> Any:
         """Run the script and return its reply.
 
-        Arguments come from `named` or from attributes of `holder`. Waits while a recent erasure of the owner's data is
-        running. Raises ErasureUnderWay for an older erasure, TypeError for wrong arguments, and the errors of
-        `redis_errors`.
+        Arguments come from `named` or from attributes of `holder`. Waits if a recent erasure of the
+        owner's data is running. Raises ErasureUnderWay for an older erasure, TypeError for wrong
+        arguments, and the same errors as `redis_errors`.
         """
         call = self._lua.command("EVALSHA", self._sha, holder, named)
         pause = _ERASURE_LOOK_SECONDS
@@ -69,7 +69,7 @@ class Script:
                 return await command(self._client, *self._with_text(call))
 
     async def each(self, calls: Sequence[Mapping[str, Any]]) -> list[Any]:
-        """Run several calls in one round trip. The reply for a failed call is its error.
+        """Run several calls in one round trip. If a call fails, its reply is the error.
 
         Raises errors that affect all calls.
         """
@@ -115,5 +115,5 @@ def compact(value: Any) -> str:
 
 
 def outbox_keys(keys: Keys, kind: DueKind) -> dict[str, str]:
-    """Return the outbox keys for one kind of work as script arguments."""
+    """Return the outbox keys for one kind of work, as script arguments."""
     return {"due": keys.due(kind), "tries": keys.tries(kind), "reasons": keys.why(kind), "dead": keys.dead(kind)}

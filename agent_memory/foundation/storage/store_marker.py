@@ -1,6 +1,6 @@
 """Identify a store by a marker in each bucket and in the data directory.
 
-A Redis server without the marker has lost its data or is not the expected one.
+If Redis does not have the marker, it has lost its data or is the wrong server.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PROBE = load("storage/marker_probe")
 
 @dataclass(frozen=True, slots=True)
 class StoreState:
-    """The state of a store. Times are in ms, from the Redis clock."""
+    """The state of a store. Times are in ms on the Redis clock."""
 
     id: str | None
     made_ms: int
@@ -50,7 +50,7 @@ class StoreFile:
         self.path = folder / FILE_NAME
 
     def id_of(self, keys: Keys) -> str | None:
-        """Return the store's id, or None. Raises StartupError if the file is unreadable."""
+        """Return the store's id, or None. Raises StartupError if the file cannot be read."""
         return self._read().get(keys.root)
 
     def note(self, keys: Keys, store_id: str) -> None:

@@ -1,6 +1,6 @@
-"""Watch the Redis server of one bucket, and rebuild missing indexes.
+"""Watch a bucket's Redis server, and rebuild missing indexes.
 
-If the store is lost, the watch blocks all of the process's Redis commands.
+If the store is lost, all Redis commands in the process are blocked.
 """
 
 from __future__ import annotations
@@ -38,14 +38,17 @@ _REMIND_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A reason the server cannot serve requests. Programs can rely on `code`."""
+    """A reason that the server cannot serve requests. Programs can rely on `code`."""
 
     code: str
     message: str
 
 
 class StoreWatch:
-    """Watches one bucket, and is the `StoreGate` of its clients. `client` must have no gate."""
+    """Watches a bucket, and is the `StoreGate` for its clients.
+
+    `client` must not have a gate.
+    """
 
     def __init__(
         self, client: Redis, keys: Keys, file: StoreFile | None, *, schemas: Sequence[IndexSchema] = (), makes: bool = True
@@ -75,7 +78,7 @@ class StoreWatch:
             raise type(self._refusal)(self._refusal.message, retry_after=self._refusal.retry_after)
 
     async def check_connection(self, connection: AbstractConnection) -> None:
-        """Check that a new connection reaches the known store."""
+        """Check that a new connection leads to the known store."""
         await connection.on_connect()
         if self._expected is None:
             return
@@ -96,7 +99,7 @@ class StoreWatch:
         return self._refusal is None
 
     def expect(self, schemas: Sequence[IndexSchema]) -> None:
-        """Check for these indexes from now on."""
+        """Set the indexes to check for."""
         self._schemas = schemas
 
     def on_renewal(self, call: Callable[[], Awaitable[None] | None]) -> None:
@@ -106,7 +109,7 @@ class StoreWatch:
     async def open(self) -> None:
         """Determine which store Redis contains. Raises RedisUnavailable.
 
-        Mark an empty Redis as a new store, unless the known store is lost.
+        If Redis is empty, mark it as a new store, unless the known store is lost.
         """
         sight = await self._learn(await see(self._client, self._keys))
         self._judge(sight)
@@ -126,7 +129,7 @@ class StoreWatch:
         return sight
 
     async def inspect(self) -> tuple[Problem, ...]:
-        """Return the problems, but leave Redis and the store unchanged. Raises RedisUnavailable."""
+        """Return any problems without changing Redis or the store. Raises RedisUnavailable."""
         sight = await see(self._client, self._keys)
         noted_id = None if self._file is None else self._file.id_of(self._keys)
         self._expected = noted_id or sight.id or sight.lost
@@ -134,7 +137,7 @@ class StoreWatch:
         return (*self._refusals(), *([] if sight.refusal is None else [_write_refusal(sight.refusal)]))
 
     async def look(self, *, fresh: bool = False) -> tuple[Problem, ...]:
-        """Return the problems. They may be up to a second old unless `fresh` is true."""
+        """Return any problems. Unless `fresh` is true, they may be up to a second old."""
         started_at = monotonic()
         async with self._looking:
             if self._looked < (started_at if fresh else started_at - _LOOK_SECONDS):
@@ -251,7 +254,7 @@ class StoreWatch:
                 log.exception("check of Redis failed; continuing", key_prefix=self._keys.root)
 
     def _tell(self, problems: Sequence[Problem]) -> None:
-        """Log when problems start and end. Log persistent problems again every minute."""
+        """Log when problems start and end. Log ongoing problems again every minute."""
         codes = frozenset(problem.code for problem in problems)
         logged, at = self._logged
         if codes and (codes != logged or monotonic() - at >= _REMIND_SECONDS):
@@ -288,7 +291,7 @@ def _utc_text(milliseconds: int) -> str:
 
 @asynccontextmanager
 async def watching(url: str, buckets: Sequence[Keys], file: StoreFile, *, command_timeout: float) -> AsyncGenerator[list[StoreWatch]]:
-    """Watch the stores in a Redis server, for the process that runs the server.
+    """Watch the stores in a Redis server, in the process that runs it.
 
     Never mark an empty Redis as a new store. Write the stores' ids to `file`.
     """
@@ -303,7 +306,7 @@ async def watching(url: str, buckets: Sequence[Keys], file: StoreFile, *, comman
 
 
 async def inspect_stores(url: str, buckets: Sequence[Keys], file: StoreFile | None, *, command_timeout: float) -> list[Problem]:
-    """Return the stores' problems, but leave Redis unchanged. Raises StartupError."""
+    """Return any problems with the stores without changing Redis. Raises StartupError."""
     async with bucket_clients(url, buckets, command_timeout=command_timeout) as clients:
         return [problem for keys, client in clients for problem in await StoreWatch(client, keys, file, makes=False).inspect()]
 
@@ -311,9 +314,9 @@ async def inspect_stores(url: str, buckets: Sequence[Keys], file: StoreFile | No
 async def accept_store(
     url: str, buckets: Sequence[Keys], file: StoreFile | None, *, command_timeout: float
 ) -> list[tuple[StoreState, StoreState]]:
-    """Accept the content of Redis as the store. Raises StartupError.
+    """Accept the contents of Redis as the store. Raises StartupError.
 
-    Return each bucket's state before and after.
+    Returns each bucket's state before and after.
     """
     states: list[tuple[StoreState, StoreState]] = []
     async with bucket_clients(url, buckets, command_timeout=command_timeout) as clients:

@@ -1,4 +1,4 @@
-"""Run a BERT sentence encoder in onnxruntime."""
+"""Run a BERT sentence encoder with onnxruntime."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _GRAPHS: dict[Precision, str] = {"int8": "minilm-int8", "fp32": "minilm"}
 
 class BertEncoder:
     def __init__(self, name: str, shape: EncoderShape, tokenizer: Any, session: Any, weights: object) -> None:
-        """Use `load` to create an encoder. `weights` keeps the session's memory alive."""
+        """Do not call this directly; use `load`. `weights` keeps the session's memory alive."""
         self.name = name
         self.dimensions = shape.width
         self._tokenizer = tokenizer
@@ -30,7 +30,7 @@ class BertEncoder:
 
     @classmethod
     def load(cls, directory: Path, name: str, *, threads: int, precision: Precision, max_tokens: int) -> BertEncoder:
-        """Load the encoder, which takes 0.2 s. Raises StartupError."""
+        """Load the encoder, which takes about 0.2 s. Raises StartupError."""
         runtime, tokenizers = import_extra("onnxruntime", "tokenizers")
         shape = read_shape(directory)
         weights: dict[str, Any] = dict(read_weights(directory / "model.safetensors", weight_shapes(shape)))
@@ -55,7 +55,7 @@ class BertEncoder:
 
 
 def padded(tokens: Sequence[Sequence[int]], pad: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Pad token ids to equal length, and return them with their mask."""
+    """Pad token ids to equal length, and return them with their attention mask."""
     ids = np.full((len(tokens), max(map(len, tokens))), pad, dtype=np.int64)
     mask = np.zeros_like(ids)
     for row, text in enumerate(tokens):
@@ -91,7 +91,7 @@ def read_graph(directory: Path, shape: EncoderShape, precision: Precision = "int
 
 
 def start_session(runtime: Any, graph: bytes, weights: dict[str, Any], threads: int) -> Any:
-    """Create an inference session. Keep `weights` alive for as long as the session."""
+    """Create an inference session. `weights` must stay alive as long as the session."""
     options = runtime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1

@@ -56,13 +56,13 @@ class _Special(NamedTuple):
 
 
 class E5Encoder:
-    """An encoder for multilingual-e5-small. Processes share the memory-mapped word vectors."""
+    """An encoder for multilingual-e5-small. All processes share the memory-mapped word vectors."""
 
     name = NAME
     dimensions = SHAPE.width
 
     def __init__(self, tokenizer: Any, special: _Special, words: Bytes, session: Any, weights: object, max_tokens: int) -> None:
-        """Use `load` to create an encoder. The `session` needs the arrays in `weights`."""
+        """Do not call this directly; use `load`. The `session` needs the arrays in `weights`."""
         self._tokenizer = tokenizer
         self._special = special
         self._words = words
@@ -72,7 +72,7 @@ class E5Encoder:
 
     @classmethod
     def load(cls, directory: Path, *, threads: int, max_tokens: int) -> E5Encoder:
-        """Load the encoder, which takes 1 s. Raises StartupError."""
+        """Load the encoder, which takes about 1 s. Raises StartupError."""
         path = directory / WEIGHT_FILE
         runtime, pieces = import_extra("onnxruntime", "sentencepiece")
         try:
@@ -100,7 +100,7 @@ class E5Encoder:
 
 
 def read_weights(path: Path) -> tuple[dict[str, NDArray[np.float32]], NDArray[np.float32]]:
-    """Return the graph's weights and the table of word vectors (380 MB)."""
+    """Return the weights for the graph and the table of word vectors (380 MB)."""
     _, _, tensors = _read(path)
     return _layer_weights(tensors), _numbers(tensors["emb.word"].reshape(-1, SHAPE.width // _BLOCK, _BLOCK_BYTES))
 
@@ -182,7 +182,7 @@ def _layer_weights(tensors: Mapping[str, Bytes]) -> dict[str, NDArray[np.float32
 
 
 def _stored_name(name: str) -> str:
-    """Return a tensor's name in the file, such as `l3.fo.w` for `encoder.layer.3.output.dense.weight`."""
+    """Shorten a name such as `encoder.layer.3.output.dense.weight` to `l3.fo.w`."""
     first, *rest = name.split(".")
     kind = "w" if rest[-1] == "weight" else "b"
     if first == "embeddings":

@@ -1,4 +1,4 @@
-"""Embed sentences in this process. No API key or network is necessary."""
+"""Embed sentences in this process. This requires no API key or network access."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class LocalEmbedder:
         return unit_rows(rows, count=len(texts), dimensions=self._encoder.dimensions, model=self._encoder.name)
 
     async def close(self) -> None:
-        """Wait for running calls and cancel queued ones. Safe to call twice."""
+        """Wait for running calls, and cancel queued ones. Safe to call twice."""
         self._closed = True
         for executor in (self._urgent, self._batch):
             await asyncio.to_thread(executor.shutdown, wait=True, cancel_futures=True)
@@ -112,7 +112,7 @@ class LocalEmbedder:
 def plan_runs(lengths: Sequence[int]) -> list[list[int]]:
     """Group texts of similar length into runs within RUN_TEXTS and RUN_TOKENS.
 
-    `lengths` are token counts. Each run is a list of text indices.
+    `lengths` contains token counts. Each run is a list of text indices.
     """
     runs: list[list[int]] = []
     for index in sorted(range(len(lengths)), key=lengths.__getitem__):
@@ -124,7 +124,7 @@ def plan_runs(lengths: Sequence[int]) -> list[list[int]]:
 
 
 def _load(models: ModelSettings) -> SentenceEncoder:
-    """Load the model and run it once to allocate its memory."""
+    """Load the model and run it once to allocate memory."""
     encoder = _read(models)
     try:
         encoder.forward(encoder.tokenize([BLANK]))
@@ -134,7 +134,7 @@ def _load(models: ModelSettings) -> SentenceEncoder:
 
 
 def find_model(local_model: str) -> tuple[str, Path]:
-    """Return the model's name and folder. Raises StartupError if files are missing."""
+    """Return the model's name and directory. Raises StartupError if files are missing."""
     if local_model in PACKAGES:
         return local_model, find_package(local_model)
     directory = Path(local_model).resolve()

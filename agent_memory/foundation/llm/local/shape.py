@@ -11,7 +11,7 @@ Precision = Literal["int8", "fp32"]
 
 @dataclass(frozen=True, slots=True)
 class EncoderShape:
-    """An encoder's dimensions from its config.json. The defaults describe all-MiniLM-L6-v2."""
+    """An encoder's dimensions from its config.json. Defaults to all-MiniLM-L6-v2."""
 
     layers: int = 6
     heads: int = 12
@@ -27,7 +27,7 @@ class EncoderShape:
 
     @classmethod
     def of(cls, config: Mapping[str, Any], pooling: Mapping[str, Any]) -> EncoderShape:
-        """Return the shape from config.json and 1_Pooling/config.json.
+        """Return the shape described by config.json and 1_Pooling/config.json.
 
         An empty `pooling` means mean pooling. Raises ValueError for unsupported encoders.
         """
@@ -81,10 +81,10 @@ def weight_shapes(shape: EncoderShape) -> dict[str, tuple[int, ...]]:
 
 
 def is_rounded(name: str, precision: Precision) -> bool:
-    """True if this weight is stored as integers at this precision."""
+    """True if this weight is stored as integers at the given precision."""
     return precision == "int8" and name.startswith("encoder.") and name.endswith(".weight") and "LayerNorm" not in name
 
 
 def scale_name(name: str) -> str:
-    """Return the name of a rounded weight's scaling factors, one per output."""
+    """Return the name of a rounded weight's scaling factors (one per output)."""
     return name.removesuffix(".weight") + ".scale"

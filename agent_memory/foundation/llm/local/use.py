@@ -39,7 +39,7 @@ class _Branch:
 
 
 class UseEncoder:
-    """A sentence encoder that takes about 100 MB of memory."""
+    """A sentence encoder that uses about 100 MB of memory."""
 
     name = NAME
     dimensions = WIDTH
@@ -69,7 +69,7 @@ class UseEncoder:
 
     @classmethod
     def load(cls, directory: Path, max_tokens: int) -> UseEncoder:
-        """Load the encoder, which takes 0.5 s. Raises StartupError."""
+        """Load the encoder, which takes about 0.5 s. Raises StartupError."""
         pieces, threads = import_extra("sentencepiece", "threadpoolctl")
         # This limits the whole process. With a thread per core, requests would wait for a batch.
         threads.threadpool_limits(limits=1, user_api="blas")
@@ -132,7 +132,7 @@ def _normalize(rows: Floats, gain: Floats, bias: Floats, epsilon: float) -> None
 
 
 def _windows(starts: NDArray[np.int64], lengths: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """Return the positions around each token, or `count` outside the token's text."""
+    """Return the positions around each token, or `count` if they are outside the token's text."""
     around = np.arange(count)[:, None] + np.arange(-_BEFORE, _AFTER + 1)
     first, end = np.repeat(starts, lengths)[:, None], np.repeat(starts + lengths, lengths)[:, None]
     return np.where((around >= first) & (around < end), around, count)

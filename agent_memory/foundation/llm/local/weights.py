@@ -23,7 +23,7 @@ from agent_memory.foundation.llm.local.shape import is_rounded, scale_name
 class WeightPackage:
     """A Python package with a model's files in `folder`.
 
-    `digests` are the SHA-256 digests of the files that determine the vectors.
+    `digests` contains SHA-256 digests of the files that determine the vectors.
     """
 
     distribution: str
@@ -74,7 +74,7 @@ def import_extra(*modules: str) -> list[Any]:
 
 
 def find_package(model: str) -> Path:
-    """Return a packaged model's folder after checking its digests. Raises StartupError."""
+    """Return a packaged model's directory after verifying its digests. Raises StartupError."""
     package = PACKAGES[model]
     # Importing the package would run unneeded code, such as torch.
     spec = importlib.util.find_spec(package.module)

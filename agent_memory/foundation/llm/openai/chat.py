@@ -1,4 +1,4 @@
-"""Chat through any OpenAI-compatible server."""
+"""Chat with models on any OpenAI-compatible server."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _MOST_MODELS = 1000
 
 @dataclass(frozen=True, slots=True)
 class _Reply:
-    """A model's answer. `cut_off` means it is incomplete; `full` means the context is full."""
+    """A model's answer. `cut_off` means it is incomplete. `full` means the context is full."""
 
     text: str
     cut_off: bool
@@ -47,7 +47,7 @@ class _Reply:
 
 class OpenAIChat:
     def __init__(self, server: ModelServer, model: str, settings: Settings, counter: TokenCounter | None = None) -> None:
-        """Create a client. If `counter` is None, it estimates the number of tokens."""
+        """Create a client. If `counter` is None, token counts are estimates."""
         self._server = server
         self._settings = settings
         self._counter = counter or TokenCounter()
@@ -63,7 +63,7 @@ class OpenAIChat:
         return cls(server or chat_server(settings), settings.models.generation_model, settings, counter)
 
     def with_model(self, model: str) -> OpenAIChat:
-        """Return a client for another model. Close only the original client."""
+        """Return a client for another model. Only close the original client."""
         return OpenAIChat(self._server, model, self._settings, self._counter)
 
     @property
@@ -106,7 +106,7 @@ class OpenAIChat:
     async def structured(
         self, messages: Sequence[ChatMessage], answer: type[Answer], *, max_tokens: int | None = None, timeout: float | None = None
     ) -> Answer:
-        """Return a validated `answer`. Remember the response format (rung) that works."""
+        """Return a validated `answer`, and remember which response format (rung) works."""
         deadline = Deadline(timeout)
         reply = _Reply("", cut_off=False)
         try:
@@ -134,13 +134,13 @@ class OpenAIChat:
         return value
 
     async def close(self) -> None:
-        """Close the connections, which all models on this server share."""
+        """Close the connections that all models on this server share."""
         await self._server.close()
 
     async def _on_best_rung(
         self, messages: Sequence[ChatMessage], answer: type[Answer], max_tokens: int | None, deadline: Deadline
     ) -> tuple[_Reply, int]:
-        """Request the remembered format (rung), or a simpler one after a refusal."""
+        """Use the remembered response format (rung), or fall back to a simpler one if rejected."""
         rung = self._server.rungs.get(self._model, structured.JSON_SCHEMA)
         while True:
             prompt, shape = structured.with_schema(messages, rung, answer), structured.response_format(rung, answer)
@@ -260,7 +260,7 @@ def _nothing() -> None: ...
 
 
 def _reply(completion: Any, description: str) -> _Reply:
-    """Read a completion. `server.py` translates the error if a part is missing."""
+    """Parse a completion. `server.py` translates the error if a part is missing."""
     choice = completion.choices[0]
     if getattr(choice.message, "refusal", None) or choice.finish_reason == "content_filter":
         raise ModelAnswerInvalid(f"{description}: the model refuses to answer", reason="refusal")

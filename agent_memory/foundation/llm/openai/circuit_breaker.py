@@ -9,10 +9,10 @@ from agent_memory.foundation.core.errors import ModelUnavailable
 
 
 class Breaker:
-    """A circuit breaker: closed, open, or half-open (one probe passes).
+    """A circuit breaker: closed, open, or half-open (allows one probe).
 
-    After `threshold` consecutive failures, it opens for `cooldown` seconds. Each failed probe doubles this time, up to
-    `longest` seconds.
+    After `threshold` consecutive failures, it opens for `cooldown` seconds. Each failed probe
+    doubles this time, up to `longest` seconds.
     """
 
     def __init__(
@@ -34,9 +34,9 @@ class Breaker:
         return self._open_until is not None and (self._probing or self._clock() < self._open_until)
 
     def admit_call(self) -> None:
-        """Admit a call, or raise ModelUnavailable while the breaker is open.
+        """Admit a call, or raise ModelUnavailable if the breaker is open.
 
-        After an admitted call, call one of the `note_…` methods.
+        After the call, use one of the `note_…` methods to record its outcome.
         """
         if self.is_open:
             left = max(1, round((self._open_until or 0.0) - self._clock()))
@@ -44,14 +44,14 @@ class Breaker:
         self._probing = self._open_until is not None
 
     def note_success(self) -> None:
-        """Note that the server answered, whatever the answer was."""
+        """Record that the server responded, whatever the response was."""
         self._failures = 0
         self._wait = self._shortest
         self._open_until = None
         self._probing = False
 
     def note_failure(self) -> None:
-        """Note that the server did not answer or reported an internal error."""
+        """Record that the server did not respond or reported an internal error."""
         self._failures += 1
         if self._probing:
             self._wait = min(2 * self._wait, self._longest)
@@ -61,5 +61,5 @@ class Breaker:
         self._probing = False
 
     def note_abandoned(self) -> None:
-        """Note that a call ended but did not show whether the server works."""
+        """Record that a call ended without showing whether the server works."""
         self._probing = False

@@ -1,4 +1,4 @@
-"""Embed texts through any OpenAI-compatible server."""
+"""Embed texts with any OpenAI-compatible server."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ class OpenAIEmbedder:
 
     @classmethod
     async def open(cls, settings: Settings, *, server: ModelServer | None = None, counter: TokenCounter | None = None) -> OpenAIEmbedder:
-        """Create a client for EMBEDDING_MODEL. Raises StartupError for a bad address or key.
+        """Create a client for EMBEDDING_MODEL. Raises StartupError for an invalid address or key.
 
-        The dimensions come from EMBEDDING_DIMENSIONS, the catalog, or one call, in that order. If the call fails, they
-        are 1536.
+        The dimensions come from EMBEDDING_DIMENSIONS, the catalog, or a test call, in that order.
+        If the call fails, they default to 1536.
         """
         server, models = server or embedding_server(settings), settings.models
         dimensions = models.embedding_dimensions or embedding_dimensions(models.embedding_model)
@@ -66,7 +66,7 @@ class OpenAIEmbedder:
         return cls(server, settings, dimensions, counter)
 
     async def embed(self, texts: Sequence[str], *, timeout: float | None = None) -> Vectors:
-        """Embed texts like `EmbeddingModel.embed`. Truncate texts that exceed the model's limit."""
+        """Embed texts like `EmbeddingModel.embed`, but truncate texts above the model's limit."""
         deadline = Deadline(timeout)
         rows = np.empty((len(texts), self.dimensions), dtype=np.float32)
         for batch in _batches(texts):
@@ -75,7 +75,7 @@ class OpenAIEmbedder:
         return rows
 
     async def close(self) -> None:
-        """Close the connections, which all models on this server share."""
+        """Close the connections that all models on this server share."""
         await self._server.close()
 
     async def probe(self) -> int:
@@ -97,7 +97,7 @@ class OpenAIEmbedder:
         return DEFAULT_DIMENSIONS
 
     async def _ask(self, texts: list[str], deadline: Deadline) -> list[Any]:
-        """Request embeddings. After a refusal, try shorter texts or other parameters."""
+        """Request embeddings. If rejected, try shorter texts or other parameters."""
         way = 0
         while True:
             sent = await self._fitted(texts)
@@ -137,7 +137,7 @@ class OpenAIEmbedder:
         return clean_text(cut)
 
     def _shorten(self, sent: list[str], refused: RequestRefused) -> bool:
-        """Lower the token limit to 85% of the stated limit, or else halve it.
+        """Lower the token limit to 85% of the limit that the server reported, or else halve it.
 
         Return False if the new limit would be too low.
         """
@@ -156,7 +156,7 @@ class OpenAIEmbedder:
 
 
 def embedding_server(settings: Settings) -> ModelServer:
-    """Return the server at EMBEDDING_BASE_URL or OPENAI_BASE_URL, using only that server's key."""
+    """Return the server at EMBEDDING_BASE_URL or OPENAI_BASE_URL, using only its own key."""
     models = settings.models
     key = models.embedding_api_key
     if key is None and models.embedding_base_url in (None, models.openai_base_url):

@@ -1,4 +1,4 @@
-"""Ask model servers of known kinds for their context size."""
+"""Query known types of model servers for their context size."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _SILENT_HOSTS = frozenset({"api.openai.com"})
 
 @dataclass(frozen=True, slots=True)
 class ServedContext:
-    """The context size in tokens that a server reports. `guess` means an estimate."""
+    """The context size in tokens that a server reports. If `guess` is true, it is an estimate."""
 
     tokens: int
     guess: bool = False
 
 
 def tells(base_url: str) -> bool:
-    """True if the server may report its context size."""
+    """True if the server might report its context size."""
     return (urlsplit(base_url).hostname or "").lower() not in _SILENT_HOSTS
 
 
@@ -69,19 +69,19 @@ def _of_entry(entry: dict[str, Any]) -> int:
 
 
 def _of_props(answer: Any, _: str) -> ServedContext | None:
-    """Return the context size of a slot in llama.cpp."""
+    """Return llama.cpp's context size per slot."""
     tokens = number(_dict(_dict(answer).get("default_generation_settings")).get("n_ctx"))
     return ServedContext(tokens) if tokens else None
 
 
 def _of_lm_studio(answer: Any, model: str) -> ServedContext | None:
-    """Return the context size that LM Studio loaded, not the model's maximum."""
+    """Return the context size loaded in LM Studio, which may be below the model's maximum."""
     tokens = number(_entry(answer, model).get("loaded_context_length"))
     return ServedContext(tokens) if tokens else None
 
 
 def _of_ollama(answer: Any, model: str) -> ServedContext | None:
-    """Return the context size in Ollama, or a low guess for an unloaded model.
+    """Return Ollama's context size, or a low guess if the model is not loaded.
 
     Ollama silently truncates longer prompts.
     """

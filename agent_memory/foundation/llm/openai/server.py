@@ -53,10 +53,10 @@ Alive = Callable[[], None]
 
 
 class RequestRefused(Exception):
-    """The server refused the parameters of a request (4xx). The caller may try others."""
+    """The server rejected a request's parameters (4xx). The caller may try others."""
 
     def __init__(self, status: int, detail: str, overflow: ContextOverflow | None = None) -> None:
-        """Store the refusal. `overflow` is set if the request exceeded the context window."""
+        """`overflow` is set if the request exceeded the context window."""
         super().__init__(f"HTTP {status}: {detail}")
         self.status = status
         self.detail = detail
@@ -68,7 +68,7 @@ class RequestRefused(Exception):
         return self.overflow is not None or _TOO_LONG.search(self.detail) is not None
 
     def as_error(self, description: str) -> AgentMemoryError:
-        """Return the error to raise when there are no other parameters to try."""
+        """Return the error to raise if there are no other parameters to try."""
         if self.status == 404:
             # Most APIs are below /v1. A refusal of an unknown model names the model.
             has_version = _VERSION_AT_END.search(description) is not None or "model" in self.detail.casefold()
@@ -82,10 +82,10 @@ class RequestRefused(Exception):
 
 
 class ModelServer:
-    """One OpenAI-compatible server, which embeddings and chat may share."""
+    """An OpenAI-compatible server, which embeddings and chat may share."""
 
     def __init__(self, base_url: str | None, api_key: SecretStr | None, models: ModelSettings) -> None:
-        """Create clients and limits. Raises StartupError for an unusable address or key."""
+        """Create clients and limits. Raises StartupError if the address or key is invalid."""
         self.url = (base_url or OPENAI_URL).strip()
         self.shown_url = shown_url(self.url)
         self._key = (api_key.get_secret_value().strip() if api_key else "") or NO_KEY
@@ -117,8 +117,9 @@ class ModelServer:
     ) -> Result:
         """Run `request` within `timeout` seconds, including the wait for a free slot.
 
-        Without a timeout, the server's timeout limits each attempt, and there is a retry if the connection or server
-        fails. Raises ModelUnavailable, ModelAnswerInvalid, or RequestRefused.
+        If `timeout` is None, the server's timeout applies to each attempt, and a connection or
+        server failure is retried once. Raises ModelUnavailable, ModelAnswerInvalid, or
+        RequestRefused.
         """
         if timeout is None:
             async with self._background:
@@ -140,20 +141,20 @@ class ModelServer:
             self._urgent.release()
 
     async def stream(self, description: str, request: Callable[[openai.AsyncOpenAI, Alive], Awaitable[Result]]) -> Result:
-        """Run a background `request`, which must call its second argument as data arrives.
+        """Run a background `request`, which must call its second argument when data arrives.
 
-        The server's timeout limits each pause. The whole call may take `_MOST_SILENCES` times as long. Raises the
-        errors of `call`.
+        The server's timeout applies to each pause. The entire call may take `_MOST_SILENCES` times
+        as long. Raises the same errors as `call`.
         """
         async with self._background:
             return await self._with_one_retry(description, lambda alive: request(self._client, alive))
 
     def address(self, path: str) -> str:
-        """Return a path's address in the form that is fastest for the SDK to resolve."""
+        """Return the address of a path in the form that the SDK resolves fastest."""
         return path if "?" in self.url else self.url.rstrip("/") + path
 
     async def look(self, url: str) -> Any:
-        """Return the JSON value at an address, or None. Never raises."""
+        """Return the JSON value at an address, or None on failure. Never raises."""
         if self.breaker.is_open:
             return None
         try:
@@ -248,7 +249,7 @@ class ModelServer:
 
 
 def _split_credentials(url: str) -> tuple[str, tuple[str, str] | None]:
-    """Return the address with credentials removed, and the user and password (or None)."""
+    """Return the address with credentials removed, and the credentials or None."""
     parts = urlsplit(url)
     if parts.username is None:
         return url, None
@@ -285,7 +286,7 @@ def retry_after_seconds(header: str | None) -> int:
 
 
 class Deadline:
-    """The remaining time shared by several calls. `seconds_left` is None if there is no timeout."""
+    """A deadline shared by several calls. `seconds_left` is None if there is no timeout."""
 
     def __init__(self, timeout: float | None) -> None:
         self._end = None if timeout is None else time.monotonic() + timeout

@@ -1,4 +1,4 @@
-"""Stream answers to tell a slow model from a dead one."""
+"""Stream answers to distinguish slow models from dead ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _EVENTS = "text/event-stream"
 
 
 class Streaming(IntEnum):
-    """The ways to stream an answer, in the order to try them."""
+    """Ways to stream an answer, in the order to try them."""
 
     WITH_USAGE = 0
     PLAIN = 1
@@ -26,12 +26,12 @@ class Streaming(IntEnum):
         return {"stream": True} | ({"stream_options": {"include_usage": True}} if self is Streaming.WITH_USAGE else {})
 
     def less(self, refusal: str) -> Streaming | None:
-        """Return the next variant to try, or None if the refusal has another reason."""
+        """Return the next option to try, or None if the rejection has another reason."""
         return Streaming(self + 1) if self is not Streaming.NONE and "stream" in refusal.lower() else None
 
 
 async def complete(client: openai.AsyncOpenAI, body: dict[str, Any], streaming: Streaming, alive: Callable[[], None]) -> Any:
-    """Stream a completion and return the full result. Call `alive` whenever tokens arrive."""
+    """Stream a completion and return the full result. Call `alive` when tokens arrive."""
     if streaming is Streaming.NONE:
         return await client.chat.completions.create(**body)
     async with client.chat.completions.with_streaming_response.create(**body, **streaming.options) as response:

@@ -1,4 +1,4 @@
-"""Get structured answers from any model."""
+"""Get structured output from any model."""
 
 from __future__ import annotations
 
@@ -25,37 +25,37 @@ _DROPPED = ("default", "title", "examples", "minLength", "maxLength", "minItems"
 
 
 class UnusableAnswer(Exception):
-    """The answer is invalid. The message tells the model what to repair."""
+    """The answer is invalid. The message tells the model what to fix."""
 
 
 def about_token_limit(detail: str) -> bool:
-    """True if the refusal is about the maximum answer length."""
+    """True if the rejection is about the maximum answer length."""
     return _ABOUT_LIMIT.search(detail) is not None
 
 
 def may_be_about_format(status: int, detail: str) -> bool:
-    """True if a simpler response format is worth trying after this refusal."""
+    """True if a simpler response format is worth trying after this rejection."""
     if _FORMAT.search(detail):
         return True
     return status in (400, 404, 415, 422) and not _NO_FORMAT.search(detail)
 
 
 def response_format(rung: int, answer: type[BaseModel]) -> dict[str, Any] | None:
-    """Return the request's `response_format` for a rung. None means plain text."""
+    """Return the `response_format` for a rung. None means plain text."""
     if rung == JSON_SCHEMA:
         return {"type": "json_schema", "json_schema": {"name": answer.__name__, "strict": True, "schema": strict_schema(answer)}}
     return {"type": "json_object"} if rung == JSON_OBJECT else None
 
 
 def with_schema(messages: Sequence[ChatMessage], rung: int, answer: type[BaseModel]) -> list[ChatMessage]:
-    """Add the schema as a message if the `response_format` lacks it."""
+    """Add the schema as a message if the `response_format` does not include it."""
     if rung == JSON_SCHEMA:
         return list(messages)
     return [*messages, ChatMessage("user", _instruction(answer))]
 
 
 def repair_messages(messages: Sequence[ChatMessage], answer: type[BaseModel], bad: str, problem: UnusableAnswer) -> list[ChatMessage]:
-    """Return the messages that ask the model to repair its answer."""
+    """Return the messages that ask the model to fix its answer."""
     answer_messages = [ChatMessage("assistant", bad[:_SHOWN_ANSWER])] if bad.strip() else []
     return [*messages, *answer_messages, ChatMessage("user", f"That answer cannot be used: {problem}. {_instruction(answer)}")]
 
@@ -72,7 +72,7 @@ def strict_schema(answer: type[BaseModel]) -> dict[str, Any]:
 
 
 def _strict(value: Any, *, names: bool = False) -> Any:
-    """Make part of a schema strict. With `names`, its keys are property names."""
+    """Make part of a schema strict. If `names` is true, its keys are property names."""
     if isinstance(value, list):
         return [_strict(item) for item in cast("list[Any]", value)]
     if not isinstance(value, dict):
@@ -87,12 +87,12 @@ def _strict(value: Any, *, names: bool = False) -> Any:
 
 
 def without_thinking(text: str) -> str:
-    """Remove the reasoning that some models write before the answer."""
+    """Remove the reasoning that some models output before the answer."""
     return _THINKING.sub("", text, count=1).strip()
 
 
 def parse_answer(text: str, answer: type[Answer]) -> Answer:
-    """Return the first JSON value that fits `answer`. Raises UnusableAnswer."""
+    """Return the first JSON value that matches `answer`. Raises UnusableAnswer."""
     problem = UnusableAnswer("it contains no JSON value")
     for candidate, value in enumerate(_values(without_thinking(text))):
         try:
@@ -109,7 +109,7 @@ def parse_answer(text: str, answer: type[Answer]) -> Answer:
 
 
 def _prose(text: str, answer: type[Answer]) -> Answer | None:
-    """Put plain text into the answer's only string field, or return None."""
+    """Put plain text into the answer's only string field. Return None if that is impossible."""
     fields = list(answer.model_fields.items())
     if not text or text[0] in '{[<`"' or len(fields) != 1 or fields[0][1].annotation is not str:
         return None
@@ -122,7 +122,7 @@ def _prose(text: str, answer: type[Answer]) -> Answer | None:
 def _values(text: str) -> Iterator[Any]:
     """Yield JSON objects and lists, starting with those in code fences.
 
-    Skip a list after an unclosed bracket, because it may be part of a truncated answer.
+    Skip a list that follows an unclosed bracket, because the answer may be truncated.
     """
     decoder = json.JSONDecoder()
     tried = 0
@@ -143,7 +143,7 @@ def _values(text: str) -> Iterator[Any]:
 
 
 def _wrapped(value: Any, answer: type[BaseModel]) -> Any:
-    """Put a bare list into the answer's only field."""
+    """Wrap a bare list in an object if the answer has only one field."""
     fields = list(answer.model_fields)
     return {fields[0]: value} if isinstance(value, list) and len(fields) == 1 else cast("object", value)
 

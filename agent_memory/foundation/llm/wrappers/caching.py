@@ -28,12 +28,12 @@ class _PendingText:
 class CachingEmbedder(EmbedderWrapper):
     """An embedder that caches vectors (LRU) and coalesces calls for the same text.
 
-    A caller's timeout or cancellation never affects other callers. If `in_flight` small batches are running, small
-    calls wait and share a batch.
+    If one caller times out or cancels, others are not affected. When `in_flight` small batches are
+    running, further small calls wait and share a batch.
     """
 
     def __init__(self, inner: EmbeddingModel, *, entries: int, in_flight: int = 4) -> None:
-        """Cache up to `entries` vectors. 0 disables the cache but not the coalescing."""
+        """Cache up to `entries` vectors. 0 disables caching but not coalescing."""
         super().__init__(inner)
         self._entries = entries
         self._slots = in_flight
@@ -73,7 +73,7 @@ class CachingEmbedder(EmbedderWrapper):
         return [text for text in dict.fromkeys(texts) if (key := _key(text)) not in self._cache and key not in self._in_flight]
 
     async def close(self) -> None:
-        """Cancel pending calls, which raise ModelUnavailable, and close the inner embedder."""
+        """Cancel pending calls, which then raise ModelUnavailable, and close the inner embedder."""
         self._closed = True
         for task in self._tasks:
             task.cancel()
@@ -153,7 +153,7 @@ class CachingEmbedder(EmbedderWrapper):
 
 
 def _own(error: AgentMemoryError) -> AgentMemoryError:
-    """Return a copy, because a shared error would collect every task's traceback."""
+    """Copy an error, because a shared one would collect every task's traceback."""
     copy = error.__class__.__new__(error.__class__)
     Exception.__init__(copy, error.message)
     copy.__dict__.update(error.__dict__)
@@ -161,7 +161,7 @@ def _own(error: AgentMemoryError) -> AgentMemoryError:
 
 
 def _retrieve(future: asyncio.Future[Vectors]) -> None:
-    """Read a future's error, so that the event loop does not report it."""
+    """Retrieve a future's error, so that the event loop does not report it."""
     if not future.cancelled():
         future.exception()
 

@@ -1,4 +1,4 @@
-"""Apply a model's profile: add prefixes and subtract the mean vector."""
+"""Apply a model's profile by adding prefixes and subtracting the mean vector."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ log = get_logger(__name__)
 
 
 class ProfiledEmbedder(EmbedderWrapper):
-    """An embedder that adds prefixes and subtracts the mean."""
+    """An embedder that adds prefixes and subtracts the mean vector."""
 
     def __init__(self, inner: CachingEmbedder, profile: ModelProfile) -> None:
         super().__init__(inner)
@@ -32,7 +32,7 @@ class ProfiledEmbedder(EmbedderWrapper):
         self._estimating: asyncio.Task[Vectors] | None = None
 
     def keep_mean_in(self, store: EmbeddingMeans) -> None:
-        """Set the store that processes use to share an estimated mean."""
+        """Set the store in which processes share an estimated mean."""
         self._store = store
 
     async def embed(self, texts: Sequence[str], *, role: TextRole = "document", timeout: float | None = None) -> Vectors:
@@ -58,7 +58,7 @@ class ProfiledEmbedder(EmbedderWrapper):
             self._mean = await self._shared_mean(timeout)
 
     async def _shared_mean(self, timeout: float | None) -> Vectors:
-        """Estimate the mean once for all callers. A caller's timeout does not stop the estimate."""
+        """Estimate the mean once for all callers. The estimate continues if a caller times out."""
         if self._estimating is None or (self._estimating.done() and (self._estimating.cancelled() or self._estimating.exception())):
             self._estimating = asyncio.create_task(self._estimate())
         try:

@@ -1,4 +1,4 @@
-"""Turn a request's filters into query text using redisvl expressions.
+"""Convert a request's filters to query text using redisvl expressions.
 
 Queries contain values only as hexadecimal tags and numbers.
 """
@@ -74,7 +74,7 @@ def is_value(field: str, value: str) -> FilterExpression:
 
 
 def between(field: str, low: float, high: float, inclusive: str = "both") -> FilterExpression:
-    """Match documents with a number in a range.
+    """Match documents whose number is in a range.
 
     `inclusive` has the same meaning as in redisvl.
     """
@@ -114,7 +114,7 @@ def _tag_filters(name: str, conditions: Any) -> list[Filter]:
 def _time_filters(name: str, conditions: Any, zone: tzinfo) -> list[Filter]:
     """Return the clauses for a time filter.
 
-    Times are truncated to whole seconds. Days are interpreted in the time zone `zone`.
+    Times are truncated to whole seconds. Days are in the time zone `zone`.
     """
     field = _TIMES[name]
 
@@ -139,7 +139,8 @@ def _time_filters(name: str, conditions: Any, zone: tzinfo) -> list[Filter]:
 class _Edge(NamedTuple):
     """The second at which an interval begins or ends.
 
-    `midnight` is the UTC midnight of the day that begins there. A whole day is stored as its UTC midnight.
+    `midnight` is UTC midnight of a day that begins there, because that is how whole days are
+    stored.
     """
 
     second: int
@@ -147,7 +148,7 @@ class _Edge(NamedTuple):
 
 
 def _edge(value: date, zone: tzinfo, *, after: bool = False) -> _Edge:
-    """Return the start of a day or second. With `after`, return the end."""
+    """Return the start of a day or second, or its end if `after` is true."""
     if isinstance(value, datetime):
         return _Edge(math.floor(value.timestamp()) + int(after))
     second, midnight = (math.floor(start_of_day(value, where, after=after).timestamp()) for where in (zone, UTC))
@@ -166,7 +167,7 @@ def _within(field: str, low: _Edge | None, high: _Edge | None) -> str:
 
 
 def _day_after(bound: Any) -> Any:
-    """Add one day to a plain day, and return any other bound unchanged."""
+    """Add one day to a plain date, and return any other bound unchanged."""
     # Metadata stores a day as its start in UTC.
     if not isinstance(bound, str) or len(bound) != len("2026-11-25"):
         return bound
@@ -260,8 +261,9 @@ def any_of(*filters: Filter) -> str:
 def in_time(as_of: datetime | None, known_at: datetime | None, history: bool, now: datetime) -> tuple[str, str | None]:
     """Return the time clauses for memories and history. Skip the history if its clause is None.
 
-    By default, match current memories. `as_of` matches memories that were true at that time. `known_at` matches
-    memories recorded by that time and, without `as_of`, true at that time. `history` also matches ended memories.
+    By default, match current memories. `as_of` matches memories that were true at that time.
+    `known_at` matches memories recorded by that time and, if `as_of` is None, true at that time.
+    `history` also matches ended memories.
     """
     if history:
         return (_recorded(known_at) if known_at else "", _recorded(known_at) if known_at else "")
@@ -288,8 +290,8 @@ _NO_MESSAGE = negated(is_value("ty", "message"))
 def where(scope: Scope, request: Any = None) -> str:
     """Return the query text for a request within the caller's scope.
 
-    `request` has the filter attributes of the API. Days are interpreted in its `timezone` (default: UTC). The tenant's
-    clause always comes first. Raises BadInput for an unknown time zone or too many values.
+    `request` has the API's filter attributes. Days are in its `timezone` (default: UTC). The clause
+    for the tenant always comes first. Raises BadInput for an unknown time zone or too many values.
     """
     try:
         zone = zone_of(getattr(request, "timezone", None))
@@ -311,9 +313,9 @@ def where(scope: Scope, request: Any = None) -> str:
 
 
 def session_where(scope: Scope, *, session_id: str | None = None, namespace: str | None = None, user_id: str | None = None) -> str:
-    """Return the query text for the session index. The ids must match exactly.
+    """Return the query text for the session index. Ids must match exactly.
 
-    Sessions without an agent belong to all agents.
+    Sessions that have no agent belong to all agents.
     """
     values = (("s", session_id), ("ns", namespace), ("u", user_id))
     clause = all_of(where(replace(scope, agents=None)), *(is_value(field, value) for field, value in values if value is not None))
@@ -349,7 +351,8 @@ def statements(clause: str) -> str:
 def during(clause: str, start: datetime, end: datetime, zone: tzinfo = UTC, *, created: bool = True) -> str:
     """Narrow a clause to memories with an event in a half-open interval.
 
-    With `created`, also match memories created in the interval. Events are compared by day in the time zone `zone`.
+    If `created` is true, also match memories created in the interval. Events are compared by day in
+    the time zone `zone`.
     """
     low, high = start.timestamp(), end.timestamp()
     first, last = (moment.astimezone(zone).date() for moment in (start, end))

@@ -64,7 +64,7 @@ class VectorSpec:
 
 
 def word_field() -> dict[str, Any]:
-    """Return the text field for the space-separated terms of a memory (`text/terms.py`)."""
+    """Return the text field that contains a memory's space-separated terms (`text/terms.py`)."""
     return {"name": "k", "type": "text", "attrs": {"no_stem": True}}
 
 
@@ -161,9 +161,10 @@ def rebuilt_name(keys: Keys, name: str) -> str:
 async def ensure_index(client: Redis, keys: Keys, schema: IndexSchema, *, hold: bool = True) -> bool:
     """Create an index unless it exists, and wait until it is complete.
 
-    Return True if this call created the index. Several processes may call this at the same time. If all indexes have
-    been built before, searches never use an incomplete index. With `hold`, Redis delays writes while it builds an index
-    with words. Raises StartupError after ten minutes.
+    Returns True if this call created the index. Safe to call from several processes at the same
+    time. If all indexes have been built before, searches never use an incomplete index. With
+    `hold`, Redis delays writes while it builds an index that contains words. Raises StartupError
+    after ten minutes.
     """
     name = schema.index.name
     with redis_errors():
@@ -188,7 +189,7 @@ async def ensure_index(client: Redis, keys: Keys, schema: IndexSchema, *, hold: 
 
 
 async def note_built(client: Redis, keys: Keys) -> None:
-    """Record that all indexes of the store have been built."""
+    """Record that all of the store's indexes have been built."""
     with redis_errors():
         if not await client.hget(keys.config, BUILT):
             await client.hset(keys.config, BUILT, "1")
@@ -238,7 +239,7 @@ async def _complete_alone(client: Redis, name: str) -> None:
 
 
 async def former_indexes(client: Redis, keys: Keys, schemas: Collection[IndexSchema]) -> list[str]:
-    """Return the names of indexes for earlier embedding models or schema versions."""
+    """Return the names of indexes left over from earlier embedding models or schema versions."""
     with redis_errors():
         listed: list[bytes] = await client.execute_command("FT._LIST") or []
     prefix = keys.index("")
@@ -250,7 +251,7 @@ async def former_indexes(client: Redis, keys: Keys, schemas: Collection[IndexSch
 
 
 async def drop_index(client: Redis, name: str) -> None:
-    """Drop an index but keep its documents. Idempotent."""
+    """Drop an index but not its documents. Idempotent."""
     with redis_errors():
         try:
             await client.execute_command("FT.DROPINDEX", name)

@@ -1,4 +1,4 @@
-"""Search over RESP2, because its lists parse faster than the maps of RESP3.
+"""Search over RESP2, because its lists are faster to parse than RESP3's maps.
 
 This saves 0.35 ms of CPU time per search, about a third.
 """
@@ -21,14 +21,14 @@ _SEARCH_3 = 3_00_00
 
 
 class SearchReader(PipelineReader):
-    """Runs pipelines with searches, over RESP2 if that is safe, and otherwise over RESP3.
+    """Runs search pipelines over RESP2 if that is safe, or else over RESP3.
 
-    RESP2 replies contain no warnings. RESP2 is safe with RediSearch 2 for queries without prefixes, if ON_TIMEOUT
-    "fail" turns incomplete results into errors.
+    RESP2 replies contain no warnings. RESP2 is safe with RediSearch 2 for queries with no prefixes,
+    if ON_TIMEOUT "fail" turns incomplete results into errors.
     """
 
     def __init__(self, client: aioredis.Redis, resp2: aioredis.Redis | None) -> None:
-        """Use only RESP3 (`client`) if `resp2` is None."""
+        """Create a reader. If `resp2` is None, use only RESP3 (`client`)."""
         super().__init__(client)
         self._resp2 = resp2
         self._not_before = 0.0

@@ -1,8 +1,9 @@
 """Index metadata as tags: digests of keys and values, which cannot contain query syntax.
 
-Numbers and dates become 64-bit integers with the same order. Each value has tags for the prefixes of its integer, so
-that a few tags cover any range. This is Lucene's trie range method (Schindler and Diepenbroek, "Generic XML-based
-framework for metadata portals", Computers & Geosciences 34, 2008).
+Numbers and dates become 64-bit integers with the same order. Each value has tags for the prefixes
+of its integer, so that a few tags cover any range. This is Lucene's trie range method (Schindler
+and Diepenbroek, "Generic XML-based framework for metadata portals", Computers & Geosciences 34,
+2008).
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def _comparable(value: object) -> tuple[str, int] | None:
 
 
 def equal_tag(key: str, value: str | float | bool) -> str:
-    """Return the tag for a key and a value. Strings, numbers and Booleans never share tags."""
+    """Return the tag for a key and value. Strings, numbers and Booleans never share tags."""
     if isinstance(value, bool):
         return _digest(key, "b", str(value))
     if isinstance(value, str):
@@ -79,17 +80,17 @@ PINNED_TAG = _digest("pinned")
 
 @lru_cache(maxsize=8192)
 def writer_tag(writer: str) -> str:
-    """Return the tag for memories that `writer` wrote. It differs from every metadata tag."""
+    """Return the tag for memories written by `writer`. It differs from all metadata tags."""
     return _digest(f"written by {writer}")
 
 
 def present_tag(key: str) -> str:
-    """Return the tag that every record with this metadata key has."""
+    """Return the tag for all records that have this metadata key."""
     return _digest(key, "e")
 
 
 def metadata_tags(metadata: Mapping[str, Any]) -> list[str]:
-    """Return the tags for the first 64 keys. Only 64 items of a list count."""
+    """Return the tags for the first 64 keys and, in lists, the first 64 items."""
     tags: dict[str, None] = {}
     for key, value in list(metadata.items())[:_MOST_KEYS]:
         tags[present_tag(key)] = None
@@ -107,10 +108,10 @@ def metadata_tags(metadata: Mapping[str, Any]) -> list[str]:
 def range_tags(
     key: str, low: str | float | None, high: str | float | None, *, above: bool = False, below: bool = False
 ) -> list[str] | None:
-    """Return the tags for a range. Each value in the range has one of them; no other value does.
+    """Return tags that match all values in a range and no others.
 
-    `above` excludes the lower bound, and `below` the upper bound. Return None unless the bounds are all numbers or all
-    ISO dates.
+    `above` excludes the lower bound, and `below` the upper bound. Returns None unless all bounds
+    are numbers or all bounds are ISO dates.
     """
     bounds = [None if bound is None else _comparable(bound) for bound in (low, high)]
     kinds = {bound[0] for bound in bounds if bound is not None}

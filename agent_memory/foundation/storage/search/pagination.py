@@ -21,8 +21,8 @@ async def walk(
 ) -> AsyncIterator[list[str]]:
     """Yield the names of matching documents in pages, in ascending order of `field`.
 
-    `field` must be sortable and numeric. Deletions never make the walk skip documents. Documents that change may appear
-    twice.
+    `field` must be sortable and numeric. Deletions never cause other documents to be skipped.
+    Documents that change may appear twice.
     """
     tied: set[str] = set()
     unbounded = math.isinf(low) and math.isinf(high)

@@ -32,7 +32,7 @@ WITH_SORT_KEYS = "WITHSORTKEYS"
 
 
 def search_command(index: str, query: BaseQuery, *options: str) -> list[Any]:
-    """Return the command for a query, with options that redis-py does not support."""
+    """Return the command for a query, including options that redis-py does not support."""
     params = [part for pair in query.params.items() for part in pair]
     return ["FT.SEARCH", index, *query.get_args(), *options, *(("PARAMS", len(params), *params) if params else ())]
 
@@ -82,21 +82,24 @@ async def search(client: Redis, index: str, query: BaseQuery) -> Hits:
 
 
 def name_query(clause: str, offset: int, limit: int, *, sort_by: tuple[str, str] | None = None) -> FilterQuery:
-    """Return a query for a page of names, sorted by (field, "ASC" or "DESC")."""
+    """Return a query for one page of names, sorted by (field, "ASC" or "DESC")."""
     query = FilterQuery(clause, sort_by=sort_by)
     query.no_content().paging(offset, limit)
     return query
 
 
 def record_query(clause: str, limit: int) -> FilterQuery:
-    """Return a query for the stored JSON of the oldest matches."""
+    """Return a query for the oldest matches as stored JSON."""
     query = FilterQuery(clause, return_fields=["j"], sort_by=("c", "ASC"))
     query.paging(0, limit)
     return query
 
 
 class MemoryQueries:
-    """Queues searches for memories on a pipeline. `parse_hits` parses the replies. `past` searches the history."""
+    """Queues memory searches on a pipeline. Parse the replies with `parse_hits`.
+
+    If `past` is true, searches use the history instead.
+    """
 
     def __init__(self, keys: Keys, spec: VectorSpec) -> None:
         self._keys = keys
@@ -109,7 +112,7 @@ class MemoryQueries:
     def queue_nearest(
         self, pipe: Pipeline, clause: str, vector: NDArray[np.float32], limit: int, fields: Sequence[str] = (), *, past: bool = False
     ) -> None:
-        """Queue a search for the nearest vectors. Hits contain cosine distances (0 to 2)."""
+        """Queue a search for the nearest vectors. Hits include cosine distances (0 to 2)."""
         index, limit = self._history if past else self._vectors, min(limit, _MOST_RESULTS)
         if not fields:
             *made, _ = _nearest_command(self._spec, limit)
@@ -120,7 +123,7 @@ class MemoryQueries:
     def queue_nearest_passages(self, pipe: Pipeline, clause: str, vector: NDArray[np.float32], limit: int) -> None:
         """Queue a search for the nearest passages, named "<mid>.<n>".
 
-        Hits contain distances and `pn`, the number of passages in the memory.
+        Hits include distances and `pn`, the number of passages in the memory.
         """
         queue_search(pipe, self._passages, self._vector_query(clause, vector, min(limit, _MOST_RESULTS), ["pn"]))
 
@@ -137,7 +140,7 @@ class MemoryQueries:
     ) -> None:
         """Queue a search for vectors within a cosine distance, nearest first.
 
-        `Hits.total` also counts hits beyond `limit`.
+        `Hits.total` includes hits beyond `limit`.
         """
         # A range query of RediSearch loses the distances if the clause negates several conditions. A KNN query over the
         # range keeps them.
@@ -162,8 +165,8 @@ class MemoryQueries:
     ) -> None:
         """Queue a search for memories that contain any of `terms`, best first.
 
-        Terms in `mute` do not affect the score. `phrase` (from `syntax.quoting`) restricts the matches. With
-        `passages`, search passages instead of memories.
+        Terms in `mute` do not affect the score. `phrase` (from `syntax.quoting`) restricts the
+        matches. With `passages`, search passages instead of memories.
         """
         text = scoring(all_of(f"({clause})", phrase) if phrase else clause, terms, mute)
         made = _words_command(scorer, min(limit, _MOST_RESULTS), tuple(fields))
@@ -176,7 +179,7 @@ class MemoryQueries:
         queue_search(pipe, self._words, query)
 
     def queue_newest(self, pipe: Pipeline, clause: str, offset: int, limit: int, *, past: bool = False) -> None:
-        """Queue a search for the newest matches (see `parse_listed`). A `limit` of -1 means all."""
+        """Queue a search for the newest matches (see `parse_listed`). If `limit` is -1, get all."""
         room = max(_MOST_RESULTS - offset, 0)
         limit = room if limit < 0 else min(limit, room)
         query = name_query(clause, offset if limit else 0, limit, sort_by=("c", "DESC"))

@@ -45,7 +45,7 @@ class Hits:
 
     @property
     def hits(self) -> list[Hit]:
-        """The page as a list of `Hit` objects."""
+        """The hits as a list of `Hit` objects."""
         page_rows: Sequence[Row] = self.rows or [_NO_FIELDS] * len(self.names)
         rows = (dict(zip(row[::2], row[1::2], strict=True)) if isinstance(row, list) else row for row in page_rows)
         return [Hit(*parts) for parts in zip(self.names, self.values, rows, strict=True)]
@@ -64,7 +64,7 @@ class Hits:
 
 
 class ListEntry(NamedTuple):
-    """A document in a list. `at` is the value used to sort the list."""
+    """A document in a list. `at` is the value that the list is sorted by."""
 
     mid: str
     at: float
@@ -123,7 +123,7 @@ def _parse_list(reply: list[Any]) -> Hits:
 
 
 def _field_of(rows: Sequence[Row], field: bytes) -> list[bytes | None]:
-    """Return one field of each row, or None where it is missing."""
+    """Return a field from each row, or None if the row does not have it."""
     # The field has the same position in nearly all lists.
     at = rows[0].index(field) if rows and isinstance(rows[0], list) and field in rows[0] else 0
     values: list[bytes | None] = []
@@ -138,7 +138,7 @@ def _field_of(rows: Sequence[Row], field: bytes) -> list[bytes | None]:
 
 
 def _names(keys: Sequence[bytes]) -> list[str]:
-    """Extract the names from keys with the same prefix."""
+    """Return the names from keys that all have the same prefix."""
     if not keys:
         return []
     root, kind, _ = keys[0].rsplit(b":", 2)

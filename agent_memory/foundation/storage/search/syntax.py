@@ -1,7 +1,7 @@
-"""Write query text that redisvl cannot express.
+"""Build query text that redisvl cannot express.
 
-Examples are flat intersections (redisvl nests parentheses), negated ranges and unions,
-zero-weight clauses, optional scoring terms, and quoted phrases.
+Examples are flat intersections (redisvl nests parentheses), negated ranges and unions, zero-weight
+clauses, optional scoring terms, and quoted phrases.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def has_number(field: str) -> FilterExpression:
 
 
 def scoring(clause: str, terms: Iterable[str], mute: Collection[str] = ()) -> str:
-    """Narrow a clause like `having` does, and score the memories with BM25.
+    """Narrow a clause like `having` does, and score memories with BM25.
 
     Terms in `mute` do not affect the score.
     """
@@ -41,7 +41,7 @@ def scoring(clause: str, terms: Iterable[str], mute: Collection[str] = ()) -> st
 
 
 def having(clause: str, terms: Iterable[str], *, every: bool = False) -> str:
-    """Narrow a clause to memories with any of `terms`. With `every`, require all terms.
+    """Narrow a clause to memories with any of `terms`, or with all of them if `every` is true.
 
     The terms must come from `agent_memory.foundation.text.terms`.
     """
@@ -57,7 +57,7 @@ def having(clause: str, terms: Iterable[str], *, every: bool = False) -> str:
 def quoting(phrases: Sequence[str], loose: Iterable[str], *, every: bool) -> str:
     """Return a clause for quoted phrases, or "" if `phrases` is empty.
 
-    With `every`, all phrases must match. Otherwise, any phrase or `loose` term is enough.
+    If `every` is true, all phrases must match. Otherwise, any phrase or `loose` term is enough.
     """
     if not phrases:
         return ""
