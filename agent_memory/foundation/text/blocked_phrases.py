@@ -8,9 +8,10 @@ from agent_memory.foundation.text.terms import fold, stems, words
 
 
 class Blocklist:
-    """Blocked phrases to search for in texts.
+    """Searches texts for blocked phrases.
 
-    The words of a phrase match next to each other, in any inflection. Stop words do not count.
+    A phrase matches if its words appear next to each other, in any inflection. Stop words are
+    ignored.
     """
 
     def __init__(self, phrases: Iterable[str]) -> None:

@@ -1,4 +1,4 @@
-"""Match tool calls with answers, count media, and find places to split sessions."""
+"""Match tool calls with their results, count media, and find places to split sessions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SHORTEST_DATA = 512
 
 
 class ToolCallLinks(NamedTuple):
-    """The ids of the tool calls that a message makes and answers."""
+    """The ids of the tool calls that a message makes, and of those whose results it contains."""
 
     calls: Sequence[str]
     answers: Sequence[str]
@@ -28,12 +28,12 @@ class ToolCallLinks(NamedTuple):
 class OrderedMessage(Protocol):
     @property
     def links(self) -> ToolCallLinks | None:
-        """The tool calls and answers in the message, or None for plain text."""
+        """The message's tool calls and results, or None for plain text."""
         ...
 
 
 def links_of(role: str, parts: Sequence[Any] | None, fields: Mapping[str, Any]) -> ToolCallLinks:
-    """Return the ids of the tool calls that a message makes and answers."""
+    """Return the ids of the tool calls that a message makes or contains results for."""
     calls = [str(call["id"]) for call in _objects(fields.get("tool_calls")) if call.get("id")]
     answers = [str(fields["tool_call_id"])] if fields.get("tool_call_id") else []
     function = fields.get("function_call")
@@ -60,7 +60,7 @@ def _objects(values: Any) -> Iterator[dict[str, Any]]:
 
 
 def lacks_calls(messages: Sequence[OrderedMessage]) -> bool:
-    """True if a message answers a tool call that neither it nor an earlier message makes."""
+    """True if any message contains a tool result whose call does not come before it."""
     call_ids: set[str] = set()
     for message in messages:
         if (links := message.links) is not None:
@@ -71,9 +71,9 @@ def lacks_calls(messages: Sequence[OrderedMessage]) -> bool:
 
 
 def whole_from(messages: Sequence[OrderedMessage], start: int) -> int:
-    """Return a position where a cut keeps tool calls with their answers.
+    """Return a position where a split keeps tool calls and their results together.
 
-    Prefer the first such position at or after `start`, then the last one before it.
+    Prefers the first such position at or after `start`, then the last one before it.
     """
     if start <= 0 or not any(message.links for message in messages):
         return max(start, 0)
@@ -88,10 +88,10 @@ Message = TypeVar("Message", bound=OrderedMessage)
 
 
 def whole_window(messages: Sequence[Message], fit: int, total: int) -> tuple[list[Message], bool]:
-    """Return about the last `fit` messages, keeping tool calls with their answers.
+    """Return about the last `fit` messages, keeping tool calls and their results together.
 
-    The second value is True if a message still answers a call from earlier in the session. `total` is the number of
-    messages in the session.
+    The second value is True if a message still contains a result for an earlier call. `total` is
+    the number of messages in the session.
     """
     start = len(messages) - fit
     if start <= 0:
@@ -101,7 +101,7 @@ def whole_window(messages: Sequence[Message], fit: int, total: int) -> tuple[lis
 
 
 def _parted(messages: Sequence[OrderedMessage]) -> list[bool]:
-    """Flag each message if a cut before it would separate a tool call from its answer."""
+    """Flag each message if a split before it would separate a tool call from its result."""
     called: dict[str, int] = {}
     steps = [0] * (len(messages) + 1)
     for place, message in enumerate(messages):
@@ -120,7 +120,7 @@ def _parted(messages: Sequence[OrderedMessage]) -> list[bool]:
 
 
 def counted(message: MemoryMessage) -> tuple[str, int]:
-    """Return a message's text for a model and an estimate of its media tokens."""
+    """Return a message's text for a model, and an estimate of its media tokens."""
     parts, fields = message.content_parts, message.own_fields
     if not (parts or fields):
         return message.content, 0
@@ -139,7 +139,7 @@ def _is_text(part: Any) -> bool:
 
 
 def _without_media(value: Any, media_count: list[int]) -> Any:
-    """Remove encoded media from a value, and add the number of media to `media_count`."""
+    """Remove encoded media from a value, and add the number removed to `media_count`."""
     if isinstance(value, str):
         if _is_data(value):
             media_count[0] += 1

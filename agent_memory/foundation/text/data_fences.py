@@ -1,4 +1,4 @@
-"""Enclose stored text in tags that mark it as data in a prompt."""
+"""Wrap stored text in tags that mark it as data in a prompt."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class PromptMessage:
 
 
 def fence(text: str, label: str) -> str:
-    """Enclose `text` in `<label-xxxxxxxx>` tags that do not occur in it. Deterministic."""
+    """Wrap `text` in `<label-xxxxxxxx>` tags that do not occur in it. Deterministic."""
     attempt = 0
     while True:
         mark = f"{label}-{hashlib.sha256(f'{attempt}:{text}'.encode('utf-8', 'replace')).hexdigest()[:8]}"
@@ -40,7 +40,7 @@ def fence(text: str, label: str) -> str:
 
 
 def message_lines(messages: Sequence[PromptMessage], zone: tzinfo = UTC) -> str:
-    """Return one line of JSON for each message."""
+    """Return one line of JSON per message."""
     # JSON keeps the content of a message from imitating another message.
     lines = (
         {"n": item.number, "at": shown_time(item.created_at, zone), "role": item.role, "text": plain_text(item.content)}
@@ -51,14 +51,14 @@ def message_lines(messages: Sequence[PromptMessage], zone: tzinfo = UTC) -> str:
 
 
 def described_pictures(messages: Sequence[PromptMessage]) -> str:
-    """Return a sentence that explains `pictures`, or "" if there are no pictures."""
+    """Return a sentence that explains the `pictures` field, or "" if there are none."""
     if not any(item.pictures for item in messages):
         return ""
     return ' "pictures" is what a model saw in a message\'s pictures: it helps to understand the message, but nobody said it.'
 
 
 def shown_time(moment: datetime, zone: tzinfo = UTC) -> str:
-    """Return the local time with its weekday. A naive `moment` is in UTC."""
+    """Return the local time with its weekday. A naive `moment` is treated as UTC."""
     # A model needs the weekday to resolve relative dates.
     moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
     local = moment.astimezone(zone).replace(microsecond=0)

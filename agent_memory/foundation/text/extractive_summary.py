@@ -1,8 +1,8 @@
 """Summarize text by selecting statements and grouping them by day and speaker.
 
-No language model is necessary. The method is greedy weighted maximum coverage under a token budget.
-Source: Lin and Bilmes, "A Class of Submodular Functions for Document Summarization", ACL 2011.
-Rarer words weigh less; names and numbers weigh more.
+This needs no language model. The method is greedy weighted maximum coverage under a token budget
+(Lin and Bilmes, "A Class of Submodular Functions for Document Summarization", ACL 2011). Rarer
+words weigh less; names and numbers weigh more.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ class SpokenMessage(NamedTuple):
 def statements_of(messages: Sequence[SpokenMessage], split: Callable[[str], Sequence[str]]) -> list[Statement]:
     """Return the sentences in messages, with their speakers.
 
-    The speaker is the role, or the name before a message ("Ana: …") if most messages with this role have one.
+    The speaker is the role, or the name before a message ("Ana: …") if most messages with this role
+    have one.
     """
     named = Counter(each.role for each in messages if _SPOKEN_BY.match(each.text) is not None)
     total = Counter(each.role for each in messages)
@@ -81,7 +82,7 @@ def statements_of(messages: Sequence[SpokenMessage], split: Callable[[str], Sequ
 def statements_of_summary(summary: str, split: Callable[[str], Sequence[str]], at: datetime) -> list[Statement]:
     """Return the statements in an earlier summary.
 
-    A line that names no day gets the time `at`.
+    A line with no day gets the time `at`.
     """
     statements: list[Statement] = []
     current: datetime | None = None
@@ -150,7 +151,7 @@ def most_telling(statements: Sequence[Statement], budget: int, count: Callable[[
 
 
 def _is_applause(statement: Statement) -> bool:
-    """True for an assistant's exclamation that has no name or number ("Great choice!")."""
+    """True for an assistant's exclamation with no name or number ("Great choice!")."""
     text = statement.text.rstrip()
     return statement.speaker == "assistant" and text.endswith(("!", "！")) and _NAME.search(text) is None
 
@@ -215,7 +216,7 @@ class _Choice:
         self._labels = {name: count(f"{name}:") + 1 if name else 1 for _, name in set(self._lines)}
 
     def best(self) -> list[int]:
-        """Return the chosen indices, best first."""
+        """Return the indices of the chosen statements, best first."""
         chosen, weight = self._filled(())
         for index in tuple(chosen) if len(self._sizes) <= _MOST_TRIED else ():
             others, gained = self._filled([other for other in chosen if other != index], without=index)
@@ -229,7 +230,7 @@ class _Choice:
         return sum(self._weights[term] for term in self._terms[index]) * self._factors[index] / self._sizes[index]
 
     def _filled(self, fixed: Collection[int], without: int = -1) -> tuple[list[int], float]:
-        """Return `fixed` plus the best other statements except `without`, and the total gain."""
+        """Return `fixed` plus the best statements other than `without`, and the total gain."""
         covered: set[str] = set()
         opened: set[str | tuple[str, str]] = set()
         chosen: list[int] = []

@@ -1,7 +1,8 @@
 """Detect text that reads like an instruction to a model.
 
-The rules are patterns for common attacks. A match is not proof, so matching texts await review. Users may want lasting
-instructions ("from now on, always …") remembered, so weak rules skip text from users.
+The rules are patterns for common attacks. A match is not proof, so matching texts are held for
+review. Users may want lasting instructions ("from now on, always …") to be remembered, so weak
+rules skip text from users.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _LONG, _SHARE = 4096, 40
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule from `data/injection/rules.toml`. Weak rules skip users' statements."""
+    """A rule from `data/injection/rules.toml`. Weak rules skip text from users."""
 
     name: str
     needs: _Needs
@@ -67,9 +68,9 @@ def _plain(text: str) -> str:
 
 
 def rules_for(texts: Iterable[str], *, of_user: bool) -> list[Rule]:
-    """Return the rules that may match any of the texts.
+    """Return the rules that could match any of the texts.
 
-    `of_user` is True if users wrote all of the texts.
+    `of_user` is True if all of the texts come from users.
     """
     plain = _plain("\n".join(texts))
     return [rule for rule in _ALL if not (of_user and rule.weak) and _has_one_of_each(plain, rule.needs)]

@@ -29,15 +29,15 @@ Kin = tuple[str, str | None, str | None, str | None, str, datetime | None]
 
 
 def normal_text(text: str) -> str:
-    """Case-fold a text. Remove extra spaces, and surrounding quotation marks, periods and exclamation marks."""
+    """Case-fold text, collapse spaces, and strip outer quotes, periods and exclamation marks."""
     words = " ".join(chunks(text) if text.isascii() else normalized("NFC", text).casefold().split())
     return words.strip(_EDGES) or words
 
 
 def restatement(text: str) -> str:
-    """Return the words that a text shares with its restatements, in order.
+    """Return the words that a text has in common with restatements of it, in order.
 
-    Return "" if the text is too short or too long. A question never equals a statement.
+    Returns "" if the text is too short or too long. A question never equals a statement.
     """
     pieces = chunks(text) if text.isascii() else normalized("NFC", text).casefold().replace("’", "'").split()
     if not _LEAST_WORDS <= len(pieces) <= _MOST_WORDS:
@@ -62,7 +62,7 @@ def _spelled_out(word: str) -> str:
 
 
 def kin(record: MemoryRecord, words: str | None = None) -> Kin:
-    """Return a key that memories share if they repeat each other.
+    """Return a key that is the same for memories that repeat each other.
 
     `words` is the normalized text, if the caller already has it.
     """
@@ -88,7 +88,7 @@ def is_turn(record: MemoryRecord) -> bool:
 
 
 def is_plain(turn: MemoryRecord) -> bool:
-    """True if replacing a message would lose no pin, tags, dates, or metadata."""
+    """True if a message has no pin, tags, dates, or metadata that replacing it would lose."""
     more = (turn.pinned, turn.topics, turn.entities, turn.event_date, turn.valid_from, turn.valid_to, turn.expires_at, turn.slot)
     return not any(more) and turn.metadata.keys() <= {"role", "name", QUESTION, ABOUT_USER}
 
@@ -100,5 +100,5 @@ def ends_at(record: MemoryRecord) -> datetime | None:
 
 
 def begins_at(record: MemoryRecord) -> datetime:
-    """Return `valid_from`, or the creation time by default."""
+    """Return `valid_from`, or the creation time if it is None."""
     return record.valid_from or record.created_at

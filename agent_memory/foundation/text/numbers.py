@@ -43,14 +43,14 @@ def is_number_word(word: str) -> bool:
 
 
 def month_numbers(text: str) -> list[str]:
-    """Return the numbers of the months named in a text ("10" for October)."""
+    """Return the numbers of the months mentioned in a text ("10" for October)."""
     return [number for m in _TOKEN.finditer(text) if (number := _MONTH_NUMBERS.get(fold(m[0]))) is not None]
 
 
 def numbers(text: str) -> list[Number]:
     """Return the numbers in a text, in order.
 
-    A time of day yields two numbers. "One" counts as an article.
+    A time of day yields two numbers. "One" is treated as an article.
     """
     tokens = [(m[0], fold(m[0])) for m in _TOKEN.finditer(text)]
     iso = {part for date in _ISO.findall(text) for part in date.split("-")}
@@ -90,7 +90,7 @@ def _kind(part: str, tokens: list[tuple[str, str]], at: int, iso: set[str]) -> N
 
 
 def _next(tokens: list[tuple[str, str]], at: int, *, skip: bool = False) -> str:
-    """Return the next word. With `skip`, ignore prepositions and ordinal endings."""
+    """Return the next word. If `skip` is true, ignore prepositions and ordinal endings."""
     at += 1
     while skip and at < len(tokens) and tokens[at][1] in _BETWEEN:
         at += 1

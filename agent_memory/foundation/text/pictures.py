@@ -1,4 +1,4 @@
-"""Find pictures and named files in messages in the format of any chat API."""
+"""Find images and named files in messages from any chat API."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _MOST_WORDS = 500
 
 
 def pictures_of(parts: Sequence[Any] | None) -> list[str]:
-    """Return the address of each picture: a web address or a `data:` URL."""
+    """Return each image's address, which is a web address or a `data:` URL."""
     return [address for part in _parts(parts) if "image" in _kind(part) and (address := _address(part)) is not None]
 
 
 def is_data_url(address: str) -> bool:
-    """True if `address` is a `data:` URL of a picture that is safe to show."""
+    """True if `address` is a `data:` URL for an image that is safe to display."""
     return _DATA_URL.fullmatch(address) is not None
 
 
 def words_of_files(parts: Sequence[Any] | None) -> str:
-    """Return lines such as "[file: invoice.pdf]" for named or captioned files and pictures."""
+    """Return lines such as "[file: invoice.pdf]" for images and files with a name or caption."""
     lines = ((part, ", ".join(dict.fromkeys(_words(part)))) for part in _parts(parts) if any(map(_kind(part).count, _FILES)))
     return "\n".join(f"[{'picture' if 'image' in _kind(part) else 'file'}: {words[:_MOST_WORDS]}]" for part, words in lines if words)
 

@@ -1,6 +1,6 @@
-"""Define how a prompt marks memories, and remove text copied from a prompt.
+"""Define how prompts mark memories, and remove text copied from a prompt.
 
-Programs may store prompts in a session. The memories in them must not be stored again.
+Programs may store prompts in a session, but the memories in them must not be stored again.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def escape_headings(text: str) -> str:
 
 
 def own_words(text: str, role: str = "user") -> str:
-    """Remove memory lines and sections that a message has copied from a prompt."""
+    """Remove memory lines and sections that were copied into a message from a prompt."""
     if role in TOOL_ROLES and '"memory_type"' in text and '"text"' in text:
         return ""  # The text is an answer from one of our search tools.
     if "##" not in text and "]" not in text and "(ID: " not in text and NO_MEMORIES not in text:

@@ -44,7 +44,7 @@ _ANY_DIGIT, _BETWEEN_DIGITS = bytes.maketrans(b"123456789", b"000000000"), b" -"
 
 
 def redact_all(texts: Sequence[str]) -> Sequence[str]:
-    """Redact each text. Return the same sequence if no text contains a secret."""
+    """Redact each text. Return the same sequence if nothing was redacted."""
     text = "\n".join(texts)
     folded = text.casefold()
     if "PRIVATE KEY" in text or "://" in text or _may_name_secrets(folded) or _may_hold_tokens(text, folded):
@@ -58,7 +58,7 @@ def redact_all(texts: Sequence[str]) -> Sequence[str]:
 
 
 def redact(text: str) -> str:
-    """Return the text with each secret replaced by its kind. Idempotent."""
+    """Replace each secret in a text with its kind. Idempotent."""
     if "PRIVATE KEY" in text:
         text = _without_private_keys(text)
     if _may_hold_tokens(text, text.casefold()):
@@ -110,7 +110,7 @@ def _without_private_keys(text: str) -> str:
 def _secret_looking(value: str, *, assigned: bool, quoted: bool) -> bool:
     """True if a value may be a secret.
 
-    A plain word is not a secret, unless "=" assigns it.
+    A plain word is not a secret unless it follows "=".
     """
     if assigned:
         return True

@@ -1,6 +1,6 @@
 """Build the searchable form of a memory from its text and the messages around it.
 
-The weights come from measurements (docs/recall.md). Small changes have little effect.
+The weights are based on measurements (docs/recall.md). Small changes have little effect.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ NEIGHBOUR_WEIGHTS = (0.3, 0.1)
 
 
 def day(moment: date) -> str:
-    """Format a day as a question would name it, such as "7 May 2023"."""
+    """Format a day as it would appear in a question, such as "7 May 2023"."""
     return _day_in_words(moment.year, moment.month, moment.day)
 
 
@@ -41,7 +41,7 @@ def _day_in_words(year: int, month: int, day: int) -> str:
 
 
 def unit_terms(record: MemoryRecord, before: Sequence[MemoryRecord] = (), after: Sequence[MemoryRecord] = ()) -> str:
-    """Return the index terms for a memory. Include neighbors' words if the text is short."""
+    """Return the index terms for a memory. If its text is short, include neighbors' words."""
     index_terms = [*speaker_terms(record.text), _terms_of_day((record.event_date or record.created_at).date())]
     own_terms = terms(record.text)
     if len(set(own_terms)) <= MOST_TERMS_WITH_CONTEXT:
@@ -59,7 +59,7 @@ def unit_terms(record: MemoryRecord, before: Sequence[MemoryRecord] = (), after:
 
 
 def passage_terms(record: MemoryRecord, passage: str) -> str:
-    """Return the index terms for a passage. Its own words count twice."""
+    """Return the index terms for a passage. Words from the passage count twice."""
     own = terms(passage)
     return " ".join([_terms_of_day((record.event_date or record.created_at).date()), *own, *own])
 
@@ -70,7 +70,7 @@ def _terms_of_day(when: date) -> str:
 
 
 def needs_context(text: str) -> float:
-    """Return how strongly a text depends on its context, from 0 to 1."""
+    """Return how much a text depends on its context, from 0 to 1."""
     return min(1.0, _SAYS_ENOUGH / max(len(set(terms(text))), 1))
 
 
@@ -80,7 +80,7 @@ def unit_vector(
     after: Sequence[NDArray[np.float32]] = (),
     context: float = 1.0,
 ) -> NDArray[np.float32]:
-    """Return a memory's vector plus weighted neighbor vectors, normalized to length 1.
+    """Add weighted neighbor vectors to a memory's vector, and normalize the result.
 
     `context` (0 to 1) scales the neighbors' weights. `before` and `after` are in time order.
     """

@@ -23,7 +23,7 @@ _SMALL_TALK = frozenset(read_table("text/data/words/common.toml")["assent"].spli
 
 @dataclass(frozen=True, slots=True)
 class StatementFilter:
-    """Rejects messages with blocked phrases, and redacts secrets if `redacts` is True."""
+    """Rejects messages with blocked phrases. Redacts secrets if `redacts` is True."""
 
     blocklist: Blocklist
     redacts: bool
@@ -42,7 +42,7 @@ class StatementFilter:
         return self.clean(own)
 
     def clean(self, text: str) -> str:
-        """Return the text with its secrets redacted, if `redacts` is True."""
+        """Redact secrets in the text if `redacts` is True."""
         if not self.redacts:
             return text
         # Terminal colors can hide secrets. A text with secrets also loses its colors.
@@ -52,9 +52,9 @@ class StatementFilter:
 
 
 def memorable(content: str, role: str) -> str | None:
-    """Return the text to remember from the content of a message, or None.
+    """Return the text to remember from a message's content, or None.
 
-    Return None for messages from programs and tools, filler, and requests to forget.
+    Returns None for messages from programs and tools, filler, and requests to forget.
     """
     if role in PROGRAM_ROLES or role in TOOL_ROLES:
         return None
@@ -76,5 +76,5 @@ def _asks_to_forget(text: str, role: str) -> bool:
 
 
 def worth_asking(text: str) -> bool:
-    """True if a message says more than agreement, thanks, a greeting or laughter."""
+    """True if a message contains more than agreement, thanks, a greeting or laughter."""
     return not is_filler(text) and any(word not in _SMALL_TALK for word in content_of(text))

@@ -1,6 +1,6 @@
-"""Write a summary's last line: the most frequent words that the rest does not contain.
+"""Write a summary's last line, which lists frequent words that the rest does not contain.
 
-These words tell a model what else to search for.
+These words tell a model what else it can search for.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Subjects:
     """Counts how many statements contain each content word."""
 
     def __init__(self, texts: Iterable[str], former: Sequence[str] = ()) -> None:
-        """Count the words of `texts`. `former` contains the words of an earlier line."""
+        """Count the words in `texts`. `former` contains words from an earlier line."""
         self._counts = Counter[str]()
         self._forms: dict[str, Counter[str]] = {}
         texts = list(texts)
@@ -54,7 +54,7 @@ class Subjects:
         return min(most, count(self.line("", most, count)))
 
     def line(self, summary: str, budget: int, count: Callable[[str], int]) -> str:
-        """Return the line within `budget` tokens, or "" if fewer than two words fit."""
+        """Return the line if at least two words fit within `budget` tokens, or else ""."""
         summary_terms = frozenset(terms(summary))
         left = budget - count(f"{HEAD}: ")
         often = [(term, number) for term, number in self._counts.most_common() if number >= _FEWEST and term not in summary_terms]
@@ -69,6 +69,6 @@ class Subjects:
 
 
 def small_words(texts: Iterable[str]) -> frozenset[str]:
-    """Return the function words in the language of the texts, plus Russian ones."""
+    """Return the function words for the language of the texts, plus Russian ones."""
     spoken = language_of(" ".join(texts))
     return function_words("ru") | function_words(next((code for code, name in LANGUAGE_CODES.items() if name == spoken), ""))

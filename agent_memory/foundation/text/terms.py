@@ -1,7 +1,7 @@
-"""Turn texts and queries into index terms for keyword search.
+"""Convert texts and queries to index terms for keyword search.
 
-RediSearch indexes only these terms, without stemming. A term is lower-case ASCII: accents are removed, and other
-characters become hexadecimal digits.
+RediSearch indexes only these terms, with stemming disabled. A term is lowercase ASCII: accents are
+removed, and other characters become hexadecimal digits.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _cached_chunks(text: str) -> Sequence[str]:
 
 
 def _term(word: str) -> str:
-    """Return the index term for a folded word. A long word becomes a digest."""
+    """Return the index term for a folded word. Long words become digests."""
     if len(word) <= _MAX_TERM:
         return _short_term(word)
     return ("xl" if word.isascii() else "ul") + blake2b(word.encode(), digest_size=10).hexdigest()
@@ -87,7 +87,7 @@ def _short_term(word: str) -> str:
 
 
 def _pieces(word: str, *, pairs: bool = True) -> Iterable[str]:
-    """Return the word or, in scripts without spaces, its characters and pairs."""
+    """Return the word or, in scripts written without spaces, its characters and character pairs."""
     if word.isascii() or not _CJK.search(word):
         return (word,)
     pieces: list[str] = []
@@ -103,17 +103,17 @@ def _pieces(word: str, *, pairs: bool = True) -> Iterable[str]:
 
 
 def is_blankless(word: str) -> bool:
-    """True if a word contains characters from a script that uses no spaces."""
+    """True if a word contains characters from a script written without spaces."""
     return not word.isascii() and _CJK.search(word) is not None
 
 
 def words(text: str) -> list[str]:
-    """Return the folded words of a text in order, including stop words."""
+    """Return a text's folded words in order, including stop words."""
     return _WORD.findall(fold(text))
 
 
 def _chunk_terms(chunk: str) -> tuple[tuple[str, ...], str | None]:
-    """Return a term for each word, and one for the chunk if it contains symbols."""
+    """Return a term for each word and, if the chunk contains symbols, one for the chunk."""
     bare = chunk.strip(EDGES)
     if chunk.isascii():
         # Letters and digits alone are one word.
@@ -153,7 +153,7 @@ _terms_of_chunk = _Chunks().__getitem__
 def terms(text: str) -> list[str]:
     """Return up to 4,096 index terms from a text, in order, with stop words removed.
 
-    The terms for whole chunks and for foreign stems come last.
+    The terms for entire chunks and foreign stems come last.
     """
     index_terms: list[str] = []
     wholes: list[str] = []
@@ -176,9 +176,9 @@ def query_terms(text: str, limit: int = 256) -> list[str]:
 
 @lru_cache(maxsize=512)
 def beginnings(text: str, limit: int = 32) -> Sequence[Sequence[bytes]]:
-    """Return the possible prefixes (lower-case UTF-8) of each query word.
+    """Return the possible prefixes (lowercase UTF-8) of each query word.
 
-    A text with the word in any inflection contains one of its prefixes.
+    A text that contains the word in any inflection contains one of its prefixes.
     """
     by_stem: dict[str, Sequence[bytes]] = {}
     for word in _WORD.finditer(text.lower()):
@@ -220,7 +220,8 @@ def _frequent_terms(language: str) -> frozenset[str]:
 def phrases(text: str, limit: int = 8) -> list[str]:
     """Return a RediSearch clause for each quoted phrase in a query.
 
-    The words must be next to each other, ignoring stop words. In scripts without spaces, the order does not matter.
+    The words must be next to each other, ignoring stop words. In scripts written without spaces,
+    the order does not matter.
     """
     clauses: list[str] = []
     for quoted in _QUOTED.findall(fold(text)):
@@ -243,19 +244,19 @@ def words_with_places(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def index_terms_of_name(name: str) -> list[str]:
-    """Return the index term of each word in a name, like `words_with_places`."""
+    """Return the index term for each word in a name, as in `words_with_places`."""
     return [_term(fold(word)) for word in _WORD.findall(name)]
 
 
 def content_of(text: str) -> list[str]:
-    """Return the words of a text in order, with stop words and small talk removed."""
+    """Return a text's words in order, with stop words and small talk removed."""
     return [word for word in words(text) if word not in STOP_WORDS and word not in _FILLERS]
 
 
 def stems(text: str) -> list[str]:
-    """Return the stems of a text in order, with stop words removed.
+    """Return a text's stems in order, with stop words removed.
 
-    In scripts without spaces, each character is a stem.
+    In scripts written without spaces, each character is a stem.
     """
     content_words = (word for word in words(text) if word not in STOP_WORDS)
     return [_term(piece) for word in content_words for piece in _pieces(word, pairs=False)]

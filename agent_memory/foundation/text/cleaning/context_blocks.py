@@ -10,14 +10,14 @@ _TAG = re.compile(r"<(/?)([A-Za-z][\w.:-]*+)(\s[^<>]*+|/)?>")
 
 
 class ContextBlocks:
-    """The tag names of the blocks to remove. Case does not matter, and `_` matches `-`."""
+    """The tag names of the blocks to remove. Case is ignored, and `_` matches `-`."""
 
     def __init__(self, tags: str) -> None:
         """Set the tag names from a comma-separated list."""
         self._names = frozenset(_normal(name.strip()) for name in tags.split(",")) - {""}
 
     def outside(self, text: str) -> str:
-        """Return the text with its blocks removed. An unclosed tag stays in the text."""
+        """Return the text outside the blocks. Unclosed tags are left in the text."""
         if "<" not in text or not (spans := self._spans(text)):
             return text
         outside_parts: list[str] = []

@@ -12,7 +12,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 def plain_text(text: str) -> str:
     """Remove ANSI escape sequences, and replace other control characters with spaces.
 
-    Tabs and line breaks stay.
+    Keep tabs and line breaks.
     """
     if text.isprintable() or _CONTROL.search(text) is None:
         return text
@@ -20,5 +20,5 @@ def plain_text(text: str) -> str:
 
 
 def cut(text: str, most: int) -> str:
-    """Return at most `most` characters of a text, with an ellipsis for the rest."""
+    """Truncate text to `most` characters, ending with an ellipsis if anything was cut."""
     return text if len(text) <= most else text[: most - 1] + "…"

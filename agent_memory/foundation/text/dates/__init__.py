@@ -1,1 +1,1 @@
-"""Recognize unambiguous dates in English, Chinese, German, Spanish and French text."""
+"""Recognize unambiguous dates in English, Chinese, German, Spanish and French."""

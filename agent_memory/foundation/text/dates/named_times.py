@@ -45,7 +45,7 @@ _MOST_DAYS = 31
 
 @dataclass(frozen=True, slots=True)
 class NamedTime:
-    """An unambiguous time: its first and last day, and its position in the text."""
+    """An unambiguous time, with its first day, last day, and position in the text."""
 
     first: date
     last: date
@@ -56,7 +56,7 @@ class NamedTime:
 
 
 class Mention(NamedTuple):
-    """A date in a text: its time if it is unambiguous, and all possible readings.
+    """A date in a text, with its possible readings and, if it is unambiguous, its time.
 
     A recurring day (kind "each") has no readings.
     """
@@ -71,7 +71,7 @@ class Mention(NamedTuple):
 
     @property
     def is_relative(self) -> bool:
-        """True if the date depends on the day when the text was written."""
+        """True if the date depends on when the text was written."""
         return self.kind in _RELATIVE
 
 
@@ -85,7 +85,7 @@ class _TimeMatch(NamedTuple):
 def only_time(text: str, today: date) -> NamedTime | None:
     """Return the only time in a text, or the most precise of several nested times.
 
-    Return None if a time is ambiguous or the times are not nested.
+    Returns None if a time is ambiguous or the times are not nested.
     """
     mentioned = mentions(text, today)
     times = sorted((each.time for each in mentioned if each.time is not None), key=lambda each: UNITS.index(each.unit))
@@ -101,7 +101,7 @@ def names_time(text: str) -> bool:
 
 
 def without_times(text: str) -> str:
-    """Return the text with its dates removed."""
+    """Remove dates from a text."""
     for mention in reversed(mentions(text, _SOME_DAY)):
         text = f"{text[: mention.start]} {text[mention.end :]}"
     return text
@@ -139,7 +139,7 @@ def _may_name_one(text: str) -> bool:
 
 @lru_cache(maxsize=1)
 def _hints() -> tuple[frozenset[str], re.Pattern[str]]:
-    """Return the words and characters that occur in dates.
+    """Return words and characters that occur in dates.
 
     Every date with no digits contains at least one of them.
     """
@@ -163,7 +163,7 @@ def _worded(text: str) -> Iterator[_TimeMatch]:
 
 
 def _tables_of(text: str) -> list[Table]:
-    """Return the tables for the likely languages, if these languages have tables."""
+    """Return the tables for the likely languages of a text, if there are any."""
     if _CHINESE.search(text):
         return [] if _KANA.search(text) else [tables()["zh"]]
     text_words = frozenset(_WORD.findall(text.lower()[:2_000]))
@@ -175,13 +175,13 @@ def _tables_of(text: str) -> list[Table]:
 
 
 def language_table(text: str) -> Table | None:
-    """Return the table for the likely language of the text, or None."""
+    """Return the table for the most likely language of a text, or None."""
     likely_tables = _tables_of(text)
     return likely_tables[0] if likely_tables else None
 
 
 def _without_overlaps(matches: list[_TimeMatch]) -> list[_TimeMatch]:
-    """Keep one match from each overlapping group: one with a year, or the longest."""
+    """Keep one match from each overlapping group: one with a year, or else the longest."""
     chosen: list[_TimeMatch] = []
     for each in sorted(matches, key=lambda each: (not _has_year(each), each.match.start() - each.match.end(), each.match.start())):
         if all(each.match.end() <= other.match.start() or other.match.end() <= each.match.start() for other in chosen):
@@ -259,7 +259,7 @@ def _has_words(text: str) -> bool:
 
 
 def _around(boundary: re.Pattern[str], text: str, start: int, end: int, begin: int, stop: int) -> tuple[int, int]:
-    """Return the span between the boundaries around `start` and `end`."""
+    """Return the span between the nearest boundaries before `start` and after `end`."""
     for match in boundary.finditer(text, begin, start):
         begin = match.end()
     behind = boundary.search(text, end, stop)
@@ -267,7 +267,7 @@ def _around(boundary: re.Pattern[str], text: str, start: int, end: int, begin: i
 
 
 def _joined(text: str, mention_pairs: Sequence[tuple[_TimeMatch, Mention]]) -> Iterator[Mention]:
-    """Join mentions that form an interval, as in "from 3 March to 5 March 2024"."""
+    """Merge mentions that form an interval, as in "from 3 March to 5 March 2024"."""
     index = 0
     while index < len(mention_pairs):
         joint = _interval(text, mention_pairs[index], mention_pairs[index + 1]) if index + 1 < len(mention_pairs) else None
@@ -300,7 +300,7 @@ def _interval(text: str, begin: tuple[_TimeMatch, Mention], end: tuple[_TimeMatc
 
 
 def time_tags(first: date, last: date) -> Sequence[str]:
-    """Return the index tags for a period, or () if it exceeds 31 days."""
+    """Return the index tags for a period, or () if it is longer than 31 days."""
     if (last - first).days >= _MOST_DAYS:
         return ()
     days = [f"{first + timedelta(days=number):%Y%m%d}" for number in range((last - first).days + 1)]
@@ -309,7 +309,7 @@ def time_tags(first: date, last: date) -> Sequence[str]:
 
 
 def tags_of_times(text: str, today: date) -> Sequence[str]:
-    """Return the tags for all possible times in a text. A whole month has one tag."""
+    """Return the tags for all possible times in a text. A full month has a single tag."""
     possible = [reading for mention in mentions(text, today) for reading in mention.possible]
     tags = [(reading.unit, time_tags(reading.first, reading.last)) for reading in possible]
     return list(dict.fromkeys(tag for unit, each in tags for tag in (each[-1:] if unit == "month" else each)))

@@ -36,7 +36,7 @@ class Span:
 def question_time(text: str, now: datetime, zone: tzinfo = UTC) -> Span | None:
     """Return the time that a question clearly asks about, or None.
 
-    Relative times count from `now` in the time zone `zone`.
+    Relative times are based on `now` in the time zone `zone`.
     """
     sentences = [part for part in _SENTENCE.split(text[-_MOST_CHARS:].strip()) if part.strip()]
     if not sentences:
@@ -65,9 +65,9 @@ def question_time(text: str, now: datetime, zone: tzinfo = UTC) -> Span | None:
 
 
 def _likely(mention: Mention, tenses: Collection[str], today: date) -> NamedTime | None:
-    """Return the last reading up to today for the past tense, otherwise the next.
+    """Return the latest past reading for the past tense, or else the next future reading.
 
-    Return None if the tense is unclear ("What did I book for Friday?").
+    Returns None if the tense is unclear ("What did I book for Friday?").
     """
     is_past = "past" in tenses
     if len(mention.possible) < 2 or (is_past and ("future" in tenses or "unsure" in tenses)):
@@ -80,7 +80,7 @@ def _likely(mention: Mention, tenses: Collection[str], today: date) -> NamedTime
 def _asks_about(question: str, mention: Mention, table: Table) -> bool:
     """True if a question asks about the mentioned time.
 
-    False if the question asks for a time, or if an earlier statement contains the time.
+    False if it asks when something happened, or if the time is in an earlier statement.
     """
     if table.asks_when.search(question):
         return False

@@ -20,7 +20,7 @@ _MOST_UNITS = {"day": 3650, "week": 520, "month": 240, "year": 100}
 
 
 class Reading(NamedTuple):
-    """A possible meaning of a date: its first and last day, inclusive."""
+    """A possible meaning of a date, with its first and last day (inclusive)."""
 
     first: date
     last: date
@@ -28,7 +28,7 @@ class Reading(NamedTuple):
 
 
 def readings(kind: str, match: Match[str], table: Table, today: date, offset: int, tense: Tense, weekday: int | None) -> Sequence[Reading]:
-    """Return all possible meanings of a match. A `weekday` of 0 is Monday."""
+    """Return all possible meanings of a match. For `weekday`, 0 is Monday."""
     groups = {name: text for name, text in match.groupdict().items() if text is not None}
     if "weekday" in groups:
         weekday = _index(table.weekdays, groups["weekday"])
@@ -130,7 +130,7 @@ def _months(groups: dict[str, str], table: Table, today: date, tense: Tense) -> 
 
 
 def _likely(candidates: list[Reading], today: date, tense: Tense) -> list[Reading]:
-    """Choose the readings in likely years by tense and distance from today."""
+    """Choose the most likely readings based on the tense and the distance from today."""
     behind = max((each for each in candidates if each.first < today), default=None)
     ahead = min((each for each in candidates if each.last >= today), default=None)
     if behind is None or ahead is None or (ahead.first <= today <= ahead.last):
@@ -175,7 +175,10 @@ def _numbered_weekdays(day: int, weekday: int, today: date, tense: Tense) -> lis
 
 
 def calendar_unit(unit: Unit | str, step: int, today: date) -> Reading:
-    """Return the calendar unit `step` units after the current one. Weeks start on Monday."""
+    """Return the calendar unit that is `step` units after the current one.
+
+    Weeks start on Monday.
+    """
     if unit == "day":
         return _day(today + timedelta(days=step))
     if unit == "week":

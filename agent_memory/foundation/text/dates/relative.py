@@ -27,9 +27,9 @@ def names_relative_time(text: str) -> bool:
 
 
 def same_meaning(text: str, stated_at: datetime) -> tuple[datetime, datetime] | None:
-    """Return the interval (UTC) in which a text keeps its meaning.
+    """Return the interval (UTC) during which a text keeps its meaning.
 
-    For "yesterday", this is the day of `stated_at`. Return None if the meaning never changes.
+    For "yesterday", this is the day of `stated_at`. Returns None if the meaning never changes.
     """
     named = _relative(text)
     if not named:
@@ -50,7 +50,7 @@ def _relative(text: str) -> Sequence[Mention]:
 def with_absolute_times(text: str, today: date) -> str:
     """Replace relative times in English: "yesterday" becomes "on 4 March 2024".
 
-    In other languages, add the date in parentheses. Quotations stay unchanged.
+    In other languages, add the date in parentheses. Quotations do not change.
     """
     quoted = quotations(text)
     first = len(text) - len(text.lstrip())
@@ -66,7 +66,7 @@ def with_absolute_times(text: str, today: date) -> str:
 
 
 def _english(text: str, mention: Mention, named: NamedTime, first: int) -> str:
-    """Return the English words for a date. Never repeat a preposition."""
+    """Return the English words for a date, avoiding a repeated preposition."""
     words = _WORDS[named.unit].format(named.first)
     before = text[max(first, mention.start - _PREPOSITION_CHARS) : mention.start].rstrip().lower()
     if before.endswith(_PREPOSITIONS) or text[mention.end : mention.end + 2] in ("'s", "’s"):

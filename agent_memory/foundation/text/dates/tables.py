@@ -1,6 +1,7 @@
-"""Compile the TOML table of date patterns for each language on first use.
+"""Compile each language's TOML table of date patterns on first use.
 
-Patterns of kind `each` match recurring days. Patterns of kind `none` match text that only looks like a date.
+Patterns of kind `each` match recurring days. Patterns of kind `none` match text that only looks
+like a date.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ DatePattern = tuple[str, re.Pattern[str], int]
 
 
 class Table:
-    """The compiled date table of one language."""
+    """The compiled date table for one language."""
 
     def __init__(self, code: str, source: Mapping[str, Any]) -> None:
         self.code = code
@@ -82,9 +83,9 @@ class Table:
         self.asks_when = _compiled(edge, questions["silent"], {})
 
     def patterns(self, text: str | None = None) -> list[DatePattern]:
-        """Return the date patterns, or only patterns that may match `text`.
+        """Return all date patterns, or only those that may match `text`.
 
-        The third value is the distance from today of a near day, such as "yesterday".
+        The third value is the offset from today for words such as "yesterday".
         """
         lowered = None if text is None else text.lower()
         named = self._named if lowered is None or any(map(lowered.__contains__, self._beginnings)) else []
@@ -116,8 +117,8 @@ def tables() -> Mapping[str, Table]:
 def _placeholders(source: Mapping[str, Any]) -> Mapping[str, str]:
     """Return the pattern for each placeholder.
 
-    {D} is a day or a range of days, {DM} day and month in digits, {M} a month. {Y} is a year, {W} a weekday, {N} a
-    number, {U} a unit, {C} a calendar unit.
+    {D} is a day or range of days, {DM} a day and month in digits, {M} a month, {Y} a year, {W} a
+    weekday, {N} a number, {U} a unit, and {C} a calendar unit.
     """
     ordinal, day = source["ordinal"], source.get("day", "0?[1-9]|[12][0-9]|3[01]")
     ends, optional = (")", "") if source.get("blankless") else (r")(?!\d)", "?")
@@ -139,7 +140,7 @@ def _placeholders(source: Mapping[str, Any]) -> Mapping[str, str]:
 
 @lru_cache(maxsize=1)
 def calendar_names() -> frozenset[str]:
-    """Return the lower-case names of months and weekdays in all languages."""
+    """Return the lowercase names of months and weekdays in all languages."""
     return frozenset(name for table in tables().values() for name in table.names)
 
 

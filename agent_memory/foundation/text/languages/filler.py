@@ -24,7 +24,7 @@ _MOST_QUERY_CHARS = 500
 
 @dataclass(frozen=True, slots=True)
 class _Lexicon:
-    """The filler phrases of a language.
+    """A language's filler phrases.
 
     `filler` maps a phrase to True, or to False if it is filler only next to other filler.
     """
@@ -34,7 +34,7 @@ class _Lexicon:
     longest: int
 
     def covers(self, words: Sequence[str], shapes: Sequence[bool], numbers: bool) -> bool:
-        """True if the words form filler phrases, including one that is filler on its own.
+        """True if the words consist of filler phrases, at least one of which can stand alone.
 
         `shapes` is True for each word that is noise in any language.
         """
@@ -78,7 +78,7 @@ def _spoken_out(word: str, squeezed: frozenset[str]) -> bool:
 def is_filler(text: str) -> bool:
     """True if a text consists only of filler words, noise, punctuation and emoji.
 
-    Answers ("No.") and numbers are content.
+    Answers ("No.") and numbers are not filler.
     """
     return len(text) <= _MOST_CHARS and _are_filler(_words(text))
 
@@ -135,9 +135,10 @@ def literal_words(query: str) -> list[str]:
 
 
 def holds_literal(text: str, literal: str) -> bool:
-    """True if a text contains `literal`, a folded word, as a whole word.
+    """True if a text contains `literal`, a case-folded word, as a whole word.
 
-    Symbols may occur anywhere. A filler word must be capitalized, and must not begin a sentence.
+    Symbols may appear anywhere. A filler word must be capitalized, and not at the start of a
+    sentence.
     """
     if literal in _common_words():
         matches = re.finditer(rf"\b{re.escape(literal)}\b", text, re.IGNORECASE)
@@ -209,7 +210,7 @@ def _beside() -> frozenset[str]:
 
 @lru_cache(maxsize=1)
 def _whole() -> Mapping[tuple[str, ...], bool]:
-    """Return a mapping from whole texts to True (filler) or False (answers)."""
+    """Map complete texts to True if they are filler, or to False if they are answers."""
     all_languages = languages().values()
     alone = dict.fromkeys((phrase for language in all_languages for phrase in language.phrases("filler alone")), True)
     return alone | dict.fromkeys((phrase for language in all_languages for phrase in language.phrases("answers")), False)
@@ -228,7 +229,7 @@ def _tests() -> frozenset[str]:
 
 @lru_cache(maxsize=1)
 def _laughter() -> Sequence[tuple[frozenset[str], int]]:
-    """Return the letters and the minimum length of each kind of laughter."""
+    """Return the letters and minimum length for each kind of laughter."""
     return [
         (frozenset(phrase[0]), len(phrase[0]))
         for language in languages().values()

@@ -16,7 +16,7 @@ _APOSTROPHES = re.compile("['’ʼ`´]")
 
 
 def says_name(text: str) -> bool:
-    """True if a short text states the speaker's name ("my name is Mara")."""
+    """True if a short text gives the speaker's name ("my name is Mara")."""
     if len(text) > _MOST_CHARS:
         return False
     text_tokens = tokens(text)
@@ -35,13 +35,13 @@ def is_lasting(text: str) -> bool:
 
 @lru_cache(maxsize=1)
 def name_terms() -> Sequence[str]:
-    """Return the index terms of words that introduce names and indicate lasting facts."""
+    """Return the index terms for words that introduce names and indicate lasting facts."""
     return list(frozenset(_terms("name")).intersection(lasting_terms()))
 
 
 @lru_cache(maxsize=1)
 def lasting_terms() -> Sequence[str]:
-    """Return the index terms of words that indicate lasting facts."""
+    """Return the index terms for words that indicate lasting facts."""
     return _terms("lasting")
 
 

@@ -25,7 +25,7 @@ _GOES_ON = re.compile(r"[,;，；،](?:\s|[^\x00-\x7f])|[.!?。！？؟।](?:\s
 
 
 class MemoryRequest(NamedTuple):
-    """A request to remember or forget, with its subject in the user's words."""
+    """A request to remember or forget something. The subject is in the user's words."""
 
     kind: RequestKind
     subject: str
@@ -91,7 +91,7 @@ class _Requests:
         return joined.ends[count - 2] if count > 1 and text_tokens[count - 1].word in self._subject_words else end
 
     def _announcement(self, text: str, text_tokens: Sequence[Token], joined: Joined, at: int) -> str | None:
-        """Return the subject that follows an introductory word and a colon, or None."""
+        """Return the subject after an introductory word and a colon, or None."""
         m = self._announced.match(joined.text, at)
         count = 0 if m is None else sum(stop <= m.end() for stop in joined.ends)
         if not 0 < count < len(text_tokens) or text[text_tokens[count - 1].end : text_tokens[count].start].strip() not in _ANNOUNCING:
@@ -161,7 +161,7 @@ class _Requests:
         return self._cut(subject.strip(_ENDS), self._trail)
 
     def _cut(self, subject: str, closing: re.Pattern[str]) -> str:
-        """Remove closing words from a subject, unless the subject contains nothing else."""
+        """Remove closing words from a subject, unless nothing else would be left."""
         text_tokens = tokens(subject)
         joined = self._language.join(text_tokens)
         m = closing.search(joined.text)
@@ -184,7 +184,8 @@ def _all() -> Sequence[_Requests]:
 def memory_request(text: str) -> MemoryRequest | None:
     """Return the request to remember or forget, or None.
 
-    The whole text must be the request. A reminder ("Don't forget that …") is a request to remember.
+    The text must consist only of the request. A reminder ("Don't forget that …") is a request to
+    remember.
     """
     bare = text.strip()
     if not bare or len(bare) > _MOST_CHARS or bare[0] in _QUOTES:

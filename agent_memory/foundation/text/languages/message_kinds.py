@@ -1,7 +1,7 @@
 """Classify messages in any language by their vectors.
 
-The classifier is a multinomial logistic regression (`scripts/message_kinds/fit.py`). It works with only one embedding
-model.
+The classifier is a multinomial logistic regression (`scripts/message_kinds/fit.py`). It works with
+only one embedding model.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _MOST_CHARS, _MOST_WORDS = 200, 40
 
 
 def message_kinds(texts: Sequence[str], vectors: NDArray[np.float32]) -> list[Kind | None]:
-    """Return the kind of each text, or None if no kind is certain.
+    """Return each text's kind, or None if it is not certain.
 
-    `vectors` are the document vectors of the texts.
+    `vectors` contains the document vectors of the texts.
     """
     probabilities = kind_probabilities(label_probabilities(message_features(texts, vectors), _weights()))
     certain = {kind: probability >= KINDS[kind][1] for kind, probability in probabilities.items()}
@@ -43,18 +43,18 @@ def message_kinds(texts: Sequence[str], vectors: NDArray[np.float32]) -> list[Ki
 
 
 def kind_probabilities(probabilities: NDArray[np.float32]) -> dict[Kind, NDArray[np.float32]]:
-    """Return the probability of each kind: the sum over its labels."""
+    """Return each kind's probability, which is the sum over its labels."""
     return {kind: probabilities[:, [LABELS.index(label) for label in labels]].sum(axis=1) for kind, (labels, _) in KINDS.items()}
 
 
 def message_features(texts: Sequence[str], vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the input of the regression: vectors, lengths, question marks and digits."""
+    """Return the features for the regression: vectors, lengths, question marks and digits."""
     shapes = np.array([_shape(text) for text in texts], dtype=np.float32).reshape(len(texts), 6)
     return np.hstack([vectors * 4, shapes]).astype(np.float32)
 
 
 def label_probabilities(rows: NDArray[np.float32], weights: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the label probabilities for each row (softmax)."""
+    """Return the softmax label probabilities for each row."""
     scores = rows @ weights
     powers = np.exp(scores - scores.max(axis=1, keepdims=True))
     return powers / powers.sum(axis=1, keepdims=True)

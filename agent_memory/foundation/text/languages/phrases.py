@@ -49,7 +49,7 @@ NOTHING = re.compile("(?!)")
 
 
 class Token(NamedTuple):
-    """A folded word (or character, in scripts without spaces) and its position."""
+    """A folded word (or, in scripts written without spaces, a character) and its position."""
 
     word: str
     start: int
@@ -57,7 +57,7 @@ class Token(NamedTuple):
 
 
 def tokens(text: str) -> list[Token]:
-    """Return the tokens of a text. Apostrophes do not split words."""
+    """Split a text into tokens. Apostrophes do not split words."""
     bare = _APOSTROPHES.sub("", text)
     if len(bare) == len(text):
         # Marks alone are not a word.
@@ -95,14 +95,14 @@ class Joined(NamedTuple):
 
 @dataclass(frozen=True)
 class Language:
-    """The phrases of a language by section, as written in its file."""
+    """A language's phrases by section, as written in its file."""
 
     code: str
     blankless: bool
     sections: Mapping[str, Sequence[str]]
 
     def phrases(self, section: str) -> Iterator[tuple[str, ...]]:
-        """Yield the tokens of every alternative of each phrase in a section."""
+        """Yield the tokens of each phrase in a section, once per alternative."""
         for line in self.sections.get(section, ()):
             for choice in product(*map(_alternatives, line.split())):
                 phrase = tuple(token.word for token in tokens(" ".join(choice)))
@@ -198,7 +198,7 @@ def languages() -> Mapping[str, Language]:
 
 @lru_cache(maxsize=32)
 def function_words(code: str) -> frozenset[str]:
-    """Return a language's function words, or an empty set if it lists none."""
+    """Return a language's function words, or an empty set if none are listed."""
     return languages()[code].vocabulary("function words") if code in CODES else frozenset()
 
 

@@ -8,6 +8,6 @@ from agent_memory.foundation.text.languages.questions import is_about_everything
 
 
 def compile_phrases() -> None:
-    """Compile all patterns. Otherwise, the first request would block for 0.5 s."""
+    """Compile all patterns, which would otherwise block the first request for 0.5 s."""
     for read in (is_filler, memory_request, is_bare_question, is_about_everything):
         read("What do you know about me, and did I tell you that I moved to Rome?")

@@ -67,14 +67,14 @@ class _Forms:
         return len(text_tokens) > _UNACCENTED_TOKENS and first.word in self._with_accent and sentence[first.start : first.end].isascii()
 
     def is_plain(self, text_tokens: Sequence[Token]) -> bool:
-        """True if a sentence is a question even though it has no question mark."""
+        """True if a sentence is a question even with no question mark."""
         whole = self.language.join(text_tokens).text
         if self.language.blankless and self.asks(text_tokens) and not any(word in whole for word in self._no_question):
             return True
         return whole.rstrip().endswith(self._endings) or any(self._plain.match(whole, start) for start in self._starts(whole))
 
     def _starts(self, whole: str) -> Iterator[int]:
-        """Yield the possible start positions of a question, including after words such as "so"."""
+        """Yield the positions where a question may begin, including after words such as "so"."""
         yield 0
         start = 0
         for _ in range(_LEADS):
@@ -209,7 +209,7 @@ class _Everything:
         )
 
     def is_whole(self, text_tokens: Sequence[Token]) -> bool:
-        """True if the tokens are a question about everything, apart from polite words."""
+        """True if the tokens, apart from polite words, are a question about everything."""
         text = self._language.join(text_tokens).text
         for _ in range(_LEADS):
             shorter = text

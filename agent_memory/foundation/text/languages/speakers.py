@@ -19,14 +19,14 @@ _POSSESSIVE = re.compile(r"['’]s\b")
 
 
 def speaker_terms(text: str) -> list[str]:
-    """Return an index term for each word in a speaker's name before a text."""
+    """Return an index term for each word of the speaker name that a text begins with."""
     match = _LABEL.match(text[:_LOOKED_AT].lstrip())
     names = index_terms_of_name(match[1] or match[2]) if match else []
     return [_MARK + name for name in names] if len(names) <= _MOST_WORDS else []
 
 
 def speakers_of(documents: Collection[str]) -> frozenset[str]:
-    """Return the terms in the names of frequent speakers. `documents` contain index terms."""
+    """Return the name terms of frequent speakers. `documents` contain index terms."""
     counts = Counter(term for document in documents for term in set(_leading_names(document)))
     least = max(2.0, _SHARE * len(documents))
     return frozenset(term.removeprefix(_MARK) for term, count in counts.items() if count >= least)
@@ -35,7 +35,7 @@ def speakers_of(documents: Collection[str]) -> frozenset[str]:
 def without_names(text: str, names: Collection[str]) -> tuple[str, list[str]]:
     """Remove speaker names from a question. Return the question and the removed names.
 
-    A question that consists only of names stays unchanged.
+    If the question consists only of names, return it unchanged.
     """
     # A name occurs in all statements by its speaker, so in a vector it would outweigh the rest of the question.
     if not names:
@@ -55,7 +55,7 @@ def without_names(text: str, names: Collection[str]) -> tuple[str, list[str]]:
 
 
 def terms_of_speakers(names: Iterable[str]) -> frozenset[bytes]:
-    """Return the index terms that memories by these speakers begin with."""
+    """Return the index terms that mark memories by these speakers."""
     return frozenset((_MARK + term).encode() for name in names for term in index_terms_of_name(name))
 
 

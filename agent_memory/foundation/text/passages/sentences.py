@@ -25,9 +25,9 @@ _NUMBERED = re.compile(r"(?:^|\n)\s{0,4}\d{1,3}\.$")
 
 
 def split_sentences(text: str) -> list[str]:
-    """Return the sentences of a text, with at most 1,000 characters each.
+    """Split a text into sentences of at most 1,000 characters each.
 
-    A line break ends a sentence, unless a lower-case letter follows.
+    A line break ends a sentence unless a lowercase letter follows.
     """
     sentences: list[str] = []
     start = 0

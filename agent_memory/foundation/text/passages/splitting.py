@@ -1,6 +1,6 @@
-"""Split a long text into passages, which are embedded and searched separately.
+"""Split long texts into passages, which are embedded and searched separately.
 
-Lengths are in UTF-8 bytes. A token has about four bytes.
+Lengths are in UTF-8 bytes. A token is about four bytes long.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Span = tuple[int, int]
 
 
 def split_passages(text: str) -> Sequence[Span]:
-    """Return at most 96 passages from a long text, or none from a short text."""
+    """Return up to 96 passages from a long text, or none if the text is short."""
     if len(text) * 4 <= LONG_BYTES or len(text.encode()) <= LONG_BYTES:
         return ()
     passages: list[Span] = []
@@ -49,16 +49,16 @@ def split_passages(text: str) -> Sequence[Span]:
 
 
 def beginning(text: str) -> str:
-    """Return the first passage of a long text, or all of a short text."""
+    """Return the first passage of a long text, or the entire text if it is short."""
     # Later text does not change where the first passage ends.
     passages = split_passages(text[:_LOOKED_AT])
     return text[: passages[0][1]] if passages else text
 
 
 def ending(text: str) -> str:
-    """Return the end of a long text, or all of a short text.
+    """Return the end of a long text, or the entire text if it is short.
 
-    The end starts with a passage, and has at most 1,200 bytes if possible.
+    The result starts at a passage boundary and has at most 1,200 bytes if possible.
     """
     # The end of a long message usually contains its question.
     passages = split_passages(text)
@@ -67,7 +67,7 @@ def ending(text: str) -> str:
 
 
 def _tail(sentences: Sequence[tuple[int, int, int]], room: int) -> list[tuple[int, int, int]]:
-    """Return the last sentences that fit into the overlap and the next passage."""
+    """Return the last sentences that fit into both the overlap and the next passage."""
     overlap_bytes = 0
     for place in range(len(sentences) - 1, 0, -1):
         overlap_bytes += sentences[place][2]
@@ -77,7 +77,7 @@ def _tail(sentences: Sequence[tuple[int, int, int]], room: int) -> list[tuple[in
 
 
 def _sentences(text: str) -> Iterator[Span]:
-    """Yield the spans of sentences with trailing spaces. Split long sentences at spaces."""
+    """Yield the spans of sentences, including trailing spaces. Split long sentences at spaces."""
     ends = [0, *(match.end() for match in _END.finditer(text) if match.end() < len(text)), len(text)]
     for start, end in pairwise(ends):
         while len(text[start:end].encode()) > PASSAGE_BYTES:

@@ -43,9 +43,9 @@ _LONGEST = 64  # characters; a word of this length or more gets no stem
 
 
 def language_of(text: str) -> str | None:
-    """Guess the language of text in Latin script from its frequent words.
+    """Guess the language of Latin-script text from its frequent words.
 
-    Return None for English, or if the text contains too few frequent words.
+    Returns None for English, or if there are too few frequent words.
     """
     # A wrong guess is harmless, because the stems are additional index terms.
     lowered = text.lower().split() if len(text) < 400 else text[:4000].lower().split()
@@ -63,7 +63,7 @@ def frequent_words(language: str) -> frozenset[str]:
 
 
 def foreign_stems(text: str) -> Sequence[str]:
-    """Return the stems of non-English words, except in scripts without spaces."""
+    """Return the stems of non-English words, except in scripts written without spaces."""
     language = language_of(text)
     if language is None and text.isascii():
         return ()

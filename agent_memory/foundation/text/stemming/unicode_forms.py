@@ -1,4 +1,4 @@
-"""Normalize long texts to a Unicode form."""
+"""Convert long texts to a Unicode normalization form."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ _SLICE = 8192
 
 
 def normalized(form: Literal["NFC", "NFKC", "NFKD"], text: str) -> str:
-    """Return the text in a Unicode normalization form."""
     # Combining marks at the boundary between two slices stay unchanged.
     if len(text) <= _SLICE:
         return unicodedata.normalize(form, text)
