@@ -1,4 +1,4 @@
-"""Find a request's runtime, for interfaces that serve several buckets."""
+"""Find a request's runtime, for interfaces that serve more than one bucket."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ def home_runtime_of(request: Request) -> Runtime:
 def runtime_of(request: Request) -> Runtime:
     """Return the runtime for the tenant's bucket.
 
-    Raises Unavailable before the store is open. With several buckets, also raises Unauthenticated.
+    Raises Unavailable before the store is open. May raise Unauthenticated if there is more than one
+    bucket.
     """
     home = home_runtime_of(request)
     return home.of(scope_of(request).tenant) if home.others else home.current

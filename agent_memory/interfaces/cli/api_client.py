@@ -32,7 +32,7 @@ class Api:
         self._answered = name
 
     async def call(self, method: str, path: str, query: Mapping[str, Any] | None = None, body: Any = None) -> Any:
-        """Send a request and return its JSON answer. Raises MemoryClientError."""
+        """Send a request and return the JSON response. Raises MemoryClientError."""
         path, _, query_text = path.partition("?")
         given: dict[str, Any] = {**parse_qs(query_text, keep_blank_values=True), **(query or {})}
         params = {name: value if isinstance(value, str | list) else json.dumps(value) for name, value in given.items() if value is not None}
@@ -53,7 +53,7 @@ class Api:
 
 @asynccontextmanager
 async def reach(url: str | None, api_key: str | None, data_dir: Path | None) -> AsyncGenerator[Api]:
-    """Open the API of a server or store. Raises StartupError, and NotFound for a 404."""
+    """Open the API of a server or store. Raises StartupError, or NotFound for a 404."""
     if url is not None:
         key = api_key or os.environ.get("AGENT_MEMORY_API_KEY") or None
         # Use our own transport, because httpx's default transport uses proxies from the environment.

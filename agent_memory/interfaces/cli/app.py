@@ -1,4 +1,4 @@
-"""Define the command line, and the commands that run a server.
+"""Define the command line and the commands that run a server.
 
 This module avoids slow imports, so that `agent-memory --help` is fast.
 """
@@ -30,7 +30,7 @@ from agent_memory.interfaces.cli.output import FAILED, NOT_FOUND, Command, repor
 
 
 class _GroupedCommands(TyperGroup):
-    """A command group whose help lists commands under headings."""
+    """A command group that lists its commands under headings in the help."""
 
     def format_commands(self, ctx: typer.Context, formatter: Any) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         for title, names in _GROUPS.items():
@@ -89,7 +89,7 @@ _PROCESS = ("SHUTDOWN_GRACE_SECONDS", "LOG_LEVEL", "LOG_FORMAT")
 
 
 def _with_settings(*variables: str) -> Callable[[Callable[..., Any]], Callable[..., None]]:
-    """Return a decorator that adds settings as options. The command gets them in a dict."""
+    """Return a decorator that adds settings as options and passes them to the command as a dict."""
 
     def decorate(command: Callable[..., Any]) -> Callable[..., None]:
         def call(settings: dict[str, Any], own: dict[str, Any]) -> Any:
@@ -101,7 +101,7 @@ def _with_settings(*variables: str) -> Callable[[Callable[..., Any]], Callable[.
 
 
 def _run() -> Any:
-    """Import the server, with garbage collection disabled during startup."""
+    """Import the server with garbage collection turned off."""
     garbage_collection.starting()
     from agent_memory.interfaces.cli import run
 
@@ -110,7 +110,7 @@ def _run() -> Any:
 
 @_with_settings("HOST", "PORT", "DATA_DIR", "REDIS_URL", "EMBEDDED_REDIS_PORT", *_MODELS, "WORKER_CONCURRENCY", *_PROCESS, "ACCESS_LOG")
 def serve(given: dict[str, str]) -> None:
-    """Run everything in one process: the API, a worker, and Redis unless REDIS_URL is given."""
+    """Run everything in one process: the API, a worker, and Redis unless REDIS_URL is set."""
     _run().serve(given, "api", with_worker=True)
 
 
@@ -120,13 +120,13 @@ def api(
     task_backend: Annotated[_Backend, typer.Option(help=_BACKENDS)] = "docket",
     no_worker: Annotated[bool, typer.Option("--no-worker", hidden=True, help="as --task-backend docket, the default")] = False,
 ) -> None:
-    """Run only the API, with the Redis at REDIS_URL. Any number of API processes can share one Redis."""
+    """Run only the API, using the Redis at REDIS_URL. Multiple API processes can share it."""
     _run().serve(given, "api", with_worker=task_backend == "asyncio" and not no_worker, shares_redis="api")
 
 
 @_with_settings("REDIS_URL", *_MODELS, "WORKER_CONCURRENCY", "WORKER_REDELIVERY_TIMEOUT_SECONDS", *_PROCESS)
 def worker(given: dict[str, str]) -> None:
-    """Run only a worker, with the Redis at REDIS_URL. Any number of workers can share the work."""
+    """Run only a worker, using the Redis at REDIS_URL. Multiple workers share the work."""
     _run().serve(given, None, with_worker=True, shares_redis="worker")
 
 
@@ -136,7 +136,10 @@ def mcp(
     mode: Annotated[Literal["stdio", "sse", "streamable-http"], typer.Option(help="transport for clients")] = "stdio",
     task_backend: Annotated[_Backend, typer.Option(help=_BACKENDS)] = "asyncio",
 ) -> None:
-    """Run the MCP server: memory as tools for a model. `serve` and `api` also offer MCP, at /mcp."""
+    """Run the MCP server, which gives models memory tools.
+
+    `serve` and `api` also provide MCP, at /mcp.
+    """
     with_worker = task_backend == "asyncio"
     _run().serve(given, mode, with_worker=with_worker, shares_redis=None if with_worker else "mcp --task-backend docket")
 
@@ -147,7 +150,7 @@ def redis(
     port: Annotated[str | None, _option("EMBEDDED_REDIS_PORT", "--port PORT", "port to listen on (a free one)")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print the URL in a JSON document")] = False,
 ) -> None:
-    """Run only the embedded Redis and print its URL, including the password. Redis listens on 127.0.0.1."""
+    """Run only the embedded Redis on 127.0.0.1, and print its URL, including the password."""
     from agent_memory.interfaces.cli import run
 
     run.redis(given | ({"EMBEDDED_REDIS_PORT": port} if port else {}), as_json=as_json)
@@ -159,7 +162,7 @@ def doctor(
     given: dict[str, str],
     everything: Annotated[bool, typer.Option("--all", help="also show unset settings and unavailable engines")] = False,
 ) -> Answer:
-    """Print what `serve` would find here, then the settings. The exit code is 1 if something would prevent a start."""
+    """Check whether `serve` would start, and print the settings. Exit with code 1 if not."""
     from agent_memory.interfaces.cli.commands.doctor import examine
 
     return examine(given, everything=everything)
@@ -172,7 +175,7 @@ def version() -> Answer:
 
 
 def _commands_of_features() -> dict[str, Any]:
-    """Return each feature's command, which `command.py` defines under the folder's name."""
+    """Return each feature's command, defined in `command.py` and named after its folder."""
     paths = [file.parts[-3:-1] for file in sorted(Path(__file__).parents[2].glob("*/*/command.py"))]
     return {name: asks(getattr(import_module(f"agent_memory.{level}.{name}.command"), name)) for level, name in paths}
 
@@ -216,7 +219,7 @@ def main() -> None:
 
 
 def run_app(app: typer.Typer) -> None:
-    """Run a command. The exit code is 2 (wrong command line), 3 (not found) or 1 (other errors)."""
+    """Run a command. The exit code is 2 (usage error), 3 (not found), or 1 (other errors)."""
     try:
         code = app(standalone_mode=False)
     except AgentMemoryError as error:
@@ -230,7 +233,7 @@ def run_app(app: typer.Typer) -> None:
 
 
 def _report_usage(error: Any) -> int:
-    """Report a wrong command line, with suggestions for unknown options."""
+    """Report a usage error, with suggestions for unknown options."""
     from agent_memory_client._wire.problems import plain_words
 
     option = getattr(error, "option_name", "")

@@ -24,7 +24,7 @@ _Json = Annotated[bool | None, typer.Option("--json", help="the same as --format
 
 
 def parameters(**annotations: Any) -> list[Parameter]:
-    """Return keyword parameters with these annotations. Each defaults to None."""
+    """Return keyword parameters with these annotations, defaulting to None."""
     return [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind) for name, kind in annotations.items()]
 
 
@@ -34,9 +34,9 @@ _TARGET = parameters(url=Url, api_key=_ApiKey, data_dir=DataDir)
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A command's output: `data` for JSON, and `text` for people.
+    """A command's output: `data` for JSON, and human-readable `text`.
 
-    If `text` is None, people see `data`.
+    If `text` is None, `data` is shown instead.
     """
 
     data: Any
@@ -47,9 +47,10 @@ class Answer:
 def extend(
     command: Callable[..., Any], added: Sequence[Parameter], call: Callable[[dict[str, Any], dict[str, Any]], Any], *, skip: int = 1
 ) -> Callable[..., Any]:
-    """Return a command with the options `added`.
+    """Return a command that has the additional options `added`.
 
-    `call` receives the values of these options, and of the command's own parameters except the first `skip`.
+    `call` receives the values of these options, and of the command's own parameters except the
+    first `skip`.
     """
     names = [parameter.name for parameter in added]
 
@@ -70,9 +71,9 @@ def prints(command: Callable[..., Any]) -> Callable[..., None]:
 
 
 def asking(opened: Callable[..., AbstractAsyncContextManager[Any]]) -> Callable[[Callable[..., Awaitable[Any]]], Callable[..., None]]:
-    """Return a decorator for commands that get the opened server or store.
+    """Return a decorator that passes an open server or store to a command.
 
-    `opened` opens the server at `url`, else the store in `data_dir`, else the store in the settings.
+    `opened` opens the server at `url`, the store in `data_dir`, or the configured store.
     """
 
     def decorate(command: Callable[..., Awaitable[Any]]) -> Callable[..., None]:

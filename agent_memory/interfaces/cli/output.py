@@ -1,4 +1,4 @@
-"""Print lines, tables, questions and progress. Only answers go to stdout."""
+"""Print lines, tables, questions and progress. Only results go to stdout."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Command(TyperCommand):
 
 
 def say(*texts: str, err: bool = False) -> None:
-    """Print texts wrapped at 100 columns."""
+    """Print text wrapped at 100 columns."""
     for each in texts:
         for line in each.translate(_CONTROLS).replace("\n", "\n    ").split("\n"):
             text = textwrap.fill(line, 100, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
@@ -58,7 +58,7 @@ def shown_server(url: str) -> str:
 
 @contextmanager
 def progress(task: str, total: float | None = None, *, shown: bool = True) -> Generator[Callable[..., object]]:
-    """Show progress. The yielded function updates `advance`, `completed`, `total` or `description`."""
+    """Show progress. Yields a function that takes the arguments of rich's `Progress.update`."""
     if not shown or not sys.stderr.isatty():
         yield dict  # ignores its arguments
         return
@@ -71,7 +71,7 @@ def progress(task: str, total: float | None = None, *, shown: bool = True) -> Ge
 
 
 def ask(question: str, *, force: bool, option: str = "--force") -> None:
-    """Ask the user to confirm. Raises typer.Exit after a "no" or if there is no terminal."""
+    """Ask the user to confirm. Raises typer.Exit if they decline or there is no terminal."""
     if force:
         return
     if not sys.stdin.isatty():

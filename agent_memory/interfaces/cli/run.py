@@ -45,9 +45,9 @@ Face = Literal["api", "stdio", "sse", "streamable-http"]
 
 
 def serve(overrides: dict[str, str], face: Face | None, *, with_worker: bool, shares_redis: str | None = None) -> None:
-    """Run a service, a worker or both until shutdown. With stdio, also stop when the client closes stdin.
+    """Run a server, a worker or both until shutdown. With stdio, also stop when stdin closes.
 
-    `shares_redis` is the name of a command that needs REDIS_URL.
+    `shares_redis` is the name of a command that requires REDIS_URL.
     """
     settings = _settings(overrides, shares_redis)
     if face is None:
@@ -76,7 +76,7 @@ def redis(overrides: dict[str, str], *, as_json: bool = False) -> None:
 
 
 def _settings(overrides: dict[str, str], shares_redis: str | None = None) -> Settings:
-    """Return the settings. Raises StartupError if the command `shares_redis` lacks REDIS_URL."""
+    """Return the settings. Raises StartupError if `shares_redis` is set but REDIS_URL is not."""
     settings = load_settings(**overrides)
     configure_logging(settings.server, access_log=settings.server.access_log)
     for variable in unread_variables(Path(".env")):
@@ -91,7 +91,7 @@ def _settings(overrides: dict[str, str], shares_redis: str | None = None) -> Set
 
 
 async def _run(settings: Settings, shutdown: Shutdown, face: Face | None, *, with_worker: bool) -> None:
-    """Run the server and the worker until they end."""
+    """Run the server and the worker until they stop."""
     place = settings.server if face == "api" else settings.mcp
     async with AsyncExitStack() as stack:
         listeners: list[socket] = []
@@ -119,7 +119,7 @@ async def _run(settings: Settings, shutdown: Shutdown, face: Face | None, *, wit
 
 
 def _api_lines(settings: Settings, url: str) -> list[str]:
-    """Return lines that say where to begin, how to stop, and which data leaves this machine."""
+    """Return lines on how to get started, how to stop, and which data leaves this machine."""
     models = settings.models
     if models.use_openai_chat or models.use_openai_embeddings or models.rerank_base_url is not None:
         leaves = "texts go to the model server"
@@ -136,7 +136,7 @@ def _api_lines(settings: Settings, url: str) -> list[str]:
 
 @asynccontextmanager
 async def _open_store_and_runtime(settings: Settings) -> AsyncGenerator[tuple[Runtime, list[str]]]:
-    """Open the runtime on the configured or embedded Redis. Also yield lines about its engines."""
+    """Yield a runtime on the configured or embedded Redis, and lines that describe its engines."""
     async with AsyncExitStack() as stack:
         compiling = asyncio.create_task(asyncio.to_thread(compile_phrases))
         stack.push_async_callback(asyncio.wait, {compiling})
@@ -162,9 +162,10 @@ async def _run_parts(
     *,
     with_worker: bool,
 ) -> None:
-    """Run the server and the worker until a signal arrives, or until one of them ends.
+    """Run the server and the worker until a signal arrives or one of them ends.
 
-    Print `lines` when the server is ready. Raises StartupError if a task ends on its own, except the stdio server.
+    Print `lines` once the server is ready. Raises StartupError if a task ends on its own, except
+    for the stdio server.
     """
     name = "api" if face == "api" else "mcp"
     if with_worker:

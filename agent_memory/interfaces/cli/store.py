@@ -22,7 +22,7 @@ from agent_memory.interfaces.cli.output import shown_server
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """An open store. `data_dir` is set if Redis is embedded. `begun` is False before the first use."""
+    """An open store. `data_dir` is set if Redis is embedded. `begun` is False until first used."""
 
     url: str
     description: str
@@ -31,7 +31,10 @@ class Store:
 
 
 def settings_with(redis_url: str | None, data_dir: str | Path | None, **overrides: str) -> Settings:
-    """Return the settings, with logging limited to warnings. `data_dir` overrides the environment's REDIS_URL."""
+    """Return the settings, and log only warnings and above.
+
+    `data_dir` overrides REDIS_URL from the environment.
+    """
     settings = load_settings(REDIS_URL=redis_url, DATA_DIR=data_dir, **overrides)
     configure_logging(settings.server.model_copy(update={"log_level": "WARNING"}))
     if data_dir is not None and redis_url is None:
@@ -51,10 +54,10 @@ def settings_of_store(command: str, options: str, redis_url: str | None, data_di
 async def open_store(
     settings: Settings, options: str = "", *, new: Literal["refuse", "accept", "create", "pretend"] = "refuse"
 ) -> AsyncGenerator[Store]:
-    """Open the store in the settings. Raises StartupError, for example if a server is using the embedded store.
+    """Open the configured store. Raises StartupError, e.g. if a server is using the embedded store.
 
-    `new` says what to do without data: refuse the store, accept it only at REDIS_URL, create it, or open an empty one
-    instead ("pretend"). Errors recommend `options`.
+    `new` says what to do if there is no data: refuse the store, accept it only at REDIS_URL, create
+    it, or open an empty one instead ("pretend"). Error messages recommend `options`.
     """
     redis, home = settings.redis, Keys(settings.redis.key_prefix)
     async with AsyncExitStack() as stack:

@@ -1,4 +1,4 @@
-"""Build the routes of a compatible API from a table of its operations."""
+"""Build a compatible API's routes from a table of its operations."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def not_supported(request: Request, service: object) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class CompatApi:
-    """A product's API. Paths in `unsupported` respond with status 501."""
+    """Another product's API. Paths in `unsupported` return status 501."""
 
     operations: Sequence[Operation]
     unsupported: Sequence[str]
@@ -62,7 +62,7 @@ class CompatApi:
         return endpoint
 
     def _error_answer(self, error: AgentMemoryError) -> Response:
-        """Return an error response, with status 400 instead of 422."""
+        """Return an error response that uses status 400 instead of 422."""
         if isinstance(error, NotSupported):
             text = f"{error.message} is not supported by this server"
         else:

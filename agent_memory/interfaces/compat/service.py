@@ -1,4 +1,4 @@
-"""Code that the compatible APIs share."""
+"""Code shared by the compatible APIs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MOST_OBJECTS = 1_000
 
 
 class CompatService:
-    """A product's API for one caller, in one namespace.
+    """Another product's API for one caller, in one namespace.
 
     Raises Forbidden if the caller cannot access the namespace.
     """
@@ -41,7 +41,7 @@ class CompatService:
         return await self._services[SearchService].search(self._scope, body)
 
     async def _pages(self, most: int, **values: Any) -> AsyncGenerator[Sequence[MemoryRecordResult]]:
-        """Yield pages of hits, at most `most` hits in total."""
+        """Yield pages with at most `most` hits in total."""
         for offset in range(0, most, MAX_PAGE):
             page = await self._search(**{**values, "limit": MAX_PAGE, "offset": offset})
             yield page.memories
@@ -49,7 +49,7 @@ class CompatService:
                 break
 
     async def _delete_matching(self, **values: Any) -> int:
-        """Delete all matching memories, including superseded ones. Return how many were deleted."""
+        """Delete all matching memories, including superseded ones. Return the number deleted."""
         deleted = 0
         for _ in range(_MOST_PAGES):
             ids = [hit.id for hit in (await self._search(**values, history=True, limit=MAX_PAGE)).memories]
@@ -61,7 +61,7 @@ class CompatService:
 
 
 def similarity_of(hit: MemoryRecordResult) -> float:
-    """Return a hit's similarity (0 to 1), or 0 if only words matched."""
+    """Return a hit's similarity (0 to 1), or 0 for a keyword-only match."""
     similarity = None if hit.explanation is None else hit.explanation.similarity
     return round(min(max(similarity or 0.0, 0.0), 1.0), 6)
 

@@ -1,4 +1,4 @@
-"""Define the changes that console users can make. REST operations carry them out."""
+"""Define the changes that console users can make through REST operations."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ Run = Callable[[Page, Fields], Awaitable[Response | str | None]]
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """A registered action. `twins` are the REST operations that it calls, as `METHOD /path`.
+    """A registered action. `twins` are the REST operations it calls, as `METHOD /path`.
 
-    `run` returns `<action>:<id>` for the "undo" button, None if the action cannot be undone, or a page.
+    `run` returns `<action>:<id>` for the "undo" button, None if it cannot be undone, or a page.
     """
 
     run: Run
@@ -50,7 +50,7 @@ _REQUESTS: dict[str, tuple[str, Any]] = {
 
 
 async def do_action(page: Page) -> Response:
-    """Run an action, and redirect to the page that the request came from."""
+    """Run an action, and redirect back to the page that sent the request."""
     name = page.request.path_params["action"]
     if name not in ACTIONS:
         raise NotFound(page.words["no_page"])
@@ -217,7 +217,7 @@ async def _remove_demo(page: Page, form: Fields) -> None:
 
 @_action("create-key", "POST /v1/auth/tokens", "GET /v1/auth/tokens")
 async def _create_key(page: Page, form: Fields) -> Response:
-    """Create an API key, and show its secret once but never in a URL."""
+    """Create an API key. Show its secret once, but never in a URL."""
     body: dict[str, Any] = {"description": form.get("description", ""), "role": form["role"]}
     body |= {name: _split(form.get(name, "").split(",")) or None for name in ("namespaces", "users", "agents")}
     if tenant := form.get("tenant", "").strip():
@@ -241,7 +241,7 @@ async def _revoke_key(page: Page, form: Fields) -> None:
 
 @_action("save-rules", "PUT /v1/extraction-rules")
 async def _save_rules(page: Page, form: Fields) -> None:
-    """Save rules from a form with one line `name: description` for each category."""
+    """Save rules from a form that has one line (`name: description`) per category."""
     pairs = [line.partition(":") for line in _split(form.get("categories", "").splitlines())]
     body: dict[str, Any] = {
         **{name: form.get(name, "").strip() or None for name in ("instructions", "timezone", "language")},

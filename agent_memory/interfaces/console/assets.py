@@ -43,7 +43,7 @@ ASSETS = _load()
 
 
 def asset_path(name: str) -> str:
-    """Return an asset's path, which changes whenever its content does."""
+    """Return an asset's path, which changes whenever its content changes."""
     return f"{BASE}/static/{name}?v={ASSETS[name].digest}"
 
 

@@ -1,4 +1,4 @@
-"""Code that all pages share."""
+"""Code shared by all pages."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ _TEMPLATES.filters |= {"moment": moment, "day": _day, "month": _month, "origin":
 
 
 class Fields(dict[str, str]):
-    """The fields of a form or query. Raises BadInput for a missing field."""
+    """Fields from a form or query. Raises BadInput if a field is missing."""
 
     def __missing__(self, name: str) -> str:
         raise BadInput("is required: add it", field=name)
@@ -87,7 +87,7 @@ class Fields(dict[str, str]):
 
 
 class Page:
-    """One request from a browser to the console."""
+    """A request from a browser to the console."""
 
     def __init__(self, request: Request, settings: Settings, rest_app: ASGIApp) -> None:
         self.request = request
@@ -119,7 +119,7 @@ class Page:
         return next((_WORDS[language] for language in accepted if language in _WORDS), _WORDS["en"])
 
     async def identify(self) -> bool:
-        """Identify the caller. Return False if credentials are required but missing."""
+        """Identify the caller. Return False if required credentials are missing."""
         if not self.settings.auth.required:
             self.principal = EVERYBODY
         else:
@@ -127,7 +127,7 @@ class Page:
         return self.principal is not None
 
     def log_in(self, session: str) -> None:
-        """Send the browser the cookie for its new session."""
+        """Set the cookie for the browser's new session."""
         self._cookie = self._new_cookie = session
 
     async def log_out(self) -> None:
@@ -135,7 +135,7 @@ class Page:
         self._cookie = self._new_cookie = token_urlsafe(32)
 
     async def read_if_allowed(self, path: str, **query: Any) -> Any:
-        """Return the answer to a read request, or None if REST answers 403 or 404."""
+        """Return the response to a GET request, or None if REST returns 403 or 404."""
         try:
             return await self.rest("GET", path, **query)
         except RestError as error:
@@ -144,19 +144,19 @@ class Page:
             return None
 
     async def count_decisions(self) -> None:
-        """Count pending reviews for the navigation. Omit counts that REST refuses."""
+        """Count pending reviews for the navigation. Skip counts that REST rejects."""
         for path in ("/v1/changes", "/v1/quarantine"):
             with suppress(RestError):
                 self.decisions += (await self.rest("GET", path, limit=1, state="proposed" if path == "/v1/changes" else None))["total"]
 
     async def name_keys(self) -> None:
-        """Load the names of API keys, which only administrators may read."""
+        """Load the names of API keys, which only administrators can read."""
         if self.settings.auth.required and self.principal is not None and self.principal.role is Role.ADMIN:
             token_list = await self.read_if_allowed("/v1/auth/tokens") or {"tokens": []}
             self.key_names = {f"token:{key['id']}": key["description"] for key in token_list["tokens"] if key["description"]}
 
     def writer_name(self, name: str) -> str:
-        """Return a writer's display name, or the end of its id if the name is not visible."""
+        """Return a writer's display name, or the end of its id if the name is hidden."""
         if name in self.key_names or not name.startswith("token:"):
             return self.key_names.get(name, name)
         is_own = self.principal is not None and self.principal.subject == name
@@ -175,7 +175,7 @@ class Page:
     async def form(self) -> Fields:
         """Return the fields of a form.
 
-        Raises Forbidden if another site sent the form, and TooLarge or BadInput.
+        Raises Forbidden if the form came from another site, TooLarge, or BadInput.
         """
         body = bytearray()
         async for part in self.request.stream():
@@ -198,11 +198,11 @@ class Page:
         return f"{self._root}{BASE}{quote(path)}" + (f"?{urlencode(parameters)}" if parameters else "")
 
     def page_url(self, **query: Any) -> str:
-        """Return this page's URL with other query parameters."""
+        """Return this page's URL with different query parameters."""
         return self.url(self.path.removeprefix(BASE), **{**self.query, "done": None, "undo": None, "changed": None, **query})
 
     def local(self, address: str | None) -> str:
-        """Return `address` if it belongs to the console, and the overview's URL otherwise."""
+        """Return `address` if it is part of the console, or else the overview's URL."""
         begin = self._root + BASE
         return address if address and (address == begin or address.startswith((f"{begin}/", f"{begin}?"))) else begin
 
@@ -275,7 +275,7 @@ def page_endpoint(
 ) -> Callable[[Request], Awaitable[Response]]:
     """Return the endpoint for a route.
 
-    The endpoint requires a login unless `public` is set, and displays errors as pages.
+    It requires a login unless `public` is set, and shows errors as pages.
     """
 
     async def endpoint(request: Request) -> Response:

@@ -1,4 +1,4 @@
-"""Send counters to visible pages: one stream of server-sent events per tab."""
+"""Send counters to visible pages, with one stream of server-sent events per tab."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _HEADERS = [
 
 
 class LiveStreams:
-    """All open streams of a process. They share one readiness query."""
+    """All open streams in a process. They share a single readiness query."""
 
     def __init__(self) -> None:
         self._open = Counter[str]()
@@ -58,7 +58,7 @@ class LiveStreams:
         self._open += Counter()  # drops callers without streams
 
     def end(self) -> None:
-        """End all streams, and do not allow new ones."""
+        """End all streams, and reject new ones."""
         self.over.set()
 
     async def readiness(self, page: Page) -> Any:
@@ -90,7 +90,7 @@ def _number(number: int) -> str:
 
 
 async def show_live(page: Page) -> Response:
-    """Stream counters until the tab is hidden, the login ends, or the process stops."""
+    """Stream counters until the tab is hidden, the login expires, or the process stops."""
     if page.principal is None:
         return Response(status_code=204)  # with this status, a browser does not ask again
     if is_stopping(page.request):
@@ -142,7 +142,7 @@ class _Stream(Response):
                 return
 
     async def _counters(self, sent: dict[str, str]) -> dict[str, str] | None:
-        """Return the counters, or None if the login has ended. Raises AgentMemoryError."""
+        """Return the counters, or None if the login has expired. Raises AgentMemoryError."""
         readiness = await self._streams.readiness(self._page)
         counters = work_counters(readiness)
         is_busy = any(sent.get(name) != text for name, text in counters.items())

@@ -1,4 +1,4 @@
-"""Call REST operations in this process, with the rights of the page's caller."""
+"""Call REST operations in this process with the caller's rights."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Rewrite = Callable[[bytes], bytes]
 
 
 class RestError(Exception):
-    """An error answer from a REST operation."""
+    """An error response from a REST operation."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -35,7 +35,8 @@ class RestError(Exception):
 class Rest:
     """A client for REST operations.
 
-    `app` serves REST without authentication. `principal` is None if the server does not require credentials.
+    `app` serves REST without authentication. `principal` is None if the server requires no
+    credentials.
     """
 
     def __init__(self, app: ASGIApp, request: Request, principal: Principal | None) -> None:
@@ -48,16 +49,16 @@ class Rest:
     async def __call__(
         self, method: str, path: str, json: Any = None, *, headers: Mapping[str, str] | None = None, **query: str | float | None
     ) -> Any:
-        """Call an operation, and return its JSON answer. Raises RestError.
+        """Call an operation and return its JSON response. Raises RestError.
 
-        `path` must not be percent-encoded. Parameters with the value None are omitted.
+        `path` must not be percent-encoded. Parameters that are None are omitted.
         """
         return (await self.answer(method, path, json, headers=headers, **query))[0]
 
     async def answer(
         self, method: str, path: str, json: Any = None, *, headers: Mapping[str, str] | None = None, **query: str | float | None
     ) -> tuple[Any, dict[str, str]]:
-        """Call an operation, and return its JSON answer and headers. Raises RestError."""
+        """Call an operation and return its JSON response and headers. Raises RestError."""
         body = b"" if json is None else to_json(json)
         status, parts, answer_headers, sent = 500, list[bytes](), dict[str, str](), False
 
@@ -90,7 +91,7 @@ class Rest:
         rewrite: Rewrite | None = None,
         **query: str | float | None,
     ) -> Response:
-        """Stream an operation's answer with other headers. `rewrite` replaces each line."""
+        """Stream an operation's response with different headers. `rewrite` replaces each line."""
         return _Forwarded(self._app, self._scope(method, path, b"", None, query), headers, rewrite)
 
     def _scope(

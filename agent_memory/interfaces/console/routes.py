@@ -1,4 +1,4 @@
-"""Define the console's routes: the pages, and one path for each action."""
+"""Define the console's routes: its pages, and one path for each action."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _PAGES = {
 
 
 def console_routes(settings: Settings, rest_app: ASGIApp) -> list[BaseRoute]:
-    """Return the console's routes. `rest_app` serves REST for identified callers."""
+    """Return the console's routes. `rest_app` serves REST for authenticated callers."""
     pages = [
         NamedRoute(BASE + path, page_endpoint(handler, settings, rest_app), include_in_schema=False) for path, handler in _PAGES.items()
     ]
@@ -89,7 +89,7 @@ async def _start_login(page: Page) -> Response:
 
 
 async def _finish_login(page: Page) -> Response:
-    """Log in the browser after the login provider has sent it back."""
+    """Log the browser in after it returns from the login provider."""
     cookie = page.request.cookies.get(_LOGIN_COOKIE, "")
     session, next_page = await page.runtime[BrowserSessions].finish_login(cookie, page.query)
     page.log_in(session)

@@ -1,4 +1,4 @@
-"""Build the HTTP application from settings and a runtime."""
+"""Build the HTTP application from the settings and a runtime."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ _MOST_WAITING_FOR_LIMIT = 32
 
 class _App(FastAPI):
     def build_middleware_stack(self) -> ASGIApp:
-        """Build the middleware stack, leaving out FastAPI's own layers.
+        """Build the middleware stack without FastAPI's own layers.
 
-        These layers would add 10 µs per request.
+        They would add 10 µs per request.
         """
         app: ASGIApp = ExceptionMiddleware(OperationRouter(self.router), handlers=self.exception_handlers)
         for layer, arguments, options in reversed(self.user_middleware):
@@ -86,7 +86,7 @@ class _App(FastAPI):
 def create_app(settings: Settings, runtime: Runtime | None = None) -> FastAPI:
     """Create the application. If `runtime` is None, its lifespan opens one.
 
-    Startup can raise StartupError.
+    Startup may raise StartupError.
     """
     mcp = McpDoor(settings, host=settings.server.host) if settings.mcp.on_api else None
     # Do not use include_router: it matches every path twice.
@@ -175,7 +175,7 @@ def _oauth_server(settings: Settings, rest_app: ASGIApp) -> tuple[Sequence[BaseR
 
 
 def _rest_app(app: FastAPI, settings: Settings) -> ASGIApp:
-    """Return the REST operations for the console, which puts the caller into the ASGI scope."""
+    """Return the REST app for the console, which adds the caller to the ASGI scope itself."""
     operations: ASGIApp = ExceptionMiddleware(app.router, handlers=app.exception_handlers)
     required = settings.auth.required
     if settings.limits.limits_any("requests_per_minute"):

@@ -1,4 +1,4 @@
-"""Answer the last requests when a process stops, and make clients reconnect."""
+"""Finish the last requests when a process stops, and make clients reconnect."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agent_memory.foundation.core.errors import Unavailable
 
 
 class Draining:
-    """Middleware around the whole application.
+    """Middleware around the entire application.
 
     After `begin`, each response has the header `Connection: close`.
     """
@@ -48,7 +48,7 @@ class Stopping(Unavailable):
 
 
 def last_answer() -> bytes:
-    """Return a 503 response that ends a connection without a reset."""
+    """Return a 503 response that closes a connection without resetting it."""
     answer = render(Stopping("the process is stopping: send the request again"))
     head = b"".join(b"%s: %s\r\n" % header for header in (*answer.raw_headers, (b"connection", b"close")))
     return b"HTTP/1.1 503 Service Unavailable\r\n%s\r\n%s" % (head, bytes(answer.body))
@@ -60,10 +60,10 @@ _IN_QUEUE_SECONDS = 0.05
 
 
 async def turn_away(listeners: Sequence[socket.socket]) -> None:
-    """Answer the connections in the listeners' queues, and close the listeners.
+    """Respond to queued connections, and close the listeners.
 
-    Call this while uvicorn closes its duplicates of the same sockets. Otherwise, the kernel would reset connections
-    that no process has accepted.
+    Call this while uvicorn closes its duplicates of the same sockets. Otherwise, the kernel would
+    reset connections that no process has accepted.
     """
     await asyncio.sleep(_IN_QUEUE_SECONDS)
     waiting: list[socket.socket] = []

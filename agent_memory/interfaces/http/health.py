@@ -45,13 +45,19 @@ _METRICS: dict[int | str, dict[str, Any]] = {
 
 @router.get("/v1/health", operation_id="get_health_v1_health_get", response_model=HealthCheckResponse)
 async def get_health() -> Response:
-    """Returns 200 while the process answers. Checks nothing else and needs no authentication."""
+    """Returns 200 while the process is responding.
+
+    Checks nothing else and needs no authentication.
+    """
     return ModelResponse(HealthCheckResponse(now=time.time_ns() // 1_000_000))
 
 
 @router.get("/v1/ready", operation_id="get_ready_v1_ready_get", response_model=None, responses=_READY)
 async def get_ready(runtime: HomeDep, is_authenticated: AuthenticatedDep, stopping: StoppingDep) -> Response:
-    """Return 200 if requests can be served, else 503. Callers known to the server also get the state of each component."""
+    """Return 200 if the server is ready, else 503.
+
+    Authenticated callers also get the status of each component.
+    """
     readiness = await runtime.ready()
     body: dict[str, Any] = {"ready": readiness.ok, "checks": readiness.checks if is_authenticated else {}}
     if readiness.ok and not stopping:

@@ -1,4 +1,4 @@
-"""Serve the OAuth metadata for the protected resource (RFC 9728)."""
+"""Serve OAuth protected resource metadata (RFC 9728)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HOST = re.compile(r"[A-Za-z0-9.:\[\]-]{1,260}\Z")
 
 
 def resource_of(settings: Settings, scope: Scope) -> str | None:
-    """Return PUBLIC_URL or the request's address, or None if the request's host is invalid."""
+    """Return PUBLIC_URL or the request's address, or None if its host is invalid."""
     if settings.server.public_url is not None:
         return settings.server.public_url.rstrip("/")
     host = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"host"), "")
@@ -27,12 +27,12 @@ def resource_of(settings: Settings, scope: Scope) -> str | None:
 
 
 def provider_metadata(settings: Settings) -> Mapping[str, object]:
-    """Return metadata about the login provider, or {} if the server accepts no JWTs."""
+    """Return metadata about the login provider, or {} if the server does not accept JWTs."""
     return {"authorization_servers": [settings.auth.oauth2_issuer_url]} if settings.auth.takes_jwts else {}
 
 
 def challenge_of(settings: Settings, login: Mapping[str, object], scope: Scope) -> str:
-    """Return the WWW-Authenticate header, with the metadata's address if OAuth is possible."""
+    """Return the WWW-Authenticate header, with the metadata's address if OAuth is available."""
     resource = resource_of(settings, scope) if login else None
     if resource is None:
         return "Bearer"
@@ -41,7 +41,7 @@ def challenge_of(settings: Settings, login: Mapping[str, object], scope: Scope) 
 
 
 def metadata_routes(settings: Settings, login: Mapping[str, object]) -> list[BaseRoute]:
-    """Return the metadata's routes, or [] if `login` is empty."""
+    """Return the routes for the metadata, or [] if `login` is empty."""
 
     async def metadata(request: Request) -> Response:
         resource = resource_of(settings, request.scope)

@@ -1,7 +1,7 @@
 """Limit the size and duration of request headers in uvicorn's HTTP protocol.
 
-The server closes connections that are silent or stay incomplete. See docs/adr/0002-bounds-on-heads.md.
-`middleware/body_deadline.py` limits bodies.
+The server closes connections that are silent or remain incomplete. See
+docs/adr/0002-bounds-on-heads.md. For limits on bodies, see `middleware/body_deadline.py`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def http_protocol(settings: Settings) -> type[Connection]:
 class JoinedWrites:
     """A transport that sends a response's headers together with its body, which saves 20 µs.
 
-    The headers of streams are sent immediately.
+    For streams, headers are sent immediately.
     """
 
     def __init__(self, transport: asyncio.Transport) -> None:
@@ -62,7 +62,7 @@ class JoinedWrites:
             self._head = b""
 
     def flush(self) -> None:
-        """Send headers that have no body."""
+        """Send headers that are not followed by a body."""
         if self._head:
             self.write(b"")
 
@@ -76,7 +76,7 @@ class JoinedWrites:
 
 
 class Connection(HttpToolsProtocol):
-    """A connection that limits the time for a request's headers to `head_seconds`."""
+    """A connection that gives a request's headers `head_seconds` to arrive."""
 
     head_seconds: float
 
@@ -89,7 +89,7 @@ class Connection(HttpToolsProtocol):
         self._has_ended = False  # the last answer was written; ignore further data
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Start the keep-alive timer, so that silent new connections time out."""
+        """Start the keep-alive timer, so that new connections time out if they stay silent."""
         self._joined = JoinedWrites(transport)
         super().connection_made(cast("asyncio.Transport", self._joined))
         self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
@@ -134,7 +134,7 @@ class Connection(HttpToolsProtocol):
             self._watch()
 
     def shutdown(self) -> None:
-        """Answer the requests that have arrived, and close the connection."""
+        """Respond to requests that have already arrived, and close the connection."""
         self._close_when_idle(_LOOKS)
 
     def _close_when_idle(self, turns: int) -> None:
@@ -154,9 +154,9 @@ class Connection(HttpToolsProtocol):
         return bool(self.cycle) and not self.cycle.response_complete
 
     def _watch(self) -> None:
-        """Refuse headers that are too large, or start the timer.
+        """Reject headers that are too large, or start the timer.
 
-        Call this after reading a part of a request, or after answering a request that is incomplete.
+        Call this after reading part of a request, or after responding to an incomplete one.
         """
         if self.transport.is_closing():
             return

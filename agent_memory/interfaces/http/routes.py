@@ -12,7 +12,7 @@ from agent_memory.interfaces.http import health
 
 
 def assemble_routers(features: Iterable[Feature]) -> tuple[APIRouter, ...]:
-    """Return the features' routers in order, then the operators' router."""
+    """Return the features' routers in order, followed by the operators' router."""
     return (*(import_name(name) for feature in features for name in feature.routes), health.router)
 
 

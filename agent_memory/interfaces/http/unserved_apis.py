@@ -1,6 +1,6 @@
-"""Find the APIs in `interfaces/compat`, which imitate other products' APIs.
+"""Find the APIs in `interfaces/compat`, which are compatible with other products.
 
-Requests to disabled APIs get a 404 that names the setting.
+Requests to disabled APIs get a 404 response that mentions the setting.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _FOREIGN = ("/v2/", "/v3/", "/v4/", "/ns/", "/api/v1/")
 
 
 def find_compatible_apis() -> dict[str, ModuleType]:
-    """Return each product's `routes` module in `interfaces/compat`, keyed by product name."""
+    """Return the `routes` modules in `interfaces/compat` by product name."""
     folder = files("agent_memory.interfaces").joinpath("compat")
     products = [entry.name for entry in folder.iterdir() if entry.joinpath("routes.py").is_file()] if folder.is_dir() else []
     return {name: import_module(f"agent_memory.interfaces.compat.{name}.routes") for name in sorted(products)}
 
 
 class UnservedRoutes(BaseRoute):
-    """Match the paths of disabled APIs. This must be the last route."""
+    """Matches the paths of disabled APIs. This must be the last route."""
 
     def __init__(self, products: Mapping[str, Sequence[BaseRoute]]) -> None:
         self._patterns = {

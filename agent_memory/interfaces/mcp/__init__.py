@@ -1,1 +1,1 @@
-"""Serve memory as tools for a model, using MCP over stdio, SSE and streamable HTTP."""
+"""Provide memory tools to models, using MCP over stdio, SSE and streamable HTTP."""

@@ -1,4 +1,4 @@
-"""Define the tool answers that have no model in the REST API."""
+"""Define tool responses that have no model in the REST API."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class CurrentDatetime(BaseModel):
 
 
 class MemoryPrompt(BaseModel):
-    """Messages ready for a chat model, and the memories that went into them."""
+    """Messages ready to send to a chat model, and the memories they contain."""
 
     messages: list[dict[str, Any]]
     long_term_memories: list[MemoryRecordResult] | None = None
@@ -31,6 +31,6 @@ class MemoryPrompt(BaseModel):
 
 
 class StoredSession(WorkingMemoryResponse):
-    """A session in an answer. Its memories are always full records, regardless of how they were stored."""
+    """A session in a response. Its memories are always full records, however they were stored."""
 
     memories: list[MemoryRecord] = Field(default_factory=list[MemoryRecord])  # pyright: ignore[reportIncompatibleVariableOverride]

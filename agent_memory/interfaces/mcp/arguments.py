@@ -1,4 +1,4 @@
-"""Define the tools' arguments as clients see them."""
+"""Define the tools' arguments as shown to clients."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _WINDOW = "The context window in tokens; overrides `model_name`."
 
 
 def _listing(*names: str) -> Callable[[dict[str, Any]], None]:
-    """Return a function that lists only the named fields in a JSON schema.
+    """Return a function that lists only the given fields in a JSON schema.
 
     The server still accepts other fields.
     """
@@ -102,7 +102,7 @@ class CreateMemories(BaseModel):
 
 
 class _Search(BaseModel):
-    """Arguments that searches and prompts share."""
+    """Arguments shared by searches and prompts."""
 
     namespace: Namespace | None = Field(None, description='Filter by namespace, e.g. {"eq": "work"}.')
     topics: Topics | None = Field(None, description='Filter by topics, e.g. {"any": ["food", "travel"]}.')
@@ -160,7 +160,7 @@ COMMON_IN_PROMPT = ("query", "session_id", "user_id", "namespace", "agent_id", "
 
 
 class _Place(BaseModel):
-    """A session, and the model that reads it."""
+    """Identifies a session, and the model that reads it."""
 
     session_id: SessionIdentifier = Field(description="The session's id.")
     namespace: OptionalIdentifier = Field(None, description="The session's namespace.")

@@ -1,6 +1,6 @@
 """Serve MCP over streamable HTTP at `/mcp` and SSE at `/sse`, including under `/{namespace}`.
 
-Each call's own request determines its caller, so concurrent calls cannot share permissions.
+Each call's caller comes from its own request, so concurrent calls cannot share permissions.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _THIS_MACHINE = ("127.0.0.1", "localhost", "[::1]")
 
 
 class McpHttp:
-    """Provide the MCP routes for an application whose lifespan enters `running`."""
+    """Provides MCP routes for an application whose lifespan enters `running`."""
 
     def __init__(self, settings: Settings, transport: Transport, *, host: str) -> None:
         self._settings = settings
@@ -59,7 +59,7 @@ class McpHttp:
 
     @asynccontextmanager
     async def running(self, runtime: Runtime) -> AsyncGenerator[None]:
-        """Answer calls with `runtime` while the context is open."""
+        """Handle calls with `runtime` while the context is open."""
         self._server = server = build_server(self._settings, runtime, self._find_caller)
         # Stateless: no session can be lost, hijacked, or missing in another process.
         self._manager = StreamableHTTPSessionManager(
@@ -77,7 +77,7 @@ class McpHttp:
             self.stop()
 
     def stop(self) -> None:
-        """End the open streams."""
+        """Close all open streams."""
         for stream in self._streams:
             stream.cancel()
 
@@ -115,7 +115,7 @@ class McpHttp:
             await outgoing.aclose()
 
     def _name_owner(self, scope: AsgiScope) -> None:
-        """Put the caller's identity into the scope. The SDK lets no other caller use the stream."""
+        """Put the caller's identity into the scope, so that no other caller can use the stream."""
         caller_scope = scope_of(Request(scope))
         scope["user"] = AuthenticatedUser(AccessToken(token="", client_id=caller_scope.tenant, subject=caller_scope.actor, scopes=[]))
 
@@ -124,9 +124,9 @@ class McpHttp:
         await self._sse.handle_post_message(scope, self._repairing(scope, receive), send)
 
     def _repairing(self, scope: AsgiScope, receive: Receive) -> Receive:
-        """Return a `receive` that returns the whole body and repairs its Unicode.
+        """Return a `receive` that returns the entire body with its Unicode repaired.
 
-        The returned function can raise BadInput.
+        The returned function may raise BadInput.
         """
         most = self._settings.server.max_body_bytes
 

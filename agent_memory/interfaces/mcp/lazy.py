@@ -1,4 +1,4 @@
-"""Load the MCP SDK on the first MCP call, because loading takes a second."""
+"""Load the MCP SDK on the first MCP call, because it takes a second to load."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 
 class McpDoor:
-    """Provide the routes for streamable HTTP at `/mcp`. The application's lifespan must enter `running`."""
+    """Provides the streamable HTTP routes at `/mcp`.
+
+    The application's lifespan must enter `running`.
+    """
 
     def __init__(self, settings: Settings, *, host: str) -> None:
         self._settings = settings
@@ -31,7 +34,7 @@ class McpDoor:
 
     @asynccontextmanager
     async def running(self, runtime: Runtime) -> AsyncGenerator[None]:
-        """Answer calls with `runtime` while the context is open."""
+        """Handle calls with `runtime` while the context is open."""
         self._requested, self._opened, over = asyncio.Event(), asyncio.get_running_loop().create_future(), asyncio.Event()
         # The task that opens the SDK must also close it.
         task = asyncio.create_task(self._serve(runtime, self._opened, over))

@@ -18,13 +18,13 @@ _IDENTIFIER: TypeAdapter[str] = TypeAdapter(Identifier)
 
 
 def routes_of(method: str, name: str, serve: Callable[[AsgiScope, Receive, Send], Any]) -> list[Route]:
-    """Return an endpoint's routes, with optional namespaces and trailing slashes."""
+    """Return an endpoint's routes with optional namespaces and trailing slashes."""
     paths = (f"/{name}", f"/{name}/", f"/{{namespace}}/{name}", f"/{{namespace}}/{name}/")
     return [Route(path, _Endpoint(path.rstrip("/"), serve), methods=[method], include_in_schema=False) for path in paths]
 
 
 class _Endpoint:
-    """An ASGI application with a path template for metrics."""
+    """An ASGI application that provides a path template for metrics."""
 
     def __init__(self, template: str, serve: Callable[[AsgiScope, Receive, Send], Any]) -> None:
         self.path_format = template

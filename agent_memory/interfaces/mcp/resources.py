@@ -39,7 +39,7 @@ _BY_NAME = {resource.path.partition("/")[0]: resource for resource in RESOURCES}
 
 
 class ResourceHandlers:
-    """An MCP server's handlers. Each raises MCPError."""
+    """Handlers for an MCP server. All of them raise MCPError."""
 
     def __init__(self, settings: Settings, runtime: Runtime, find_caller: FindCaller) -> None:
         self._settings = settings
@@ -47,7 +47,7 @@ class ResourceHandlers:
         self._find_caller = find_caller
 
     async def list_resources(self, context: _Context, params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
-        """List the MCP App's page and the resources of the caller's default user."""
+        """List the MCP App's page and the resources for the caller's default user."""
         async with self._answering():
             caller = await self._find_caller(context.request)
         if caller.user_id is None:
@@ -89,7 +89,7 @@ class ResourceHandlers:
         return types.ListPromptsResult(prompts=[prompt])
 
     async def get_prompt(self, context: _Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        """Return the question, with the user's profile if the user is known."""
+        """Return the question, along with the user's profile if the user is known."""
         async with self._answering():
             if params.name != PROMPT:
                 raise NotFound(f"there is no such prompt: use {PROMPT}")

@@ -1,7 +1,7 @@
-"""Create short JSON schemas for the MCP tools, because a model reads them all.
+"""Create short JSON schemas for the MCP tools, because models have to read all of them.
 
-Gemini does not support references, type lists or exclusive bounds. Converters to OpenAI's strict mode reject objects
-with arbitrary properties.
+Gemini does not support references, type lists or exclusive bounds. Converters to OpenAI's strict
+mode reject objects with arbitrary properties.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NULL = {"type": "null"}
 
 
 def input_schema(model: type[BaseModel], common: Collection[str] = ()) -> Schema:
-    """Return the JSON schema for a tool's arguments. It contains no references or null.
+    """Return the JSON schema for a tool's arguments, with no references or null.
 
     If `common` is not empty, list only the arguments in it.
     """
@@ -35,7 +35,7 @@ def input_schema(model: type[BaseModel], common: Collection[str] = ()) -> Schema
 
 
 def output_schema(model: type[BaseModel]) -> Schema:
-    """Return an answer's JSON schema. It omits titles, class descriptions, and null defaults."""
+    """Return a JSON schema for responses. Omit titles, class descriptions, and null defaults."""
     return _answer(model.model_json_schema(mode="serialization"))
 
 
@@ -68,7 +68,7 @@ class _Arguments:
         return short
 
     def _resolved(self, schema: Mapping[str, Any], around: tuple[str, ...]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
-        """Resolve a reference. The schema's own keys override the definition's keys."""
+        """Resolve a reference. The schema's own keys override those in the definition."""
         if "$ref" not in schema:
             return schema, around
         name = str(schema["$ref"]).rpartition("/")[2]
@@ -80,7 +80,7 @@ class _Arguments:
         return {**definition, **own}, (*around, name)
 
     def _listed(self, fields: Mapping[str, Any]) -> list[tuple[str, Any]]:
-        """Return the fields to list. For a filter, include only the useful operators."""
+        """Return the fields to list. For a filter, include only useful operators."""
         if not {"eq", "ne"} <= fields.keys():
             return list(fields.items())
         return [(name, field) for name, field in fields.items() if (name in _COMMON if self._brief else name not in _OMITTED_FIELDS)]

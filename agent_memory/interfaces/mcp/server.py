@@ -1,4 +1,4 @@
-"""Build the MCP server, which lists tools, reads arguments and returns answers."""
+"""Build the MCP server, which lists tools, parses arguments and returns results."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _CHOICE = "choice"
 
 
 def build_server(settings: Settings, runtime: Runtime, find_caller: FindCaller) -> Server[Any]:
-    """Return a server that runs the tools of `MCP_TOOLS` for the caller of each call."""
+    """Return a server that runs the tools in `MCP_TOOLS` on behalf of each caller."""
     seconds, strict, choice = settings.server.request_timeout_seconds, settings.server.strict_fields, settings.mcp.tools
     listed, tools, resources = listed_tools(choice), chosen_tools(choice), ResourceHandlers(settings, runtime, find_caller)
 
@@ -126,7 +126,7 @@ def _audit(tool: Tool, arguments: dict[str, Any], caller: Caller, structured: An
 
 
 def _arguments_of(request: Request | None, params: types.CallToolRequestParams) -> tuple[dict[str, Any], str | None]:
-    """Return the arguments, and any notice about replaced characters."""
+    """Return the arguments, and a notice if any characters were replaced."""
     repaired: RepairedJson | None = None if request is None else request.scope.get(REPAIRED)
     if repaired is None:
         return params.arguments or {}, None
@@ -156,9 +156,9 @@ async def _call(
 
 
 def _answered(caller: Caller, context: ServerRequestContext[Any], params: types.CallToolRequestParams) -> Caller:
-    """Return the caller, with the user's answer to a tool's question, if any.
+    """Return the caller, including the user's answer to a tool's question if there is one.
 
-    Only clients that use protocol 2026-07-28 can be asked.
+    Only clients that use protocol 2026-07-28 support questions.
     """
     capabilities = context.session.client_capabilities
     elicitation = None if capabilities is None else capabilities.elicitation
@@ -182,9 +182,9 @@ def _asking(question: Question) -> types.InputRequiredResult:
 
 @cache
 def listed_tools(choice: ToolChoice) -> list[types.Tool]:
-    """Return the tools in a set as clients see them.
+    """Return the tools in a set as shown to clients.
 
-    Every set except `all` omits rare arguments and answer schemas.
+    Every set except `all` omits rare arguments and response schemas.
     """
     return [_listed(tool, brief=choice != "all") for tool in chosen_tools(choice).values()]
 
@@ -229,7 +229,7 @@ def _unknown(error: UnknownFields) -> str:
 
 
 def _problems(error: ValidationError) -> str:
-    """Return one line for each invalid field. Leave out the invalid values."""
+    """Return one line per invalid field without revealing the invalid values."""
     lines: list[str] = []
     for problem in plain_problems(error)[:MAX_PROBLEMS]:
         field = ".".join(str(part)[:64] for part in problem["loc"][:12]) or "arguments"

@@ -26,9 +26,9 @@ _WAITING_LINES = 16
 
 
 class StdioServer:
-    """Serve until the client closes stdin or until `stop` is called.
+    """Serves MCP until the client closes stdin or until `stop` is called.
 
-    Raises StartupError if a required credential is missing.
+    Raises StartupError if required credentials are missing.
     """
 
     def __init__(self, settings: Settings, runtime: Runtime) -> None:
@@ -42,7 +42,7 @@ class StdioServer:
         self._answers = asyncio.Event()
 
     async def run(self) -> None:
-        """Serve calls. Only the protocol may write to stdout."""
+        """Handle calls. Nothing but the protocol may write to stdout."""
         with self._serving:
             async with stdio_server(stdin=cast("anyio.AsyncFile[str]", _Lines())) as (incoming, outgoing):
                 self._answers.set()
@@ -51,7 +51,7 @@ class StdioServer:
     async def find_caller(self, request: Request | None) -> Caller:
         """Return the owner of MCP_TOKEN, or `EVERYBODY` if the server requires no credentials.
 
-        Raises any error that the credential gate raises.
+        Raises any error from the credential gate.
         """
         settings = self._settings
         # The key is checked for each call, so a revoked key ends access here, too.
@@ -63,11 +63,11 @@ class StdioServer:
         return Caller.of(scope_of(caller), settings.mcp.namespace, settings.mcp.user_id)
 
     async def started(self) -> None:
-        """Return once the server answers calls."""
+        """Wait until the server handles calls."""
         await self._answers.wait()
 
     def drain(self) -> bool:
-        """Do nothing, because the only client cannot use another process."""
+        """Do nothing, because the only client cannot switch to another process."""
         return False
 
     def stop(self) -> None:
@@ -75,7 +75,7 @@ class StdioServer:
 
 
 class _Lines:
-    """Iterate over the lines of stdin. The reading thread is abandoned at the end."""
+    """Iterates over the lines of stdin. The thread that reads them is abandoned at the end."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()

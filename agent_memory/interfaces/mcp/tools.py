@@ -248,7 +248,7 @@ async def compact_long_term_memories(services: Services, caller: Caller, argumen
 def _search(
     caller: Caller, arguments: takes.SearchMemories | takes.PromptArguments, text: str | None, *, but: frozenset[str] = frozenset()
 ) -> SearchRequest:
-    """Build the search request. The namespace and user default to the caller's."""
+    """Build the search request. The namespace and user default to those of the caller."""
     fields = SearchRequest.model_fields.keys() - but
     values: dict[str, Any] = {name: getattr(arguments, name) for name in arguments.model_fields_set & fields}
     values["text"] = text
@@ -264,7 +264,7 @@ def _equal(name_filter: Namespace | UserId | None, otherwise: str | None) -> str
 
 
 def _only(value: str | None, name_filter: BaseModel, field: str) -> str:
-    """Return `value`.
+    """Return `value`, the id in the filter.
 
     Raises UnsupportedRequest if it is None, or if the filter has operators other than `eq`.
     """
@@ -274,7 +274,7 @@ def _only(value: str | None, name_filter: BaseModel, field: str) -> str:
 
 
 def assemble_tools(features: Iterable[Feature]) -> dict[str, Tool]:
-    """Return all tools by name, the archived server's tools first.
+    """Return all tools by name, starting with those from the archived server.
 
     Raises ValueError for a duplicate name.
     """
@@ -291,6 +291,6 @@ RESOURCES = [*ARCHIVED.resources, *(each for feature in FEATURES for name in fea
 
 
 def chosen_tools(choice: ToolChoice) -> dict[str, Tool]:
-    """Return the tools in a set by name."""
+    """Return the tools in a set, keyed by name."""
     sets = CHOICES[: CHOICES.index(choice) + 1]
     return {name: tool for name, tool in TOOLS.items() if tool.offered in sets}

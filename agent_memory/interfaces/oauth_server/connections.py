@@ -1,8 +1,8 @@
 """Connect OAuth clients, and store their codes and refresh tokens.
 
-A connection is an API key whose secret, the access token, changes every hour. A grant is a code or a refresh token that
-can be used once. A second use revokes the key. The key is valid only while the key of the person who approved the
-connection is valid.
+A connection is an API key whose secret, the access token, changes every hour. A grant is a code or
+refresh token that can be used only once. If it is used again, the key is revoked. The key is valid
+only as long as the key of the person who approved the connection.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A code or a refresh token. `key_id` is the connection's API key."""
+    """A code or refresh token. `key_id` is the connection's API key."""
 
     digest: str
     kind: str
@@ -69,9 +69,9 @@ class Connections:
         self._renew = Script(foundation.client, "oauth_server/connection_renew")
 
     async def limit(self, name: str, per_minute: int) -> None:
-        """Count a request that has no credentials toward the limit `name`.
+        """Count an unauthenticated request toward the limit called `name`.
 
-        Raises TooMany and RedisUnavailable.
+        Raises TooMany or RedisUnavailable.
         """
         granted, wait = await self._limits.take(f"\0oauth {name}", per_minute=per_minute, burst=per_minute, most=1)
         if not granted:
@@ -88,9 +88,10 @@ class Connections:
         return None if document is None else document.decode()
 
     async def approve(self, caller: Principal, wish: Wish, description: str, role: Role, users: frozenset[str] | None) -> tuple[str, str]:
-        """Create a connection with at most the caller's rights. Return its code and the id of its API key.
+        """Create a connection with no more than the caller's rights.
 
-        Raises Unauthenticated, Forbidden, and ErasureUnderWay.
+        Returns its code and the id of its API key. Raises Unauthenticated, Forbidden, or
+        ErasureUnderWay.
         """
         if caller.users is not None and not (users and users <= caller.users):
             raise access_denied("this user", "user")
@@ -138,7 +139,7 @@ class Connections:
         return grant
 
     async def renew(self, grant: Grant) -> tuple[str, str] | None:
-        """Exchange a grant for an access and a refresh token. Return None if the grant has ended."""
+        """Exchange a grant for an access and a refresh token. Return None if it has ended."""
         token = await self._live_key(grant)
         if token is None:
             return None
@@ -168,7 +169,7 @@ class Connections:
         return access, refresh
 
     async def _live_key(self, grant: Grant) -> Token | None:
-        """Return the connection's API key, or None if that key or the approving key is gone."""
+        """Return the connection's API key, or None if it or the approving key is not valid."""
         token = await self._tokens.find_token(grant.key_id)
         if token is None or token.parent is None:
             return None
@@ -185,7 +186,7 @@ class Connections:
         await self.revoke(grant.key_id)
 
     async def revoke_secret(self, secret: str, client_id: str) -> None:
-        """Revoke the connection with this access or refresh token, if it exists."""
+        """Revoke the connection that has this access or refresh token, if there is one."""
         name = await self._gate.digest(secret)
         keys = (self._grant(name), self._keys.token(name))
         for key_id, owner in await read(self._client, lambda pipe: [pipe.hmget(key, "id", "cl") for key in keys]):
@@ -193,7 +194,7 @@ class Connections:
                 await self.revoke(key_id.decode())
 
     async def revoke(self, key_id: str) -> None:
-        """Delete a connection's API key. On return, no process accepts the key any longer."""
+        """Delete a connection's API key. The key stops working before this returns."""
         while (token := await self._tokens.find_token(key_id)) is not None:
             if await self._tokens.remove_token(token):  # otherwise, it was renewed in the meantime
                 self._gate.forget()

@@ -1,4 +1,4 @@
-"""Show the consent page: which app requests access to which memories."""
+"""Show the consent page, which tells users which app is requesting access to which memories."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class _ConsentRequest:
 async def show_consent(page: Page) -> Response:
     """Ask whether to connect an app, and send the browser back to the app.
 
-    Errors appear on a page, not in the app.
+    Errors are shown on a page instead of being sent to the app.
     """
     issuer = (page.settings.server.public_url or "").rstrip("/")
     request = await _read(page, issuer)
@@ -86,9 +86,9 @@ async def _read(page: Page, issuer: str) -> _ConsentRequest:
 
 
 async def _approve(page: Page, caller: Principal, request: _ConsentRequest, form: Fields) -> str:
-    """Connect the app, and return its authorization code.
+    """Connect the app and return its authorization code.
 
-    Raises BadInput and the errors of `Connections.approve`.
+    Raises BadInput and the same errors as `Connections.approve`.
     """
     user = form.get("user", "").strip()
     try:

@@ -1,6 +1,6 @@
 """An OAuth provider for the MCP SDK's handlers.
 
-Clients are public: they get no secrets, and PKCE (S256) protects their codes.
+Clients are public: they have no secrets, and PKCE (S256) protects their codes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,10 @@ class Refresh(RefreshToken):
 
 class Client(OAuthClientInformationFull):
     def validate_redirect_uri(self, redirect_uri: AnyUrl | None) -> AnyUrl:
-        """Return the URI if it is registered. A loopback URI may use any port (RFC 8252, 7.3)."""
+        """Return the URI if it is registered.
+
+        For loopback URIs, any port is allowed (RFC 8252, 7.3).
+        """
         if redirect_uri is not None and _is_loopback(redirect_uri):
             registered = [_without_port(each) for each in self.redirect_uris or () if _is_loopback(each)]
             if _without_port(redirect_uri) in registered:
@@ -58,9 +61,10 @@ def _without_port(uri: AnyUrl) -> tuple[Any, ...]:
 
 
 class Provider:
-    """Register clients and issue tokens for the SDK's handlers.
+    """Registers clients and issues tokens for the SDK's handlers.
 
-    This server's consent page and revocation route replace the other methods of the SDK's provider interface.
+    This server's consent page and revocation route replace the other methods of the SDK's provider
+    interface.
     """
 
     def __init__(self, connections: Connections) -> None:
@@ -71,7 +75,7 @@ class Provider:
         return None if document is None else Client.model_validate_json(document)
 
     async def register_client(self, client_info: OAuthClientInformationFull) -> None:
-        """Store a client with no secret. The response shows what the server changed."""
+        """Store a client with no secret. The response shows what the server has changed."""
         uris = client_info.redirect_uris or []
         if len(uris) > _MOST_REDIRECTS or not all(map(is_safe_redirect, uris)):
             raise RegistrationError(
@@ -139,5 +143,5 @@ def is_safe_redirect(uri: AnyUrl) -> bool:
 
 
 def redirect_to(uri: str, issuer: str, state: str | None, **answer: str) -> str:
-    """Return a client's redirect URI with the answer and the issuer (RFC 9207) added."""
+    """Add the response and the issuer (RFC 9207) to a client's redirect URI."""
     return construct_redirect_uri(uri, **answer, state=state, iss=issuer)

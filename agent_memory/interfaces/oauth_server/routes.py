@@ -1,6 +1,6 @@
 """Define the OAuth authorization server's routes.
 
-Some clients ignore the metadata and expect these paths.
+Some clients ignore the metadata and assume these paths.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _NO_STORE = {"cache-control": "no-store"}
 def oauth_server(settings: Settings, rest_app: ASGIApp) -> tuple[Sequence[BaseRoute], frozenset[str], Mapping[str, object]]:
     """Return the routes, the public paths, and the login part of the resource metadata.
 
-    Raises StartupError for unsuitable settings.
+    Raises StartupError if the settings are not suitable.
     """
     issuer = (settings.server.public_url or "").rstrip("/")
     parts = urlsplit(issuer)

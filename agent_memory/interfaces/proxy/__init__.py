@@ -1,1 +1,1 @@
-"""A proxy that adds memories to language model calls and stores the answers."""
+"""A proxy that adds memories to language model calls and stores the responses."""

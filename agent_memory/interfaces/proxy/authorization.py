@@ -1,4 +1,4 @@
-"""Reserve the `Authorization` header for the upstream on the proxy's paths, and explain refusals to the model SDKs."""
+"""Reserve the `Authorization` header for the upstream, and explain rejections to model SDKs."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ OUR_CREDENTIAL = b"x-api-key"
 
 
 class UpstreamAuthorizationMiddleware:
-    """Hide `Authorization` from this server, which reads only `X-API-Key` on the proxy's paths.
+    """Hides `Authorization` from this server, which reads only `X-API-Key` on the proxy's paths.
 
-    Refuse a request that would send this server's key to the upstream. With `required`, also refuse a request without
-    such a key.
+    Rejects requests that would send this server's key to the upstream. If `required` is true, also
+    rejects requests with no key for this server.
     """
 
     def __init__(self, app: ASGIApp, *, required: bool) -> None:
@@ -49,7 +49,10 @@ class UpstreamAuthorizationMiddleware:
 
 
 def _explaining(scope: Scope, send: Send) -> Send:
-    """Return a `send` that adds `error.message` to this server's own refusals. The model SDKs show no other text."""
+    """Return a `send` that adds `error.message` to this server's rejections.
+
+    The model SDKs show no other text.
+    """
     start: Message | None = None
 
     async def send_explained(message: Message) -> None:

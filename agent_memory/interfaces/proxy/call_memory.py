@@ -1,4 +1,4 @@
-"""Recall memories for a model call, and store its new messages and the answer."""
+"""Recall memories for a model call, and store its new messages and the response."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ WRITES_AT_ONCE = 32
 
 @dataclass(slots=True)
 class CallMemory:
-    """The memory for one call. Its methods log errors instead of raising them."""
+    """Memory for one call. Methods log errors instead of raising them."""
 
     services: Services
     scope: Scope
@@ -93,9 +93,9 @@ class CallMemory:
             self.memory_ids = [memory.id for memory in prompt.memories]
 
     async def store(self, answer: Message | None = None) -> bool:
-        """Store the request's new messages and the answer. Idempotent.
+        """Store the request's new messages and the response. Idempotent.
 
-        Return False if storing fails.
+        Returns False if storing fails.
         """
         if self.options.mode != "on":
             return True
@@ -131,7 +131,7 @@ class CallMemory:
         return True
 
     async def _append_patiently(self, body: AppendMessagesRequest) -> None:
-        """Append messages, and retry while Redis is unavailable. Message ids prevent duplicates."""
+        """Append messages, retrying while Redis is unavailable. Message ids prevent duplicates."""
         pause = _FIRST_PAUSE_SECONDS
         try:
             async with asyncio.timeout(_STORE_SECONDS if self._is_patient else _RECALL_SECONDS):

@@ -1,4 +1,4 @@
-"""Choose the headers that pass between the caller and the upstream."""
+"""Choose which headers to pass between the caller and the upstream."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NOT_RETURNED = _HOP_BY_HOP | {b"date", b"set-cookie"}
 def our_headers(headers: Headers) -> dict[str, str]:
     """Return the request headers that are meant for the proxy itself.
 
-    Raises BadInput for a value that is not UTF-8.
+    Raises BadInput if a value is not valid UTF-8.
     """
     ours: dict[str, str] = {}
     for name, value in headers:
@@ -40,12 +40,12 @@ def our_headers(headers: Headers) -> dict[str, str]:
 
 
 def to_upstream(headers: Headers, authorization: Sequence[bytes]) -> list[tuple[bytes, bytes]]:
-    """Return a request's headers for the upstream. `authorization` contains the upstream credentials."""
+    """Return the headers to send upstream. `authorization` contains the upstream credentials."""
     return [*_passing(headers, _NOT_FORWARDED), *((b"authorization", value) for value in authorization), (b"accept-encoding", b"identity")]
 
 
 def to_caller(headers: Headers) -> list[tuple[bytes, bytes]]:
-    """Return a response's headers for the caller, with lowercase names."""
+    """Return the response headers to send to the caller, with lowercase names."""
     return _passing([(name.lower(), value) for name, value in headers], _NOT_RETURNED)
 
 

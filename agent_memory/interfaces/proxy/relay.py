@@ -33,8 +33,8 @@ _NOT_STORED = b": x-memory-stored: failed\n"
 class Relay(Response):
     """A response that relays the upstream's bytes and adds this server's headers.
 
-    The user's messages are stored before the first byte is sent, and the answer before the last
-    one. `memory` is None if the caller opted out.
+    The user's messages are stored before the first byte is sent, and the model's answer before the
+    last. `memory` is None if the caller opted out.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class Relay(Response):
         return joined()
 
     def _read(self, read: Callable[[bytes], bool], data: bytes) -> bool:
-        """Pass `data` to `read`, and return True if the answer is complete. Never raise."""
+        """Pass `data` to `read`, and return True if the answer is complete. Never raises."""
         try:
             return read(data)
         except Exception:

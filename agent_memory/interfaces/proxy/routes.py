@@ -1,4 +1,4 @@
-"""The proxy's routes: the paths of OpenAI's API under `/proxy`."""
+"""The proxy's routes, which provide the paths of OpenAI's API under `/proxy`."""
 
 from __future__ import annotations
 
@@ -77,8 +77,7 @@ class ModelProxy:
 def _memory_of(request: Request, options: CallOptions, conversation: Conversation, turns: asyncio.Semaphore) -> CallMemory:
     """Return the memory for a call.
 
-    Raises Forbidden if the caller is not allowed to access the owner, and BadInput if there is no
-    user.
+    Raises Forbidden if the caller cannot access the owner, or BadInput if there is no user.
     """
     scope = scope_of(request)
     if options.mode == "on":
@@ -94,7 +93,7 @@ def _memory_of(request: Request, options: CallOptions, conversation: Conversatio
 
 
 def _read(api: ModelApi, sent: bytes) -> tuple[dict[str, Any], Conversation]:
-    """Return a request's body and conversation. Raises RequestValidationError or BadInput."""
+    """Parse a request's body and conversation. Raises RequestValidationError or BadInput."""
     try:
         body: Any = from_json(sent)
     except ValueError as error:
@@ -109,4 +108,4 @@ def _read(api: ModelApi, sent: bytes) -> tuple[dict[str, Any], Conversation]:
 
 
 def _stay() -> None:
-    """Do nothing. Used if the server admits all requests."""
+    """Do nothing. Used when the server admits all requests."""

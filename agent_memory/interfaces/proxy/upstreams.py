@@ -1,6 +1,6 @@
-"""Call the upstreams that the operator configured.
+"""Call the upstreams configured by the operator.
 
-Callers choose an upstream by its name, never by its address.
+Callers select an upstream by name, never by address.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class RequestBody(httpx2.AsyncByteStream):
 
 
 class Upstreams:
-    """The upstreams by name, with the default first. The connection pool is open inside `opened`."""
+    """Upstreams by name, with the default first. Use the connection pool inside `opened`."""
 
     def __init__(self, addresses: Mapping[str, str]) -> None:
         self._addresses = addresses
@@ -54,7 +54,7 @@ class Upstreams:
 
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[None]:
-        """Open the connection pool. At the end, wait up to 4 s for running calls."""
+        """Open the connection pool. On exit, wait up to 4 s for calls to finish."""
         if not self._addresses:
             yield
             return
@@ -70,9 +70,9 @@ class Upstreams:
                     await asyncio.wait_for(self._idle.wait(), _LAST_SECONDS)
 
     def choose(self, name: str | None) -> str:
-        """Return the address of the named upstream, or of the default one.
+        """Return the address of the given upstream, or of the default one.
 
-        Raises NotFound if there are no upstreams, and BadInput for an unknown name.
+        Raises NotFound if there are no upstreams, or BadInput for an unknown name.
         """
         if not self._addresses:
             raise NotFound(
@@ -102,7 +102,7 @@ class Upstreams:
         return leave
 
     async def send(self, url: str, headers: Sequence[tuple[bytes, bytes]], body: RequestBody) -> httpx2.Response:
-        """Send a request. Return the response before its body is read.
+        """Send a request, and return the response before reading its body.
 
         Raises BadInput or Unavailable.
         """

@@ -40,7 +40,7 @@ _LEAST_ROOM = 512
 
 
 def examine(overrides: dict[str, str], *, everything: bool = False) -> Answer:
-    """Return findings and settings. The exit code is 1 if `serve` would not run."""
+    """Return findings and settings. The exit code is 1 if `serve` would not start."""
     settings = load_settings(**overrides)
     checks: dict[str, Callable[[], str]] = {"port": lambda: _port(settings), "models": lambda: _models(settings)}
     if settings.models.use_openai_chat:
@@ -84,7 +84,7 @@ def _models(settings: Settings) -> str:
 
 
 async def _choose_model(settings: Settings) -> tuple[Settings, str]:
-    """Choose the model as processes do, if Redis answers. Otherwise, the `redis` check reports the problem."""
+    """Choose the model as the server would, but ignore errors that the `redis` check reports."""
     try:
         return await choose_model(settings, url) if (url := _redis_url(settings)) else (settings, "")
     except AgentMemoryError:
@@ -110,7 +110,7 @@ async def _context(settings: Settings) -> str:
 
 
 async def _add_learned(settings: Settings, context: ModelContext) -> None:
-    """Add the limit that workers have learned, if Redis answers."""
+    """Add the limit that workers have learned, if Redis responds."""
     options = settings.redis
     url = _redis_url(settings)
     if url is None:
@@ -123,7 +123,7 @@ async def _add_learned(settings: Settings, context: ModelContext) -> None:
 
 
 def _redis_url(settings: Settings) -> str | None:
-    """Return the URL of the configured Redis or of a running embedded one, or None."""
+    """Return the URL of the configured Redis or a running embedded one, or None."""
     options = settings.redis
     return options.url.get_secret_value() if options.url is not None else running_redis(options.data_dir)
 
@@ -151,7 +151,7 @@ async def _redis(settings: Settings, engines: list[str], *, everything: bool) ->
 
 
 async def _check_store(settings: Settings, folder: Path) -> None:
-    """Raise StartupError if a data directory has no usable store."""
+    """Raise StartupError if a data directory does not contain a usable store."""
     options, file = settings.redis, StoreFile(folder)
     buckets = [Keys(options.key_prefix, number) for number in range(options.buckets)]
     url = running_redis(folder)

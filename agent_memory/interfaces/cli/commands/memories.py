@@ -107,7 +107,7 @@ async def show(
     namespace: Annotated[str | None, typer.Option("--namespace", "-n", metavar="NAME", help="namespace of the session")] = None,
     user_id: Annotated[str | None, typer.Option("--user", "--user-id", "-u", metavar="ID", help="namespace of the session")] = None,
 ) -> Any:
-    """Print a memory or a session. The exit code is 3 if the memory or session does not exist."""
+    """Print a memory or session. The exit code is 3 if it does not exist."""
     if not session:
         return await api.call("GET", _path(_MEMORIES, name))
     stored = await api.call("GET", _path(_SESSIONS, name), {"namespace": namespace, "user_id": user_id})
@@ -120,7 +120,7 @@ async def show(
 
 @asks
 async def top(api: Api) -> Answer:
-    """Print background work that is waiting, running, or failed."""
+    """Print background work that is pending, running, or failed."""
     work = (await api.call("GET", "/v1/ready"))["checks"].get("work", {})
     operations = (await api.call("GET", "/v1/operations", {"limit": _PAGE}))["operations"]
     rows = [(kind, counts["pending"], counts["dead"], f"{counts['oldest_seconds']:.0f} s") for kind, counts in work.items()]
@@ -140,7 +140,7 @@ async def forget(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="do not ask for confirmation")] = False,
     undo: Annotated[str | None, typer.Option(metavar="RECEIPT", help="restore forgotten memories")] = None,
 ) -> Answer:
-    """Forget what you describe: facts, the messages that support them, and whole matching messages in live sessions."""
+    """Forget facts, the messages they came from, and whole matching messages in live sessions."""
     if undo is not None:
         answer = await api.call("POST", f"{_path(_FORGET, undo)}/undo")
         restored = answer["restored"]
@@ -174,7 +174,7 @@ def _match_lines(match: Mapping[str, Any]) -> list[str]:
 
 @asks
 async def erase(api: Api, owner: Owner, agent: Agent = False, namespace: Namespace = None, force: Force = False) -> Answer:
-    """Permanently delete all data of a user or an agent. You cannot undo this."""
+    """Permanently delete all data of a user or agent. This cannot be undone."""
     where = f" in namespace {namespace}" if namespace else ""
     ask(f"Delete everything of {'agent' if agent else 'user'} {owner}{where} for good?", force=force)
     with progress("erasing"):
@@ -189,7 +189,7 @@ async def call(
     path: Annotated[str, typer.Argument(metavar="PATH", help="with its query: '/v1/operations?state=dead'")],
     data: Annotated[str | None, typer.Option("--data", "-d", metavar="JSON", help="the body")] = None,
 ) -> Answer:
-    """Send a request to the REST API and print its answer as JSON."""
+    """Send a request to the REST API and print the response as JSON."""
     try:
         body = None if data is None else json.loads(data)
     except ValueError as error:
@@ -209,7 +209,7 @@ async def delete_memory(
     dry_run: DryRun = False,
     force: Force = False,
 ) -> Answer:
-    """Delete memories permanently. The exit code is 3 if one of the given ids does not exist."""
+    """Delete memories permanently. The exit code is 3 if one of the ids does not exist."""
     if not ids and not empty_text:
         raise typer.BadParameter("name memories by their ids, or give --empty-text")
     scope = _given(namespace=namespace, user_id=user_id)
@@ -232,7 +232,7 @@ async def delete_memory(
 
 
 async def _by_id(api: Api, ids: Iterable[str], scope: Mapping[str, str]) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return the memories with these ids in a scope, and the missing ids."""
+    """Return the memories with these ids that are in the scope, and the ids that were not found."""
     from agent_memory_client import MemoryNotFoundError
 
     existing: dict[str, dict[str, Any]] = {}
@@ -262,7 +262,7 @@ async def delete_session(
     user_id: User = None,
     force: Force = False,
 ) -> Answer:
-    """Delete a session, but keep its long-term memories. The exit code is 3 if the session does not exist."""
+    """Delete a session but not its long-term memories. The exit code is 3 if it does not exist."""
     path = _path(_SESSIONS, session_id)
     session = await api.call("GET", path, {"namespace": namespace, "user_id": user_id})
     owner = {"namespace": session["namespace"], "user_id": session["user_id"]}
@@ -277,7 +277,10 @@ async def schedule_task(
     task: Annotated[str, typer.Argument(metavar="TASK", help="a task of the archived server: its path or only its name")],
     args: Annotated[list[str] | None, typer.Option("--args", "-a", metavar="NAME=VALUE", help="an argument; may be repeated")] = None,
 ) -> Any:
-    """Request compaction, forgetting, or a refresh of summary views. Workers also do this work when it is due."""
+    """Request compaction, forgetting, or a refresh of summary views.
+
+    Workers also run these tasks when they are due.
+    """
     given = dict(_argument(argument) for argument in args or ())
     name = task.replace(":", ".").rpartition(".")[2].removeprefix("periodic_")
     if name not in _TASKS:

@@ -1,4 +1,4 @@
-"""Run `agent-memory migrate`."""
+"""Implement `agent-memory migrate`."""
 
 from __future__ import annotations
 

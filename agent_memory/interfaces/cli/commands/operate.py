@@ -21,7 +21,7 @@ _KEYS = "prefix of the old server's keys"
 
 @prints
 def health(url: Url = None) -> Answer:
-    """Check that a running API answers, with exit code 0 if it does. Use this command for container health checks."""
+    """Check that the API is responding, for container health checks. Exit with code 0 if it is."""
     # Import little, because containers run this check every few seconds.
     import http.client
     import urllib.error
@@ -61,7 +61,10 @@ def migrate(
     batch_size: Annotated[int | None, typer.Option(min=1, help="number of keys to read at once")] = None,
     yes: Annotated[bool, typer.Option("--yes/--dry-run", "-y", help="import; without it, only show what would happen")] = False,
 ) -> Answer:
-    """Copy the archived server's data into this server. The command never changes the old Redis, and is safe to repeat."""
+    """Copy the archived server's data into this server. Safe to repeat.
+
+    The old Redis is never changed.
+    """
     from agent_memory.interfaces.cli.commands import migrate as moving
 
     options = moving.MoveOptions(dry_run=not yes, page=batch_size, vectors=vectors, extract=extract)
@@ -89,7 +92,7 @@ def rebuild(
     data_dir: DataDir = None,
     embed: Annotated[bool, typer.Option("--embed", help="workers also create all vectors again")] = False,
 ) -> Answer:
-    """Rebuild the search indexes from the stored data. Stop the servers and workers first."""
+    """Rebuild the search indexes from stored data. Stop all servers and workers first."""
     import asyncio
 
     from agent_memory.features.memories.upkeep.reindex import Reindexer
@@ -121,7 +124,7 @@ def rebuild(
 
 @prints
 def accept_store(redis_url: RedisUrl = None, data_dir: DataDir = None) -> Answer:
-    """Accept the store that is in Redis now, even if it is empty or differs from the previous one."""
+    """Accept the store in Redis, even if it is empty or different from the previous one."""
     import asyncio
 
     from agent_memory.foundation.embedded.server import embedded_redis, running_redis

@@ -29,7 +29,10 @@ app = typer.Typer(help="Manage API keys: add, list, show, remove, rotate.", no_a
 
 @asynccontextmanager
 async def _keys(url: str | None, api_key: str | None, data_dir: Path | None) -> AsyncGenerator[Keys]:
-    """Open a server's or store's API keys. Load no models, so that you can revoke keys while models are down."""
+    """Open a server's or store's API keys without loading any models.
+
+    This makes it possible to revoke keys while models are down.
+    """
     from agent_memory.features.access.token_store import TokenStore
     from agent_memory.features.access.tokens import OperatorTokens, TokenGate, TokenService
     from agent_memory.foundation.storage.cluster import locate_buckets
@@ -91,7 +94,7 @@ async def add(
 @app.command(name="list", cls=Command)
 @asks_keys
 async def list_keys(keys: Keys) -> Answer:
-    """List the API keys of all tenants, without their secrets."""
+    """List all tenants' API keys without their secrets."""
     stored = (await keys.list()).tokens
     return Answer([key.model_dump(mode="json") for key in stored], table([_row(key) for key in stored]) or ["no API keys"])
 
@@ -99,14 +102,14 @@ async def list_keys(keys: Keys) -> Answer:
 @app.command(cls=Command)
 @asks_keys
 async def show(keys: Keys, name: Name) -> Any:
-    """Show an API key, without its secret."""
+    """Show an API key without its secret."""
     return (await keys.get(name)).model_dump(mode="json")
 
 
 @app.command(cls=Command)
 @asks_keys
 async def remove(keys: Keys, name: Name, force: Force = False) -> Answer:
-    """Revoke an API key. When the command returns, no process accepts the key."""
+    """Revoke an API key. The key stops working before the command returns."""
     ask(f"Revoke the API key {name}?", force=force)
     await keys.delete(name)
     return Answer({"revoked": name}, ["revoked"])

@@ -44,7 +44,7 @@ async def export_owner(
     force: Annotated[bool, typer.Option("--force", "-f", help="overwrite the file")] = False,
     agent: Agent = False,
 ) -> Answer:
-    """Write all data of a user or an agent to a file, one JSON object per line. Servers may keep running."""
+    """Write all data of a user or agent to a file, as JSON Lines. Servers may keep running."""
     lines = _owners(api, agents=agent).export(owner, namespace)
 
     async def write(output: BinaryIO) -> dict[str, int]:
@@ -94,9 +94,10 @@ async def import_file(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="with --from: only report what would be imported")] = False,
     undo: Annotated[str | None, typer.Option(metavar="NAME", help="delete what the import with this name created")] = None,
 ) -> Answer:
-    """Import an export, or another system's files, without changing existing data.
+    """Import an export, or files from another system. Existing data does not change.
 
-    Another user, agent or namespace gets a copy. The exit code is 4 if some lines were not imported or the file is incomplete.
+    If you specify another user, agent or namespace, it gets a copy. The exit code is 4 if some
+    lines were not imported or the file is incomplete.
     """
     if undo is not None:
         return await _undo(api, undo, namespace, user_id, dry_run=dry_run)
@@ -120,7 +121,7 @@ async def import_file(
 
 @prints
 def migrate_prompt() -> Answer:
-    """Print instructions that tell a coding agent how to move a program from Mem0, Zep, Letta or the archived server."""
+    """Print a coding agent's prompt for migrating from Mem0, Zep, Letta or the archived server."""
     from importlib.resources import files
 
     text = files("agent_memory.features.transfer").joinpath("migrate_prompt.md").read_text("utf-8").rstrip()

@@ -20,7 +20,7 @@ _OUR_METADATA = frozenset({"role", "name", QUESTION})
 def memory_answer(record: MemoryRecord) -> dict[str, Any]:
     """Return a memory with Mem0's field names.
 
-    `expiration_date` is the last day on which the memory is visible.
+    `expiration_date` is the last day the memory is visible.
     """
     run = record.session_id
     promoted = record.extraction_strategy == "message"
@@ -43,18 +43,18 @@ def memory_answer(record: MemoryRecord) -> dict[str, Any]:
 def hit_answer(hit: MemoryRecordResult) -> dict[str, Any]:
     """Return a search hit with Mem0's field names.
 
-    `score` is the cosine similarity, or 0 if only words matched.
+    `score` is the cosine similarity, or 0 for a keyword-only match.
     """
     return {**memory_answer(hit), "score": similarity_of(hit)}
 
 
 def fields_of(answer: dict[str, Any], fields: Collection[str] | None) -> dict[str, Any]:
-    """Return the requested fields and the id, or all fields by default."""
+    """Return the id and the requested fields, or all fields if none are specified."""
     return answer if not fields else {name: value for name, value in answer.items() if name == "id" or name in fields}
 
 
 def history_answer(history: MemoryHistory) -> list[dict[str, Any]]:
-    """Return a memory's versions, oldest first, as ADD and UPDATE events."""
+    """Return a memory's versions as ADD and UPDATE events, oldest first."""
     events: list[dict[str, Any]] = []
     before: str | None = None
     for version in reversed(history.versions):

@@ -25,15 +25,15 @@ _NO_ANSWER = {"not": {"memory_type": {"eq": "message"}, "user_id": {"exists": Tr
 
 
 def shown_selection(*, extracts: bool) -> dict[str, Any]:
-    """Return the selection for all lists and searches.
+    """Return the conditions that apply to all lists and searches.
 
-    Select facts if a model extracts them (`extracts`), and messages otherwise.
+    If a model extracts facts (`extracts`), select facts. Otherwise, select messages.
     """
     return {"memory_type": {"ne": "message"}} if extracts else {"filter": _NO_ANSWER}
 
 
 def condition_of(filters: object) -> Condition | None:
-    """Convert Mem0's filters to a condition, or to None if there are none.
+    """Convert Mem0's filters to a condition, or return None if there are none.
 
     Raises BadInput or NotSupported.
     """
@@ -47,7 +47,7 @@ def condition_of(filters: object) -> Condition | None:
 
 
 def only_entities(filters: object) -> dict[str, str] | None:
-    """Return the user, agent, run and app, or None if there are other filters."""
+    """Return the user, agent, run and app, or None if there are any other filters."""
     if not isinstance(filters, Mapping):
         return None
     joined = filters.get("AND") if list(filters) == ["AND"] else [filters]
@@ -130,7 +130,7 @@ def _tag(field: str, name: str, value: object) -> dict[str, Any]:
 
 
 def text_ids(value: Any) -> Any:
-    """Return an id condition in which all integers are text."""
+    """Convert all integers in an id condition to strings."""
     if isinstance(value, list):
         return [text_id(each) for each in value]
     return {operator: text_ids(each) for operator, each in value.items()} if isinstance(value, Mapping) else text_id(value)

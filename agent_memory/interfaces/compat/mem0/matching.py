@@ -42,7 +42,7 @@ def needs_reading(filters: object) -> bool:
 
 
 def indexed_part(filters: object) -> Any:
-    """Return an index filter that finds at least all matches. None matches everything."""
+    """Return a filter for the index that matches at least all results. None matches everything."""
     if not isinstance(filters, Mapping):
         return filters
     indexed: dict[str, Any] = {}
@@ -59,7 +59,7 @@ def indexed_part(filters: object) -> Any:
 def matches(filters: object, memory: Mapping[str, Any], zone: tzinfo) -> bool:
     """True if a memory in Mem0's format matches the filters.
 
-    Dates without a time are interpreted in the time zone `zone`. Raises BadInput or NotSupported.
+    Dates with no time are in the time zone `zone`. Raises BadInput or NotSupported.
     """
     if not isinstance(filters, Mapping):
         raise BadInput("must be an object", field="filters")
@@ -103,7 +103,7 @@ def _value_passes(value: Any, condition: Any) -> bool:
 
 
 def is_operators(condition: Mapping[Any, Any]) -> bool:
-    """True if all keys are operators, and False if they are metadata keys.
+    """True if all keys are operators, or False if they are metadata keys.
 
     Raises NotSupported for an unknown operator.
     """

@@ -1,4 +1,4 @@
-"""Serve Mem0's profile API from this server's profiles."""
+"""Implement Mem0's profile API with this server's profiles."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Mem0Profiles(CompatService):
     async def read(self, kind: str, name: str) -> dict[str, Any]:
         """Return a user's profile.
 
-        Raises NotFound if the user has no memories, and NotSupported for other entities.
+        Raises NotFound if the user has no memories, and NotSupported for other entity types.
         """
         await self._check_user(kind, name)
         profile = await self._services[ProfileService].read(self._scope, name, self._namespace, limit=_MOST_ENTRIES)
@@ -74,7 +74,7 @@ class Mem0Profiles(CompatService):
         return await self.settings()
 
     async def start_job(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Request a rebuild of one user's profile (`trigger`) or of several profiles (`sample`).
+        """Request a rebuild of one user's profile (`trigger`) or of several (`sample`).
 
         Raises NotFound, BadInput or NotSupported.
         """
@@ -125,7 +125,7 @@ class Mem0Profiles(CompatService):
         return {"job": state}
 
     async def _ended(self, orders: Sequence[Mark]) -> tuple[int, int]:
-        """Return the number of finished orders and the number of dead ones."""
+        """Return how many orders have finished and how many have failed for good."""
         states = await self._services[OperationService].load_states(self._scope, [[mark] for mark in orders])
         failed = sum(OperationState.DEAD in state for state in states)
         return sum(not state - {OperationState.DONE} for state in states), failed
@@ -155,7 +155,7 @@ def _sample_size(limit: object) -> int:
 
 
 def _content(profile: Profile) -> dict[str, Any]:
-    """Return a profile's slots in the structure of its schema."""
+    """Return a profile's slots, structured according to its schema."""
     topics = {topic: {name: entry.text for name, entry in entries.items()} for topic, entries in profile.slots.items()}
     top = topics.pop(_TOP, {})
     profile_texts = {"static": [entry.text for entry in profile.static], "dynamic": [entry.text for entry in profile.dynamic]}

@@ -1,4 +1,4 @@
-"""Parse requests from Mem0's clients 0.1, 1.x and 2.x."""
+"""Parse requests from versions 0.1, 1.x and 2.x of Mem0's clients."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _TEXT_PARTS = ("text", "input_text", "output_text", None)
 
 
 def text_id(value: object) -> object:
-    """Convert an integer to text, and leave other values unchanged."""
+    """Convert an integer to a string, and return other values unchanged."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
@@ -39,7 +39,7 @@ EntityId = Annotated[OptionalIdentifier, BeforeValidator(text_id)]
 
 
 class Message(BaseModel):
-    """A message. `parts` is empty if all content parts are text."""
+    """A message. `parts` is empty if the content consists only of text."""
 
     role: Annotated[str, Field(min_length=1, max_length=64)] = "user"
     content: FreeText = ""
@@ -61,7 +61,7 @@ class Message(BaseModel):
 
 
 def _part_of(part: dict[str, Any] | str) -> dict[str, Any] | None:
-    """Return a part in chat API format, or None for an empty text part."""
+    """Return a part in chat API format, or None if it is an empty text part."""
     if isinstance(part, dict) and part.get("type") not in _TEXT_PARTS:
         return {**part, "type": str(part["type"])[:64]}
     text = part if isinstance(part, str) else part.get("text")
@@ -84,7 +84,7 @@ def categories_of(value: Any) -> list[dict[str, Any]]:
 
 
 class Entities(BaseModel):
-    """The owner of memories. Validation raises NotSupported for unsupported options."""
+    """The entities that own memories. Validation raises NotSupported for unsupported options."""
 
     user_id: EntityId = None
     agent_id: EntityId = None
@@ -100,7 +100,7 @@ class Entities(BaseModel):
         return value
 
     def entities(self) -> dict[str, str]:
-        """Return the user, agent, run and app that the request specifies."""
+        """Return the user, agent, run and app specified in the request."""
         return {name: value for name in ENTITY_IDS if (value := getattr(self, name))}
 
 
@@ -116,16 +116,17 @@ class AddRequest(Entities):
 
     @property
     def stated_at(self) -> datetime | None:
-        """The time of the messages: `timestamp`, a past `date` in the metadata, or None."""
+        """When the messages were stated: `timestamp`, a past `date` in the metadata, or None."""
         if self.timestamp is not None:
             return self.timestamp
         date = stated_date(self.metadata or {})
         return date if date is not None and date <= datetime.now(UTC) else None
 
     def statements(self) -> tuple[list[Message], list[Message]]:
-        """Return the conversation's messages, and the instructions to store as the agent's memories.
+        """Return the conversation's messages, and instructions to store as the agent's memories.
 
-        Raises NotSupported if all contents are unsupported, and BadInput if all messages are empty.
+        Raises NotSupported if none of the content is supported, or BadInput if all messages are
+        empty.
         """
         messages = [message for message in self.messages if message.content.strip() or (message.parts and self.keeps_parts(message))]
         if not messages and self.dropped():
@@ -138,15 +139,15 @@ class AddRequest(Entities):
         return [message for message in messages if message.role not in PROGRAM_ROLES], instructions
 
     def keeps_parts(self, message: Message) -> bool:
-        """True if a message becomes part of a conversation, which also stores pictures and files."""
+        """True if a message becomes part of a conversation, including its images and files."""
         return self.infer is not False and message.role not in PROGRAM_ROLES
 
     def dropped(self) -> list[str]:
-        """Return the positions and types of message parts that are not stored."""
+        """Return the positions and types of message parts that will not be stored."""
         return [name for name, _, is_stored in self._other_parts() if not is_stored]
 
     def unread(self) -> list[str]:
-        """Return the positions and types of stored message parts that are not pictures."""
+        """Return the positions and types of stored message parts that are not images."""
         return [name for name, part, is_stored in self._other_parts() if is_stored and not pictures_of([part])]
 
     def _other_parts(self) -> Iterator[tuple[str, dict[str, Any], bool]]:
@@ -155,7 +156,7 @@ class AddRequest(Entities):
             yield from ((f"messages.{number}: {part['type']}", part, is_stored) for part in message.parts if part["type"] != "text")
 
     def annotations(self) -> dict[str, Any]:
-        """Return additional fields for the memories. Raises BadInput for an invalid date."""
+        """Return additional fields for the memories. Raises BadInput if a date is invalid."""
         annotations: dict[str, Any] = {}
         if self.agent_id:
             annotations["agent_id"] = self.agent_id
@@ -170,9 +171,9 @@ class AddRequest(Entities):
 
 
 def end_of_day(day: object) -> datetime:
-    """Return the end (UTC) of the day on which a memory expires.
+    """Return the end (UTC) of the day when a memory expires.
 
-    Raises BadInput unless `day` is in the form YYYY-MM-DD.
+    Raises BadInput unless `day` is in the format YYYY-MM-DD.
     """
     try:
         return datetime.strptime(str(day)[:10], "%Y-%m-%d").replace(tzinfo=UTC) + timedelta(days=1)
@@ -193,7 +194,7 @@ class ListRequest(Entities):
     fields: list[str] | None = None
 
     def own_filters(self) -> dict[str, Any]:
-        """Return the filters from request fields other than `filters`."""
+        """Return the filters specified outside of `filters`."""
         named: dict[str, Any] = {}
         if self.categories:
             named["categories"] = {"in": self.categories}

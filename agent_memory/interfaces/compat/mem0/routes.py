@@ -1,4 +1,4 @@
-"""Serve the paths that Mem0's clients 0.1, 1.x and 2.x call."""
+"""Serve the paths used by versions 0.1, 1.x and 2.x of Mem0's clients."""
 
 from __future__ import annotations
 

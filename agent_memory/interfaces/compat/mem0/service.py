@@ -1,4 +1,4 @@
-"""Serve Mem0's operations in one namespace."""
+"""Implement Mem0's operations in one namespace."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _CLEARABLE = {"expiration_date": "expires_at", "timestamp": "event_date"}
 
 
 class _Selection(NamedTuple):
-    """The fields of a search request, and further filters for its hits."""
+    """Fields for a search request, and filters to apply to its hits."""
 
     values: dict[str, Any]
     reads: Sequence[Any] = ()
@@ -79,8 +79,8 @@ class Mem0Service(CompatService):
     async def add(self, request: AddRequest) -> dict[str, Any]:
         """Store messages.
 
-        With `infer: false`, they become memories immediately. Otherwise, the worker creates the memories. Raises
-        BadInput or NotSupported.
+        With `infer: false`, they become memories immediately. Otherwise, the worker creates the
+        memories. Raises BadInput or NotSupported.
         """
         scope = writing(self._scope)
         if not request.entities():
@@ -132,7 +132,7 @@ class Mem0Service(CompatService):
         return _noted(request, {"message": pending, "status": "PENDING", "event_id": event, "results": made_of})
 
     async def search(self, request: SearchBody) -> list[dict[str, Any]]:
-        """Return the best memories for a query."""
+        """Return the best matches for a query."""
         selection = await self._selection(request)
         limit = min(request.top_k or request.limit or 10, MAX_PAGE)
         values: dict[str, Any] = {**selection.values, "text": request.query, "search_mode": "hybrid", "limit": limit}
@@ -153,7 +153,7 @@ class Mem0Service(CompatService):
     async def _was_new(self, selection: Mapping[str, Any]) -> bool:
         """Wait until all selected memories have been embedded.
 
-        Return True if some were pending before and all are embedded now.
+        Returns True if some were pending before and all are embedded now.
         """
         operations, listed = self._services[OperationService], await self._search(**selection, limit=_MOST_LINKS)
         marks = operations.memory_marks(self._scope, [hit.id for hit in listed.memories])
@@ -162,7 +162,7 @@ class Mem0Service(CompatService):
         return await operations.wait_for_marks(self._scope, marks, _NOBODY_WORKS_SECONDS)
 
     async def list(self, request: ListRequest) -> tuple[list[dict[str, Any]], int]:
-        """Return a page of memories, newest first, and the total number."""
+        """Return a page of memories, newest first, and the total count."""
         size = min(request.page_size or request.top_k or request.limit or MAX_PAGE, MAX_PAGE)
         selection, start = await self._selection(request), (request.page - 1) * size
         if selection.reads:
@@ -174,7 +174,7 @@ class Mem0Service(CompatService):
         return [fields_of(memory_answer(hit), request.fields) for hit in page_hits], total
 
     async def _matching(self, selection: _Selection, values: dict[str, Any], most: int = _MOST_READ) -> Sequence[MemoryRecordResult]:
-        """Return the first matching memories, but check at most `most` hits."""
+        """Return the first memories that match, checking at most `most` hits."""
         if not selection.reads:
             return (await self._search(**values)).memories
         limit, passing = values["limit"], list[MemoryRecordResult]()
@@ -215,7 +215,7 @@ class Mem0Service(CompatService):
         return memory_answer(changed)
 
     async def history(self, memory_id: str) -> list[dict[str, Any]]:
-        """Return the events of a memory and its former versions, oldest first. Raises NotFound."""
+        """Return events for a memory and its former versions, oldest first. Raises NotFound."""
         events: list[dict[str, Any]] = []
         waiting, visited = [memory_id], set[str]()
         while waiting and len(visited) < _MOST_LINKS:
@@ -236,14 +236,14 @@ class Mem0Service(CompatService):
         return events
 
     async def delete(self, memory_ids: Sequence[str]) -> None:
-        """Delete memories permanently. If one is missing, raise NotFound and delete nothing."""
+        """Delete memories permanently. If any is missing, raise NotFound and delete nothing."""
         scope = writing(self._scope)
         for memory_id in memory_ids:
             await self._services[MemoryService].get(scope, memory_id)
         await self._services[MemoryService].delete(scope, memory_ids)
 
     async def delete_all(self, entities: Mapping[str, str]) -> int:
-        """Delete the memories and sessions of an owner. Return the number deleted.
+        """Delete an owner's memories and sessions. Return the number deleted.
 
         Raises BadInput.
         """
@@ -257,7 +257,7 @@ class Mem0Service(CompatService):
         return deleted
 
     async def entities(self) -> list[dict[str, Any]]:
-        """Return users, agents, runs and apps with their counts among the newest 5,000 memories."""
+        """Return users, agents, runs and apps, with their counts in the newest 5,000 memories."""
         counts: dict[tuple[str, str], dict[str, Any]] = {}
         async for page in self._pages(_MOST_COUNTED, **shown_selection(extracts=self._runtime.extracts)):
             for hit in page:
@@ -265,7 +265,7 @@ class Mem0Service(CompatService):
         return list(counts.values())
 
     async def project(self, fields: Sequence[str] = ()) -> dict[str, Any]:
-        """Return the instructions and categories that fact extraction uses."""
+        """Return the custom instructions and categories for fact extraction."""
         rules = await self._services[ExtractionRulesService].get(self._scope, self._namespace, None)
         project: dict[str, Any] = {
             "id": self._namespace,
@@ -276,7 +276,7 @@ class Mem0Service(CompatService):
         return {name: value for name, value in project.items() if not fields or name in fields}
 
     async def update_project(self, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """Replace the custom instructions or the categories. Raises BadInput or NotSupported."""
+        """Replace the custom instructions or categories. Raises BadInput or NotSupported."""
         refuse_unknown(changes, ("custom_instructions", "custom_categories", "org_id", "project_id"), "project.update: ")
         service, scope = self._services[ExtractionRulesService], writing(self._scope)
         rules = (await service.get(scope, self._namespace, None)).model_dump()
@@ -312,7 +312,7 @@ class Mem0Service(CompatService):
     async def _store_messages(
         self, scope: Scope, request: AddRequest, messages: Sequence[Message], *, deduplicate: bool = False
     ) -> list[dict[str, Any]]:
-        """Store each message as a memory, wait until it is searchable, and return the memories."""
+        """Store each message as a memory, wait until all are searchable, and return them."""
         texts = self._message_texts(messages)
         if not texts:
             return []
@@ -345,7 +345,7 @@ class Mem0Service(CompatService):
         return [{"id": record.id, "memory": record.text, "event": "ADD"} for record in body.memories]
 
     def _message_texts(self, messages: Sequence[Message]) -> list[str]:
-        """Return the texts with context blocks removed. Omit texts that contain nothing else."""
+        """Return the texts with context blocks removed. Omit texts that become empty."""
         blocks = context_blocks(self._runtime.settings.longterm.context_tags)
         pairs = [(message.content, blocks.outside(message.content)) for message in messages]
         return [outside for content, outside in pairs if outside or outside == content]
@@ -388,7 +388,7 @@ class Mem0Service(CompatService):
 
 
 def _session_filter(agent: str | None, run: str | None) -> Callable[[str], bool]:
-    """Return a predicate for session ids. "*" means any run or agent."""
+    """Return a function that matches session ids. "*" matches any run or agent."""
     if run == "*":
         return lambda name: not name.startswith(OWN_SESSION)
     if agent == "*" and run is None:

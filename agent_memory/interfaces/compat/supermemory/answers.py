@@ -29,12 +29,12 @@ def moment(value: datetime) -> str:
 
 
 def metadata_of(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the metadata with the keys added by this server removed."""
+    """Return the metadata without keys added by this server."""
     return {key: value for key, value in metadata.items() if key not in _OUR_METADATA}
 
 
 def raw_similarity(hit: MemoryRecordResult, query: str) -> float:
-    """Return the cosine similarity, raised by the share of query words in the hit.
+    """Return the cosine similarity, raised according to the share of query words in the hit.
 
     If the hit has no vector, only the words determine its score.
     """
@@ -45,7 +45,7 @@ def raw_similarity(hit: MemoryRecordResult, query: str) -> float:
 
 
 def root_of(record: MemoryRecord) -> str:
-    """Return the id of the first version of a memory."""
+    """Return the id of a memory's first version."""
     return record.supersedes[0] if record.supersedes else record.id
 
 
@@ -54,7 +54,7 @@ def _system(record: MemoryRecord) -> dict[str, str]:
 
 
 def hit_answer(hit: MemoryRecordResult, version: int, *, chunk: bool) -> dict[str, Any]:
-    """Return a search result: a memory, or a message if `chunk` is true."""
+    """Return a search result, which is a memory or, if `chunk` is true, a message."""
     return {
         "id": hit.id,
         "chunk" if chunk else "memory": hit.text,
@@ -69,7 +69,7 @@ def hit_answer(hit: MemoryRecordResult, version: int, *, chunk: bool) -> dict[st
 
 
 def namespace_hit(hit: MemoryRecordResult, *, chunk: bool) -> dict[str, Any]:
-    """Return a search result for 5.x clients."""
+    """Return a search result in the format of 5.x clients."""
     return {
         "id": hit.id,
         "chunk" if chunk else "memory": hit.text,
@@ -82,7 +82,7 @@ def namespace_hit(hit: MemoryRecordResult, *, chunk: bool) -> dict[str, Any]:
 
 
 def memory_answer(record: MemoryRecord, version: int) -> dict[str, Any]:
-    """Return a memory as a list entry for 5.x clients."""
+    """Return a memory as a list entry in the format of 5.x clients."""
     return {
         "id": record.id,
         "memory": record.text,
@@ -97,7 +97,7 @@ def memory_answer(record: MemoryRecord, version: int) -> dict[str, Any]:
 
 
 def chunk_answer(name: str, position: int, text: str, made: datetime, metadata: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Convert a message to a list entry for 5.x clients."""
+    """Return a message as a list entry in the format of 5.x clients."""
     own = {} if metadata is None else metadata_of(metadata)
     return {"id": name, "position": position, "content": text, "type": "text", "metadata": own, "system": {"createdAt": moment(made)}}
 

@@ -1,4 +1,4 @@
-"""Serve operations on containers (context and deletion) and on the organization's settings."""
+"""Handle containers (context and deletion) and the organization's settings."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SETTINGS_BYTES = 64 * 1024
 class ContainerService(SupermemoryService):
     """Operations on containers.
 
-    A container's context is stored as its user's extraction instructions.
+    A container's context is stored as extraction instructions for its user.
     """
 
     async def container(self, tag: str) -> dict[str, Any]:
@@ -38,7 +38,7 @@ class ContainerService(SupermemoryService):
     async def prepare_context(self, tag: str | None, context: str | None) -> KeepContext:
         """Return a function that stores a container's context.
 
-        Raises BadInput, or Forbidden if this is not allowed.
+        Raises BadInput, or Forbidden if the caller is not allowed to store it.
         """
         if not tag:
             raise BadInput("must be given with entityContext", field="containerTag")
@@ -53,9 +53,9 @@ class ContainerService(SupermemoryService):
         return keep
 
     async def settings(self) -> dict[str, Any]:
-        """Return the settings of the tenant, or of the caller's only user.
+        """Return the settings for the tenant, or for the only user that the caller can access.
 
-        Raises Forbidden if the caller is restricted to several users, or to certain agents.
+        Raises Forbidden if the caller is limited to several users or to certain agents.
         """
         item = await self._services[ItemService].get_item(
             self._scope, self._settings_owner(), GetItem(path=_SETTINGS_PATH, key=_SETTINGS_KEY)
@@ -63,7 +63,7 @@ class ContainerService(SupermemoryService):
         return {} if item is None else item.value
 
     async def change_settings(self, changes: dict[str, Any]) -> dict[str, Any]:
-        """Merge changes into the settings, which have no effect here.
+        """Merge changes into the settings, which have no effect on this server.
 
         Raises Forbidden or TooLarge.
         """
@@ -82,7 +82,7 @@ class ContainerService(SupermemoryService):
         return ItemOwner(*place_of(self._scope, self._namespace, None))
 
     async def delete_container(self, tag: str) -> dict[str, Any]:
-        """Delete a container's context, and all documents and memories under its tag."""
+        """Delete a container's context, and all of its documents and memories."""
         # Delete the context first: this refuses unauthorized callers before anything is deleted.
         await self._services[ExtractionRulesService].delete(writing(self._scope), self._namespace, tag)
         _, memories = await self.memories(DocumentListing(container_tag=tag, limit=1), chunks=False)

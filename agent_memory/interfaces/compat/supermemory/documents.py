@@ -1,6 +1,6 @@
 """Convert documents and conversations to session messages.
 
-Each part of a document is a message.
+Each part of a document becomes a message.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MESSAGE_FIELDS = ("tool_calls", "tool_call_id", "name")
 def message_of(text: str, metadata: Mapping[str, Any], stated_at: datetime | None, name: str | None = None) -> dict[str, Any]:
     """Return the message that stores a document's text.
 
-    A short note counts as a statement about the container's user. `name` is the message id.
+    A short note is treated as a statement about the container's user. `name` is the message id.
     """
     remember_as = {**({"metadata": dict(metadata)} if metadata else {}), **({"about_user": True} if _is_note(text) else {})}
     return {
@@ -41,22 +41,22 @@ def message_of(text: str, metadata: Mapping[str, Any], stated_at: datetime | Non
 
 
 def content_of(session: WorkingMemoryResponse) -> str:
-    """Return a document's text, with roles only if it is a conversation."""
+    """Return a document's text. Include roles only if it is a conversation."""
     spoken = {message.role for message in session.messages} not in ({"user"}, {"tool"})
     return "\n".join(f"{message.role}: {message.content}" if spoken else message.content for message in session.messages)
 
 
 def metadata_of(session: WorkingMemoryResponse) -> dict[str, Any]:
-    """Return the metadata of a document's newest part."""
+    """Return the metadata from a document's newest part."""
     remembered = session.messages[-1].own_fields.get(REMEMBER_AS)
     metadata = remembered.get("metadata") if isinstance(remembered, dict) else None
     return metadata if isinstance(metadata, dict) else {}
 
 
 def added_text(parts: Sequence[str], new_text: str) -> str | None:
-    """Return the text to add to a document, or None for a new version.
+    """Return the text to append to a document, or None to create a new version.
 
-    Text that equals an existing part is a retry and adds nothing.
+    Text that equals an existing part is treated as a retry, so nothing is appended.
     """
     whole_text = "\n".join(parts)
     if new_text == whole_text or new_text in parts:
@@ -78,7 +78,8 @@ def _lines(text: str) -> set[str]:
 def messages_of(sent: Sequence[Mapping[str, Any]], metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return a conversation's messages with metadata and stable ids.
 
-    Raises BadInput if there is nothing to store, and NotSupported if all contents are unsupported.
+    Raises BadInput if there is nothing to store, or NotSupported if none of the content is
+    supported.
     """
     counts: Counter[str] = Counter()
     messages: list[dict[str, Any]] = []

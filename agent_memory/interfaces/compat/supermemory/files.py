@@ -1,4 +1,4 @@
-"""Serve operations on documents that were uploaded as files."""
+"""Handle documents that were uploaded as files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FIELD_BYTES = 64 * 1024
 
 
 class Upload(Tagged):
-    """The form fields of a file upload, excluding the file itself."""
+    """The form fields of a file upload, except for the file itself."""
 
     name: FileName
     metadata: Json[Metadata] | None = None
@@ -40,7 +40,10 @@ class FileDocuments(ContainerService):
     """Operations on containers, and on documents that were uploaded as files."""
 
     async def upload(self, upload: Upload, data: bytes, media_type: str, keep_context: KeepContext | None) -> dict[str, Any]:
-        """Store a file for a worker to read. Replace any file with the same name in the container."""
+        """Store a file for a worker to read.
+
+        Replaces any file in the container that has the same name.
+        """
         if upload.date is not None:
             raise NotSupported("documents.file: date")
         metadata = {**(upload.metadata or {}), **({TAGS: others} if (others := upload.tags()[1:]) else {})}
@@ -82,7 +85,7 @@ class FileDocuments(ContainerService):
     async def _file(self, name: str, user: str | None) -> StoredFile | None:
         """Return the file with this id, or None.
 
-        If no user is given, return None when several files have this id.
+        If no user is given, return None when several files share this id.
         """
         store, ref = self._services[FileStore], SessionRef(name, self._namespace, user)
         if user is None and self._scope.users is None:
@@ -96,7 +99,7 @@ class FileDocuments(ContainerService):
 async def read_upload(request: Request) -> tuple[dict[str, Any], bytes, str]:
     """Return the fields of a multipart body, the file's bytes, and its media type.
 
-    Raises BadInput and any error that `read_body` raises.
+    Raises BadInput or any error from `read_body`.
     """
     body = await read_body(request.scope, request.receive, None)
 

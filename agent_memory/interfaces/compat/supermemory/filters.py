@@ -1,4 +1,4 @@
-"""Convert filters from Supermemory's 3.x and 5.x clients to filter conditions."""
+"""Convert filters from versions 3.x and 5.x of Supermemory's clients to filter conditions."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ _OPERATORS = {**_BOUNDS, "==": "eq", "!=": "ne", "eq": "eq", "neq": "ne", "array
 
 
 def condition_of(filters: object, values: Values | None = None) -> dict[str, Any] | None:
-    """Convert filters to a condition, or to None if there are none.
+    """Convert filters to a condition, or return None if there are none.
 
-    `values` maps each key from `text_keys` to its existing strings. Raises BadInput or NotSupported.
+    `values` maps each key from `text_keys` to its existing strings. Raises BadInput or
+    NotSupported.
     """
     if isinstance(filters, str):
         filters = _parsed(filters)
@@ -40,7 +41,7 @@ def condition_of(filters: object, values: Values | None = None) -> dict[str, Any
 
 
 def text_keys(filters: object) -> set[str]:
-    """Return the metadata keys that filters compare by substring or case-insensitively."""
+    """Return the metadata keys that are filtered by substring or case-insensitively."""
     waiting, keys = [_parsed(filters) if isinstance(filters, str) else filters], set[str]()
     while waiting:
         part = waiting.pop()
@@ -134,7 +135,7 @@ def _predicate(part: Mapping[str, Any], existing_values: Values) -> dict[str, An
 
 
 def _alike(value: object) -> list[Any]:
-    """Return the possible meanings of a filter value. 3.x clients send all values as text."""
+    """Return the values that a filter value may represent. 3.x clients send all values as text."""
     if not isinstance(value, str):
         return [value]
     values: list[Any] = [value]

@@ -1,4 +1,4 @@
-"""Serve Supermemory's operations on memories and profiles."""
+"""Implement Supermemory's operations on memories and profiles."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class MemoryOperations(CompatService):
     product = "supermemory"
 
     async def search(self, request: Search) -> list[tuple[MemoryRecordResult, bool]]:
-        """Return the best hits, each with a flag that is true for a message."""
+        """Return the best hits. Each has a flag that is true for messages."""
         condition = await self._selection(request.tags(), request.given_filters)
         as_chunks = request.search_mode == "documents"
         # Without a model that extracts facts, messages count as memories.
@@ -87,7 +87,7 @@ class MemoryOperations(CompatService):
         return await self._services[ProfileService].read(self._scope, tag, self._namespace, limit=MAX_PAGE)
 
     async def memories(self, request: DocumentListing, *, chunks: bool = False) -> tuple[Sequence[MemoryRecord], int]:
-        """Return a page of a container's memories, newest first, and their total number.
+        """Return a page of a container's memories, newest first, and the total count.
 
         If `chunks` is true, return messages instead.
         """
@@ -128,7 +128,7 @@ class MemoryOperations(CompatService):
         return await self._services[MemoryService].get(self._scope, name)
 
     async def change_memory(self, request: ChangedMemory) -> MemoryRecord:
-        """Change a memory's text and, if given, its metadata and end time. Raises NotFound."""
+        """Change a memory's text and, optionally, its metadata and end time. Raises NotFound."""
         record = await self._named(request)
         event = request.temporal_context.event_date if request.temporal_context else None
         kept_metadata = {TAGS: record.metadata[TAGS]} if TAGS in record.metadata else {}
@@ -144,7 +144,7 @@ class MemoryOperations(CompatService):
         return await self._services[MemoryService].patch(writing(self._scope), record.id, body)
 
     async def forget(self, request: NamedMemory) -> str:
-        """Forget a memory and its evidence, and return its id. The caller can undo this.
+        """Forget a memory and its evidence, and return its id. This can be undone.
 
         Raises NotFound.
         """
@@ -157,7 +157,7 @@ class MemoryOperations(CompatService):
         return _deleted_memories(await self._forget({"ids": list(names), "user_id": user}))
 
     async def forget_matching(self, text: str, user: str, *, dry_run: bool) -> list[dict[str, str]]:
-        """Forget the memories that a sentence describes, or only return them if `dry_run` is true.
+        """Forget memories that match a description, or only return them if `dry_run` is true.
 
         Ambiguous text is treated as a topic.
         """
@@ -168,7 +168,7 @@ class MemoryOperations(CompatService):
         return [] if forgotten.ambiguous else _deleted_memories(forgotten)
 
     async def existing_ids(self, names: Sequence[str], user: str | None) -> set[str]:
-        """Return the ids in `names` that belong to memories in the container."""
+        """Return the ids in `names` that refer to memories in the container."""
         unique_ids = list(dict.fromkeys(names[:MAX_PAGE]))
         records = await self._services[MemoryStore].get(self._scope, unique_ids)
         return {name for name, record in zip(unique_ids, records, strict=True) if record is not None and record.user_id == user}
@@ -208,7 +208,7 @@ class MemoryOperations(CompatService):
         return conditions if condition is None else [*conditions, condition]
 
     async def _texts_under(self, key: str, conditions: Sequence[dict[str, Any]]) -> list[str]:
-        """Return the distinct strings under a metadata key."""
+        """Return the distinct strings stored under a metadata key."""
         texts: dict[str, None] = {}
         having = {"and": [*conditions, {"metadata": {key: {"exists": True}}}]}
         async for page in self._pages(MOST_LOOKED_THROUGH, filter=having):

@@ -1,4 +1,4 @@
-"""Request models for Supermemory's 3.x clients (/v3 and /v4) and 5.x clients (/ns)."""
+"""Request models for versions 3.x (/v3 and /v4) and 5.x (/ns) of Supermemory's clients."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Filters = dict[str, Any] | Annotated[str, Field(max_length=64 * 1024)]
 class Body(BaseModel):
     """A request body with camelCase field names.
 
-    Raises NotSupported, with the field's name, for an unsupported field.
+    Raises NotSupported for an unsupported field, including its name.
     """
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
@@ -40,12 +40,12 @@ class Body(BaseModel):
 
 
 def field_names(model: type[Body]) -> list[str]:
-    """Return the names that a model reads from a request."""
+    """Return the field names that a model accepts in requests."""
     return [name for field in model.model_fields for name in (field, to_camel(field))]
 
 
 class Tagged(Body):
-    """Container tags. The first tag is the user, and the other tags are filters."""
+    """Container tags. The first tag is the user, and the others are filters."""
 
     container_tag: OptionalIdentifier = None
     container_tags: Annotated[list[Identifier], Field(max_length=16)] | None = None
@@ -67,12 +67,12 @@ class Filtered(Tagged):
 
     @property
     def given_filters(self) -> Filters | None:
-        """The filters. The two client versions send them under different names."""
+        """The filters. The two client versions use different field names."""
         return self.filters or self.filter
 
 
 class Document(Tagged):
-    """A document to store, consisting of a single text."""
+    """A document to store, which consists of a single text."""
 
     content: Text
     custom_id: OptionalIdentifier = None
@@ -83,18 +83,21 @@ class Document(Tagged):
 
     @property
     def context(self) -> str | None:
-        """The container's context. The two client versions send it under different names."""
+        """The container's context. The two client versions use different field names."""
         return self.entity_context or self.supporting_context
 
     @property
     def stated_at(self) -> datetime | None:
-        """The document's time, from `date` or the metadata. None if missing or in the future."""
+        """The document's time from `date` or the metadata.
+
+        None if it is missing or in the future.
+        """
         date = self.date or stated_date(self.metadata or {})
         return date if date is not None and date <= datetime.now(UTC) else None
 
 
 class Conversation(Tagged):
-    """A conversation to store: the whole conversation, or only its new messages."""
+    """A conversation to store, either in full or only its new messages."""
 
     conversation_id: Identifier
     messages: Annotated[list[dict[str, Any]], Field(min_length=1, max_length=10_000)]
@@ -115,13 +118,13 @@ class ContainerChanges(Body):
 
 
 class DocumentBatch(Tagged):
-    """Several documents, with default values for their fields."""
+    """Documents to store, with default values for their fields."""
 
     documents: Annotated[list[dict[str, Any] | str], Field(min_length=1, max_length=600)]
     metadata: Metadata | None = None
 
     def contexts(self) -> dict[str, str]:
-        """Return contexts by container tag. The last context of a tag takes precedence."""
+        """Return contexts by container tag. If a tag has several, use the last one."""
         contexts: dict[str, str] = {}
         for item in self.documents:
             own = item if isinstance(item, dict) else {}
@@ -133,7 +136,7 @@ class DocumentBatch(Tagged):
 
 
 class DocumentListing(Filtered):
-    """A request to list documents, one page at a time."""
+    """A request for one page of documents."""
 
     page: Annotated[int, Field(ge=1, le=100_000)] = 1
     limit: Annotated[int, Field(ge=1)] = 10
@@ -143,7 +146,7 @@ class DocumentListing(Filtered):
 
 
 class BulkDelete(Body):
-    """Documents to delete, by their ids or by container tags."""
+    """Documents to delete by id or container tag."""
 
     ids: Annotated[list[Identifier], Field(min_length=1, max_length=MAX_PAGE)] | None = None
     container_tags: Annotated[list[Identifier], Field(min_length=1, max_length=16)] | None = None
@@ -156,7 +159,7 @@ class BulkDelete(Body):
 
 
 class Search(Filtered):
-    """A search of memories, of the verbatim text of documents (`documents`), or of both (`hybrid`)."""
+    """A search of memories, of the original text of documents (`documents`), or both (`hybrid`)."""
 
     q: Annotated[FreeText, Field(min_length=1)]
     limit: Annotated[int, Field(ge=1)] = 10

@@ -1,4 +1,4 @@
-"""Routes for Supermemory's 3.x clients (/v3, /v4) and 5.x clients (/ns)."""
+"""Routes for versions 3.x (/v3, /v4) and 5.x (/ns) of Supermemory's clients."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def _add(request: Request, service: FileDocuments) -> Any:
 
 
 def _tags_of(tags: str) -> Any:
-    """Return container tags, which 3.x clients send as one tag or as a JSON array."""
+    """Return container tags, which 3.x clients send as a single tag or a JSON array."""
     try:
         return from_json(tags) if tags.startswith("[") else [tags]
     except ValueError:
@@ -147,7 +147,7 @@ async def _change_container(request: Request, service: FileDocuments) -> Any:
 async def _read_deletion(request: Request, *allowed_names: str) -> dict[str, Any]:
     """Return the body of a delete request.
 
-    Raises NotSupported for an unknown field, which may be meant to narrow the deletion.
+    Raises NotSupported for an unknown field, because it may be meant as a filter.
     """
     body = await read_object(request)
     refuse_unknown((name for name, value in body.items() if value not in (None, {}, "")), allowed_names, f"DELETE {request.url.path}: ")

@@ -1,4 +1,4 @@
-"""Serve Supermemory's operations in one namespace."""
+"""Implement Supermemory's operations in one namespace."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ KeepContext: TypeAlias = Callable[[], Awaitable[None]]
 class SupermemoryService(MemoryOperations):
     """Supermemory's API for one caller.
 
-    A document is a session with the same id. The first container tag is the session's user. Raises Forbidden if the
-    caller cannot access the namespace.
+    A document is a session with the same id. The first container tag is the session's user. Raises
+    Forbidden if the caller cannot access the namespace.
     """
 
     async def add(self, document: Document, keep_context: KeepContext | None = None) -> dict[str, Any]:
         """Store a document. Idempotent if the document has a `customId`.
 
-        The text extends or replaces an existing document with the same `customId`.
+        If a document with the same `customId` exists, extend or replace it.
         """
         ref = self._ref(document.custom_id or uuid4().hex, document.user)
         return await self._accepted(ref, await self._write(ref, document, may_exist=document.custom_id is not None), keep_context)
@@ -80,9 +80,9 @@ class SupermemoryService(MemoryOperations):
     async def _write_once(
         self, ref: SessionRef, document: Document, may_exist: bool, replaces: bool, message_id: str | None
     ) -> dict[str, Any]:
-        """Make one attempt to store a document like `add` does.
+        """Try once to store a document as `add` does.
 
-        If `replaces` is true, the text is the whole document. Raises VersionMismatch if the
+        If `replaces` is true, the text is the entire document. Raises VersionMismatch if the
         document has changed since it was read.
         """
         scope, others = writing(self._scope), document.tags()[1:]
@@ -110,7 +110,7 @@ class SupermemoryService(MemoryOperations):
         return {"id": ref.session_id, "status": "queued"}
 
     async def converse(self, conversation: Conversation) -> dict[str, Any]:
-        """Store a conversation's new messages as the parts of a document."""
+        """Store a conversation's new messages as parts of a document."""
         writing(self._scope)
         tags, ref = conversation.tags(), self._ref(conversation.conversation_id, conversation.user)
         existing, _ = await self._read(ref)
@@ -160,7 +160,7 @@ class SupermemoryService(MemoryOperations):
         return (await self._answers([await self._session(name, user)]))[0]
 
     async def documents_of(self, hits: Sequence[MemoryRecord]) -> dict[tuple[str | None, str | None], dict[str, Any]]:
-        """Return the documents that memories come from, keyed by user and id."""
+        """Return the documents that memories came from, keyed by user and id."""
         refs = [SessionRef(hit.session_id, self._namespace, hit.user_id) for hit in hits if hit.session_id]
         sessions = await self._load_sessions(refs)
         answers = await self._answers(sessions)
@@ -194,7 +194,10 @@ class SupermemoryService(MemoryOperations):
         return answer
 
     async def delete(self, name: str, user: str | None = None) -> None:
-        """Delete a document and its memories, or forget the memory with this id. Raises NotFound."""
+        """Delete a document and its memories, or forget the memory with this id.
+
+        Raises NotFound.
+        """
         writing(self._scope)
         session = await self._find(name, user)
         if session is not None:
@@ -206,7 +209,7 @@ class SupermemoryService(MemoryOperations):
         await self.forget_ids([record.id], record.user_id)
 
     async def delete_many(self, request: BulkDelete, user: str | None = None) -> dict[str, Any]:
-        """Delete documents by id, or all documents and memories under container tags."""
+        """Delete documents by id, or all documents and memories with the given container tags."""
         scope = writing(self._scope)
         errors: list[dict[str, str]] = []
         deleted = 0
@@ -222,7 +225,7 @@ class SupermemoryService(MemoryOperations):
         return {"success": not errors, "deletedCount": deleted, **{name: value for name, value in optional_fields.items() if value}}
 
     async def list(self, request: DocumentListing) -> tuple[Sequence[dict[str, Any]], dict[str, Any]]:
-        """Return a page of documents (by default, newest first) and the pagination details."""
+        """Return a page of documents (newest first by default) and pagination details."""
         size = min(request.limit, MAX_PAGE)
         condition = await self._selection(request.tags(), request.given_filters)
         if len(condition) > (0 if request.user is None else 1):
@@ -262,12 +265,12 @@ class SupermemoryService(MemoryOperations):
     def _ref(self, name: str, user: str | None) -> SessionRef:
         """Return the session for a document. Raises Forbidden.
 
-        If there is no container, use the only user whom the caller may access, or no user.
+        If there is no container, use the only user the caller can access, or no user.
         """
         return session_of(self._scope, name, self._namespace, user)
 
     async def _read(self, ref: SessionRef) -> tuple[WorkingMemoryResponse | None, str]:
-        """Return the document or None, and the version that a write must expect."""
+        """Return the document, or None, and the version that a write must expect."""
         try:
             sessions = self._services[SessionService]
             answer = await sessions.get(self._scope, ref.session_id, namespace=ref.namespace, user_id=ref.user_id)
@@ -280,7 +283,7 @@ class SupermemoryService(MemoryOperations):
     async def _find(self, name: str, user: str | None) -> WorkingMemoryResponse | None:
         """Return the document with the given id, or None.
 
-        If `user` is None, prefer the document with no container, or return the only match.
+        If `user` is None, prefer a document with no container, or else return the only match.
         """
         try:
             answer = await self._services[SessionService].get(self._scope, name, namespace=self._namespace, user_id=user)
@@ -290,7 +293,7 @@ class SupermemoryService(MemoryOperations):
         return session if session.messages and (user is None or session.user_id == user) else None
 
     async def _moving(self, name: str, user: str | None, tags: Sequence[str]) -> WorkingMemoryResponse | None:
-        """Return the old copy from an interrupted move, or None."""
+        """Return the old copy left by an interrupted move, or None."""
         if user is not None or not tags:
             return None
         refs = await self._services[SessionStore].find(self._scope, name, self._namespace, None)
@@ -310,7 +313,7 @@ class SupermemoryService(MemoryOperations):
     async def _statuses(self, sessions: Sequence[WorkingMemoryResponse]) -> list[str]:
         """Return each document's status: `done`, `queued` or `failed`.
 
-        A document is `done` once its memories are stored and in the profile.
+        A document is `done` once its memories are stored and are part of the profile.
         """
         operations = self._services[OperationService]
         refs = [SessionRef(session.session_id, self._namespace, session.user_id) for session in sessions]
@@ -344,7 +347,7 @@ class SupermemoryService(MemoryOperations):
         return [document_answer(session, status, content=content) for session, status in zip(sessions, statuses, strict=True)]
 
     async def _remove(self, ref: SessionRef) -> None:
-        """Delete a document. The session is last, so that a retry can finish the deletion."""
+        """Delete a document. The session goes last, so that a retry can finish the deletion."""
         scope, sessions = writing(self._scope), self._services[SessionStore]
         await sessions.delete(scope, ref, only_work=True)
         await delete_memories_of(self._services, scope, ref)

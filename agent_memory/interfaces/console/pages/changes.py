@@ -75,7 +75,7 @@ async def show_changes(page: Page) -> Response:
 
 
 async def saved_diff(page: Page) -> Pieces:
-    """Return a diff for the edit that led to this page."""
+    """Return a diff of the edit that led to this page."""
     memory_id = page.query.get("changed")
     if memory_id is None or page.query.get("done") not in ("edit-memory", "undo-edit"):
         return []
@@ -115,7 +115,7 @@ async def _add_writers(page: Page, messages: dict[str, dict[str, Any]], owner: d
 
 
 async def add_forgotten(page: Page, changes: list[dict[str, Any]]) -> None:
-    """Add the deleted texts to requests to forget that the caller may undo."""
+    """Add the deleted texts to requests to forget that the caller can undo."""
     if page.principal is None or page.principal.role is Role.READ:
         return
 
@@ -127,7 +127,7 @@ async def add_forgotten(page: Page, changes: list[dict[str, Any]]) -> None:
 
 
 async def show_forgotten(page: Page) -> Response:
-    """Show what a request to forget has deleted or, if undone, restored."""
+    """Show what a request to forget has deleted or, after an undo, restored."""
     receipt = await page.rest("GET", f"/v1/memory/forget/{page.request.path_params['receipt_id']}")
     await page.name_keys()
     back = page.local(page.query["back"]) if "back" in page.query else None
@@ -135,7 +135,7 @@ async def show_forgotten(page: Page) -> Response:
 
 
 async def show_history(page: Page) -> Response:
-    """Show all versions of a memory, each compared with the version before it."""
+    """Show all versions of a memory, each compared with the previous one."""
     history = await page.rest("GET", f"/v1/long-term-memory/{page.request.path_params['memory_id']}/history")
     await page.name_keys()
     texts = [*(each["record"]["text"] for each in history["versions"]), ""]
@@ -145,7 +145,7 @@ async def show_history(page: Page) -> Response:
 
 
 def shown_change(change: dict[str, Any]) -> dict[str, Any]:
-    """Return a change in which the changed memories are diffs."""
+    """Return a change with its memories shown as diffs."""
     return {**change, "lines": [_line(each) for each in change["memories"]]}
 
 
@@ -172,7 +172,7 @@ def _fields(diff: dict[str, Any]) -> list[tuple[str, Any, Any]]:
 
 
 def compare(before: str, after: str) -> Pieces:
-    """Compare two texts word by word, and merge them into one list of parts."""
+    """Compare two texts word by word and return a merged list of parts."""
     if before == after:
         return [("same", after)] if after else []
     if not before or not after or len(before) + len(after) > _MOST_COMPARED:

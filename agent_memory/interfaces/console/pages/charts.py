@@ -1,4 +1,4 @@
-"""Charts of the server load over time. Axes and values require scripts."""
+"""Charts of server load over time. Axes and values require JavaScript."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _UNITS = {"times": "ms", "healthy": "%", "oldest": "s"}
 
 
 def charts_of(history: Any, names: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the named charts, or [] if the caller may not see the history."""
+    """Return the given charts, or [] if the caller is not allowed to see the history."""
     return [_chart(name, history) for name in names] if history is not None else []
 
 
 def _chart(name: str, history: Any) -> dict[str, Any]:
-    """`data` is JSON for the script. `paths` are SVG paths in a 100 × 100 box."""
+    """Return a chart. `data` is JSON for the script. `paths` are SVG paths in a 100 × 100 box."""
     lines, is_sum = _LINES[name]
     points = history["points"]
     factor = 100 if name == "healthy" else 1

@@ -28,7 +28,7 @@ async def export_person(page: Page) -> Response:
 
 
 def attachment(name: str) -> str:
-    """Return the `Content-Disposition` header for a file with this name."""
+    """Return the `Content-Disposition` header for a download with this filename."""
     plain = "".join(char if char.isascii() and (char.isalnum() or char in " -_.@") else "_" for char in name)
     return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name.replace('/', '_'), safe='')}"
 
@@ -38,7 +38,7 @@ def _readable(words: dict[str, str], raw: bytes) -> bytes:
 
 
 def _texts(words: dict[str, str], line: dict[str, Any]) -> Iterator[str]:
-    """Yield the lines of text that represent one line of an export."""
+    """Convert one line of an export to lines of text."""
     kind = line["kind"]
     if kind == "header":
         yield f"{words['copy_title']} {line['user_id']} ({line.get('namespace') or words['all_of_them']}), {moment(line['at'])} UTC\n"

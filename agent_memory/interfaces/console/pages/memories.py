@@ -51,7 +51,7 @@ async def show_memories(page: Page) -> Response:
 
 
 def _without_same_words(memories: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Omit former versions of a memory that have the same words as another version."""
+    """Omit former versions with the same text as another version of the memory."""
     shown_versions = {(each["id"], each["text"]) for each in memories if each["end"] != "retired"}
     shown_memories: list[dict[str, Any]] = []
     for each in memories:
@@ -72,7 +72,7 @@ def _choices(page: Page) -> dict[str, dict[str, str]]:
 
 
 def note_ends(memories: Iterable[dict[str, Any]]) -> None:
-    """Set `end` and `end_at` in each memory: why and when it stopped being current."""
+    """Set `end` and `end_at` in each memory to why and when it stopped being current."""
     now = datetime.now(UTC)
     for each in memories:
         each["end"], each["end_at"] = _end_of(each, now)
@@ -92,7 +92,7 @@ def _end_of(memory: dict[str, Any], now: datetime) -> tuple[str | None, str | No
 
 
 def search_of(page: Page) -> dict[str, Any]:
-    """Build the body of a search request from the page's query."""
+    """Build a search request from the page's query."""
     query = page.query
     search: dict[str, Any] = {field: {"eq": query[name]} for name, field in FILTERS.items() if name in query}
     search |= {"limit": _PAGE, "offset": query.number("offset", 0)}
@@ -109,7 +109,7 @@ def search_of(page: Page) -> dict[str, Any]:
 
 
 async def show_forgetting(page: Page, form: Fields | None = None) -> Response:
-    """Preview what a request would forget, but forget nothing."""
+    """Preview what a request would forget, without forgetting anything."""
     form = page.query if form is None else form
     plan = await page.rest("POST", "/v1/memory/forget", {**forget_body(page, form), "dry_run": True})
     seconds = page.settings.longterm.forget_undo_seconds
@@ -123,7 +123,7 @@ def forget_body(page: Page, form: Fields) -> dict[str, Any]:
 
 
 def chosen_ids(page: Page, form: Fields) -> list[str]:
-    """Return the selected ids in a form. Raises BadInput if there are none."""
+    """Return the ids selected in a form. Raises BadInput if there are none."""
     ids = [value for name, value in form.items() if name == "id" or name.startswith("id-")]
     if not ids:
         raise BadInput(page.words["none_chosen"], field="id")

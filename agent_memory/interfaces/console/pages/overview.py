@@ -1,4 +1,4 @@
-"""The overview page: counts, the load over time, and how to get started."""
+"""The overview page with counts, server load over time, and how to get started."""
 
 from __future__ import annotations
 

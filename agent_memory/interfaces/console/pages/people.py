@@ -1,4 +1,4 @@
-"""List the users who have memories or sessions."""
+"""List users who have memories or sessions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ _SEARCH = "/v1/long-term-memory/search"
 
 
 async def show_people(page: Page) -> Response:
-    """List users by newest memory. `before` continues the list, and `q` is a prefix of user ids."""
+    """List users by newest memory.
+
+    `before` continues the list, and `q` is a prefix of user ids.
+    """
     begin, before = page.query.get("q"), page.query.get("before")
     people, before = await _users_with_memories(page, begin, before)
     if "before" not in page.query:
@@ -29,7 +32,7 @@ async def show_people(page: Page) -> Response:
 
 
 async def _users_with_memories(page: Page, begin: str | None, before: str | None) -> tuple[dict[str, Any], str | None]:
-    """Return each user's newest memory, newest first, and the start time of the next page."""
+    """Return each user's newest memory, newest first, and where the next page starts."""
     people: dict[str, Any] = {}
     for _ in range(_ROUNDS):
         search: dict[str, Any] = {"user_id": {"startswith": begin} if begin else {"exists": True}, "limit": _ROUND_MEMORIES}

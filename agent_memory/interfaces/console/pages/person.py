@@ -1,4 +1,4 @@
-"""Show all data about one person, on a page and before an erasure."""
+"""Show all data about one person, including before erasing it."""
 
 from __future__ import annotations
 

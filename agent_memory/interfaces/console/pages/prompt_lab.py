@@ -83,9 +83,9 @@ async def _find_ended(page: Page, search: dict[str, Any]) -> list[dict[str, Any]
 
 
 def prompt_of(page: Page, prefix: str = "") -> dict[str, Any]:
-    """Build the body of a prompt request from the page's query.
+    """Build a prompt request from the page's query.
 
-    Query fields for only one set of settings start with `prefix`.
+    Query fields that apply to only one set of settings start with `prefix`.
     """
     query = page.query
     search: dict[str, Any] = {"explain": True}
@@ -141,7 +141,7 @@ async def _setting(page: Page, body: dict[str, Any], answer: dict[str, Any], nea
 
 
 def code_of(address: str, body: dict[str, Any], *, has_key: bool) -> dict[str, str]:
-    """Return a request as code for curl, Python and TypeScript.
+    """Return code that sends a request with curl, Python and TypeScript.
 
     The code reads the API key from the environment.
     """
@@ -183,7 +183,7 @@ def _section(role: str, text: str) -> str:
 
 
 def _lines(text: str, memories: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Split a text into pieces, with a separate piece for each memory's line."""
+    """Split text into pieces, with a separate piece for each line that contains a memory."""
     pieces: list[tuple[str, Any]] = []
     for line in text.split("\n"):
         match = _ID.search(line)

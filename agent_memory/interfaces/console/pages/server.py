@@ -1,4 +1,4 @@
-"""Pages for the server's state and rules, API keys, and background work."""
+"""Pages for server status, rules, API keys, and background work."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def show_server(page: Page) -> Response:
 
 
 async def show_keys(page: Page, created: dict[str, Any] | None = None, done: str = "") -> Response:
-    """List keys. If a key has just been created, show its secret once."""
+    """List keys. If one was just created, show its secret once."""
     token_list = await page.read_if_allowed("/v1/auth/tokens")
     is_operator = page.principal is not None and page.principal.operator
     keys = token_list and token_list["tokens"][::-1]
@@ -59,7 +59,7 @@ async def show_jobs(page: Page) -> Response:
 
 
 async def show_job(page: Page) -> Response:
-    """Show one operation. For an erasure, the page is the receipt."""
+    """Show one operation. For an erasure, this page is the receipt."""
     name = page.request.path_params["operation_id"]
     if page.query.get("format") == "json":
         return page.rest.forward("GET", f"/v1/operations/{name}", {"content-disposition": attachment(f"{name}.json")})

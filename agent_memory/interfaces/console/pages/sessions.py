@@ -51,9 +51,9 @@ async def show_session(page: Page) -> Response:
 
 
 def _with_pictures(messages: list[Any]) -> Iterator[tuple[Any, list[tuple[str, bool]]]]:
-    """Yield each message with its pictures, as pairs of address and visibility.
+    """Yield each message with its images as (address, is visible) pairs.
 
-    Pictures from other servers are hidden, because loading them would reveal the reader.
+    Images from other servers are hidden, because loading them would expose the reader.
     """
     left = _PICTURE_BYTES
     for message in messages:
@@ -86,7 +86,7 @@ def _as_text(value: Any) -> str:
 
 
 def text_of(content: Any) -> str:
-    """Return the text of a message's content, with `[kind]` for other parts."""
+    """Return the text in a message's content, with `[kind]` in place of other parts."""
     if isinstance(content, list):
         return "\n".join(text_of(part) for part in content)
     return content if isinstance(content, str) else str(content.get("text") or f"[{content.get('type', 'part')}]")

@@ -47,7 +47,7 @@ _COMMON: Mapping[str, str] = {
 
 
 def describe_fields(document: dict[str, Any]) -> None:
-    """Add field descriptions to the document's schemas."""
+    """Add field descriptions to the schemas in the document."""
     modules = [module for name, module in sys.modules.items() if name.startswith(f"{models.__name__}.")]
     classes = [value for module in modules for value in vars(module).values() if isinstance(value, type)]
     described = {model.__name__: model for model in classes if issubclass(model, BaseModel)}
@@ -63,7 +63,7 @@ def describe_fields(document: dict[str, Any]) -> None:
 
 
 def descriptions_of(model: type[BaseModel]) -> dict[str, str]:
-    """Return the descriptions of a model's fields by wire name."""
+    """Return descriptions of a model's fields, keyed by their names in JSON."""
     shared: Mapping[str, str] = getattr(model, "shared_descriptions", {})
     texts: dict[str, str] = {**_COMMON, **dict(_of_filters(model)), **shared}
     for base in reversed(model.__mro__):
@@ -83,7 +83,7 @@ def _of_filters(model: type[BaseModel]) -> Iterator[tuple[str, str]]:
 def _docstrings(module: str) -> Mapping[str, Mapping[str, str]]:
     """Return a module's attribute docstrings by class and field.
 
-    The result is empty if the module is installed without source code.
+    The result is empty if the module's source code is not installed.
     """
     spec = find_spec(module)
     source = spec.loader.get_source(module) if spec is not None and isinstance(spec.loader, InspectLoader) else None

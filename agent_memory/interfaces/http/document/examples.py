@@ -1,6 +1,6 @@
-"""Add examples to the OpenAPI document. They tell the story of one user.
+"""Add examples to the OpenAPI document. Together, they tell the story of one user.
 
-Ids that the server generates (changes, views, operations, keys) have no example.
+Server-generated ids (changes, views, operations, keys) have no examples.
 """
 
 from __future__ import annotations

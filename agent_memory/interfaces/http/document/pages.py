@@ -69,7 +69,7 @@ def _root(request: Request) -> str:
 
 
 def _with_policy(request: Request, page: HTMLResponse) -> HTMLResponse:
-    """Allow only the page's own scripts, by their digests."""
+    """Allow only the page's own scripts, identified by their digests."""
     digests = " ".join(f"'sha256-{b64encode(sha256(script).digest()).decode()}'" for script in _INLINE.findall(bytes(page.body)))
     policy = (
         f"default-src 'none'; script-src 'self' {digests}; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; "

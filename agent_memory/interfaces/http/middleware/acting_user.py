@@ -1,6 +1,6 @@
 """Middleware that limits a request to the user in the `X-Acting-User` header.
 
-The limit applies to every operation, even to operations that take only an id.
+The limit applies to every operation, even one that takes only an id.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MAX_BYTES = 4096
 
 
 class ActingUserMiddleware:
-    """Limit the caller to the user in `X-Acting-User`, or answer with 403 or 422."""
+    """Limit the caller to the user in `X-Acting-User`, or respond with 403 or 422."""
 
     def __init__(self, app: ASGIApp, *, required: bool) -> None:
         self._app = app

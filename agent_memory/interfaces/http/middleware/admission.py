@@ -1,8 +1,8 @@
-"""Admit only as many requests as the process can serve in time, and refuse others.
+"""Admit only as many requests as the process can serve in time, and reject others.
 
-The limit follows the smallest delay of the event loop in an interval, as in CoDel (Nichols and Jacobson, ACM Queue,
-2012). It changes in steps, as in TCP. Tenants share the slots by fair queueing (Nagle, RFC 970), which drops requests
-from the longest queue (Suter et al., INFOCOM 1998).
+The limit is based on the event loop's minimum delay in an interval, as in CoDel (Nichols and
+Jacobson, ACM Queue, 2012). It changes in steps, as in TCP. Tenants share the slots by fair queueing
+(Nagle, RFC 970), which drops requests from the longest queue (Suter et al., INFOCOM 1998).
 """
 
 from __future__ import annotations
@@ -42,9 +42,10 @@ Turn = TypeVar("Turn")
 
 
 class AdaptiveLimit:
-    """Limit the number of running requests to `most`, or to fewer under load.
+    """Limits the number of running requests to `most`, or less under load.
 
-    The limit shrinks after the event loop has been late for `patience` seconds, but never below `least`.
+    The limit decreases after the event loop has been late for `patience` seconds, but never below
+    `least`.
     """
 
     def __init__(self, most: int, *, least: int = 16, patience: float = 0.2) -> None:
@@ -71,10 +72,10 @@ class AdaptiveLimit:
 
 
 class FairQueue(Generic[Turn]):
-    """Track each tenant's running and pending requests.
+    """Tracks each tenant's running and pending requests.
 
     The next slot goes to the tenant with the fewest running requests. If `fair` is false, all
-    requests belong to one tenant.
+    requests are treated as one tenant's.
     """
 
     def __init__(self, *, fair: bool) -> None:
@@ -116,7 +117,10 @@ class FairQueue(Generic[Turn]):
             self._delete_if_empty(tenant)
 
     def next(self, limit: int, now: float) -> tuple[str, Turn] | None:
-        """Start the next request if one of `limit` slots is free. Return its tenant and turn, or None."""
+        """Start the next request if one of `limit` slots is free.
+
+        Returns its tenant and turn, or None.
+        """
         share = limit
         if self._fair:
             # Keep one eighth of all places free for other tenants; a competing tenant gets a quarter at most.
@@ -133,7 +137,7 @@ class FairQueue(Generic[Turn]):
     def push_out(self, tenant: str) -> Turn | None:
         """Remove and return the last pending turn of the tenant with the most requests.
 
-        Return None unless that tenant has at least two more requests than `tenant`.
+        Returns None unless that tenant has at least two more requests than `tenant`.
         """
         most = max(self._lines, key=self.under_way, default=None)
         if most is None or self.under_way(most) < self.under_way(tenant) + 2:
@@ -148,9 +152,10 @@ class FairQueue(Generic[Turn]):
 
 
 class AdmissionMiddleware:
-    """Middleware that runs at most `most` requests at a time, and refuses others with 503.
+    """Middleware that runs up to `most` requests at a time, and rejects others with 503.
 
-    With `fair`, tenants share the slots. Up to `most_calls` requests may wait if their paths begin with one of `calls`.
+    If `fair` is true, tenants share the slots. Up to `most_calls` requests may wait if their paths
+    begin with one of `calls`.
     """
 
     def __init__(self, app: ASGIApp, *, most: int, fair: bool = False, calls: tuple[str, ...] = (), most_calls: int = 0) -> None:

@@ -1,4 +1,4 @@
-"""Record requests in the audit trail, including requests that lack valid credentials."""
+"""Record requests in the audit trail, including those without valid credentials."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _UNAUDITED_PATHS = frozenset({"/v1/health", "/v1/ready", "/metrics", *pages.PATH
 
 
 class AuditMiddleware:
-    """Middleware that audits all requests except monitoring and console pages.
+    """Middleware that audits all requests except for monitoring and console pages.
 
     `required` is True if the server requires credentials.
     """

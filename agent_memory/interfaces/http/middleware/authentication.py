@@ -1,4 +1,4 @@
-"""Authenticate every request. With AUTH_MODE=disabled, the server does not install this layer."""
+"""Authenticate every request. Not installed if AUTH_MODE=disabled."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SCHEMES: dict[str, dict[str, str]] = {
 
 
 def describe(document: dict[str, Any], *, required: bool) -> None:
-    """Add security schemes to an OpenAPI document's operations, optional unless `required`."""
+    """Add security schemes to all OpenAPI operations. They are optional unless `required`."""
     document.setdefault("components", {})["securitySchemes"] = SCHEMES
     schemes: list[dict[str, list[str]]] = [{name: []} for name in SCHEMES]
     for path, methods in document["paths"].items():
@@ -39,9 +39,9 @@ def describe(document: dict[str, Any], *, required: bool) -> None:
 
 
 class AuthenticationMiddleware:
-    """Put the caller's `Principal` into the scope, or answer with 401 or 503.
+    """Put the caller's `Principal` into the scope, or respond with 401 or 503.
 
-    `gate` returns None until the runtime is open. `open_paths` are public in addition to `OPEN_PATHS`.
+    `gate` returns None until the runtime is open. `open_paths` are public, like `OPEN_PATHS`.
     """
 
     def __init__(

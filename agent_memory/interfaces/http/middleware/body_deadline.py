@@ -1,4 +1,4 @@
-"""Middleware that reads request bodies before admission, so that slow senders occupy no slots.
+"""Middleware that reads request bodies before admission, so that slow senders do not take up slots.
 
 Late bodies get a 408 response. Long bodies are not buffered, but marked with `BODY_ARRIVING`.
 """
@@ -35,10 +35,10 @@ _SECOND_LOOK_SECONDS = 0.05
 
 
 class BodyDeadlineMiddleware:
-    """Middleware that limits the time for a body to arrive.
+    """Middleware that limits how long a body may take to arrive.
 
-    The limit is `seconds`, plus one second for every BYTES_PER_SECOND received, but at most `request_timeout` seconds.
-    Paths that begin with one of `calls` have a larger buffer.
+    The limit is `seconds`, plus one second for every BYTES_PER_SECOND received, up to
+    `request_timeout` seconds. Paths that begin with one of `calls` have a larger buffer.
     """
 
     def __init__(self, app: ASGIApp, *, seconds: float, request_timeout: float, calls: tuple[str, ...] = ()) -> None:
@@ -96,7 +96,8 @@ class BodyDeadlineMiddleware:
 class TimedBody:
     """A request body that is still arriving.
 
-    Only the time spent waiting for the sender counts. If the body is late, `receive` sets `REFUSAL` in the scope.
+    Only time spent waiting for the sender counts. If the body is late, `receive` sets `REFUSAL` in
+    the scope.
     """
 
     scope: Scope
@@ -108,7 +109,7 @@ class TimedBody:
     complete: bool = False
 
     async def receive(self) -> Message:
-        """Return the next message, or a disconnect message after a refusal."""
+        """Return the next message, or a disconnect message once the request has been rejected."""
         if self.complete:
             return await self.source()
         if REFUSAL not in self.scope:

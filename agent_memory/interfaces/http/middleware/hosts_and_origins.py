@@ -1,7 +1,7 @@
-"""Check host names and origins to protect servers without credentials from web pages.
+"""Check host names and origins to protect servers without credentials from malicious web pages.
 
-DNS rebinding shows in the `Host` header. Requests from other origins show in `Origin` or
-`Sec-Fetch-Site`.
+The `Host` header reveals DNS rebinding. `Origin` or `Sec-Fetch-Site` reveals requests from other
+origins.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _MOST_REMEMBERED = 1000
 
 
 def allowed_names(settings: Settings, host: str) -> frozenset[str] | None:
-    """Return the allowed host names in addition to the machine's own, or None for any name.
+    """Return the host names allowed besides the machine's own, or None for any name.
 
-    With ALLOWED_HOSTS unset, any name is allowed when the server requires credentials or does not
+    If ALLOWED_HOSTS is unset, any name is allowed when the server requires credentials or does not
     listen on a loopback address.
     """
     names = _names(settings.server.allowed_hosts)
@@ -39,9 +39,10 @@ def _names(setting: str) -> frozenset[str]:
 
 
 class HostMiddleware:
-    """Middleware that answers with 421 for unknown host names, and with 403 for foreign origins.
+    """Middleware that rejects unknown host names with 421, and foreign origins with 403.
 
-    Only requests that change data need an allowed origin. `names` are the server's names (None allows any name).
+    Origins are only checked for requests that change data. `names` contains the allowed host names,
+    or is None to allow any.
     """
 
     def __init__(self, app: ASGIApp, *, names: frozenset[str] | None, origins: frozenset[str]) -> None:

@@ -16,7 +16,7 @@ _OPERATORS = "\0operators"
 
 
 class KnownCallerMiddleware:
-    """Identify callers by recently checked credentials, if the server requires credentials.
+    """Identify callers by recently verified credentials, if the server requires credentials.
 
     `gate` may return None until the runtime is open.
     """

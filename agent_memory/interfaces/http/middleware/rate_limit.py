@@ -1,4 +1,4 @@
-"""Limit each tenant's request rate before reading requests."""
+"""Limit each tenant's request rate before reading the requests."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _MOST_DELAYED = 256
 
 
 class RateLimitMiddleware:
-    """Middleware that answers requests above the limit with 429 and a `Retry-After` header.
+    """Middleware that rejects requests above the limit with 429 and a `Retry-After` header.
 
-    The server installs the middleware twice: before admission for known callers, and after authentication for all
-    others. With `required`, operators have no limit.
+    The server installs it twice: before admission for known callers, and after authentication for
+    all others. If `required` is true, operators have no limit.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The outermost layer, for request ids, deadlines, metrics, logs and crashes."""
+"""The outermost layer, which handles request ids, deadlines, metrics, logs and crashes."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _GUARDS = ((b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-re
 
 
 class RequestMiddleware:
-    """The outermost middleware. `timeout` is a request's deadline in seconds.
+    """The outermost middleware. `timeout` is the deadline for a request in seconds.
 
-    Streams remove their deadline.
+    Streams remove their own deadline.
     """
 
     def __init__(self, app: ASGIApp, *, timeout: float) -> None:
@@ -88,7 +88,7 @@ def _prefix_of(path: str) -> str:
 
 
 def _request_id(scope: Scope) -> bytes:
-    """Return the caller's valid `X-Request-Id`, or a new id."""
+    """Return the caller's `X-Request-Id` if it is valid, or else a new id."""
     for name, value in scope["headers"]:
         if name == b"x-request-id":
             if _REQUEST_ID.match(value):

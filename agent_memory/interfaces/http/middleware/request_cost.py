@@ -11,7 +11,7 @@ BODY_UNIT = 16 * 1024
 
 
 def declared_bytes(scope: Scope) -> int | None:
-    """Return a body's declared length: 0 if there is no body, or None if unknown."""
+    """Return the declared body length. It is 0 if there is no body and None if unknown."""
     headers = dict(scope["headers"])
     length = headers.get(b"content-length", b"0")
     if b"transfer-encoding" in headers or not length.isdigit():
@@ -20,13 +20,13 @@ def declared_bytes(scope: Scope) -> int | None:
 
 
 def cost_of(scope: Scope) -> int | None:
-    """Return a request's cost, or None if the length of its body is unknown."""
+    """Return a request's cost, or None if the body's length is unknown."""
     length = declared_bytes(scope)
     return None if length is None else 1 + length // BODY_UNIT
 
 
 def counted_body(receive: Receive, limit: RequestLimit, tenant: str) -> Receive:
-    """Return a `receive` that counts a body of unknown length while it is read.
+    """Return a `receive` that counts a body of unknown length as it is read.
 
     Reading may raise TooMany or RedisUnavailable.
     """

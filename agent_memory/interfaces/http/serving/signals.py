@@ -16,7 +16,7 @@ _INTERRUPTED = 130
 
 
 class Shutdown:
-    """Tell the parts of a process when to shut down."""
+    """Tells the parts of a process when to shut down."""
 
     def __init__(self) -> None:
         self.requested = asyncio.Event()
@@ -31,7 +31,7 @@ class Shutdown:
             loop.add_signal_handler(number, self._on_signal, number)
 
     def started(self) -> None:
-        """Mark startup as complete. After this, signals no longer cancel the starting task."""
+        """Mark startup as complete, so that signals no longer cancel the starting task."""
         self._starting = None
 
     def _on_signal(self, number: int) -> None:
@@ -50,7 +50,7 @@ class Shutdown:
 def run_until_stopped(main: Callable[[Shutdown], Awaitable[None]]) -> None:
     """Run `main` on a new uvloop event loop in this thread. Raises StartupError.
 
-    A signal during startup cancels `main` without raising an error.
+    A signal during startup cancels `main` but does not raise an error.
     """
 
     async def guarded() -> None:

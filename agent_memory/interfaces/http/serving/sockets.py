@@ -1,4 +1,4 @@
-"""Open the listening sockets first, so that a port in use causes one clear error."""
+"""Open the listening sockets first, so that a port conflict causes a single, clear error."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ _BACKLOG = 2048
 
 @contextmanager
 def listening(host: str, port: int) -> Generator[list[socket.socket], None, None]:
-    """Yield sockets that listen on every address of `host`. With port 0, use a free port.
+    """Yield sockets that listen on every address of `host`. If `port` is 0, use a free port.
 
-    Clients that connect early wait until the server is ready. Raises StartupError if an address is not available.
+    Early connections wait until the server is ready. Raises StartupError if an address is not
+    available.
     """
     try:
         infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)

@@ -20,7 +20,7 @@ _ACCEPTS_PER_TURN = 32
 
 
 class _Uvicorn(uvicorn.Server):
-    """A uvicorn server that ignores signals, and sets `answers` once it serves requests."""
+    """A uvicorn server that ignores signals, and sets `answers` once it accepts requests."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -43,7 +43,7 @@ class _Uvicorn(uvicorn.Server):
 
 
 class HttpServer:
-    """Serve an application on listening sockets. `on_stop` ends requests that do not end on their own."""
+    """Serves an application on listening sockets. `on_stop` ends requests that would not end."""
 
     def __init__(
         self, listeners: list[socket.socket], app: Callable[..., Any], settings: Settings, on_stop: Callable[[], None] | None
@@ -74,16 +74,16 @@ class HttpServer:
         await self._uvicorn.serve(sockets=names)
 
     async def started(self) -> None:
-        """Return once the server answers requests."""
+        """Wait until the server accepts requests."""
         await self._uvicorn.answers.wait()
 
     def drain(self) -> bool:
-        """Close each connection after its next response, and fail readiness checks."""
+        """Close each connection after its next response, and make readiness checks fail."""
         self._draining.begin()
         return True
 
     def stop(self) -> None:
-        """Stop accepting connections. `run` returns after running requests or the grace period."""
+        """Stop accepting connections. `run` returns after pending requests or the grace period."""
         self.drain()
         self._uvicorn.should_exit = True
         if self._on_stop is not None:
