@@ -34,7 +34,7 @@ def context_window(model: str | None, settings: ModelSettings) -> int:
 
 
 def model_context(where: str, model: str, settings: ModelSettings) -> ModelContext:
-    """Return what is known about the context size of `model` on the server `where`."""
+    """Return the context limits for `model` on the server `where`."""
     configured = settings.context_windows.get(model)
     return ModelContext(where, model, configured=configured, assumed=context_window(model, settings))
 

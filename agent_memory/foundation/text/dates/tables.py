@@ -83,7 +83,7 @@ class Table:
         self.asks_when = _compiled(edge, questions["silent"], {})
 
     def patterns(self, text: str | None = None) -> list[DatePattern]:
-        """Return all date patterns, or only those that may match `text`.
+        """Return all date patterns, or only the ones that may match `text`.
 
         The third value is the offset from today for words such as "yesterday".
         """
@@ -117,8 +117,8 @@ def tables() -> Mapping[str, Table]:
 def _placeholders(source: Mapping[str, Any]) -> Mapping[str, str]:
     """Return the pattern for each placeholder.
 
-    {D} is a day or range of days, {DM} a day and month in digits, {M} a month, {Y} a year, {W} a
-    weekday, {N} a number, {U} a unit, and {C} a calendar unit.
+    {D} is a day or range of days, {DM} a day and month in digits, and {M} a month. {Y} is a year,
+    {W} a weekday, {N} a number, {U} a unit, and {C} a calendar unit.
     """
     ordinal, day = source["ordinal"], source.get("day", "0?[1-9]|[12][0-9]|3[01]")
     ends, optional = (")", "") if source.get("blankless") else (r")(?!\d)", "?")
