@@ -1,7 +1,8 @@
 """Send all log records to stderr through structlog, with secrets removed.
 
-Use a constant event name, and pass values as fields: `log.warning("search not reranked",
-error=error)`.
+Use a constant event name, and pass values as fields:
+
+    log.warning("search not reranked", error=error)
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Define the Redis keys that several features share. Features define their own keys in `Feature.keys`.
 
-`{0}` is the hash tag of a bucket, which contains all keys of its tenants. Only `{0}` contains the API keys (tok, toks,
-tok-secret), browser logins (browser) and request limits (rate). It also contains the load (load) and the number of
-buckets (cfg).
+`{0}` is a bucket's hash tag, and each key of a tenant is in that tenant's bucket. Only `{0}` contains API keys (tok,
+toks, tok-secret), browser logins (browser), request limits (rate), the load (load), and the number of buckets (cfg).
 
 am:{0}:w:<sid>      hash    a session: version, fence, identity, context, data …   the session's TTL, or until deleted
 am:{0}:w:<sid>:m    list    the session's messages, oldest first: "<seq> <tokens> <json>"   as the session
