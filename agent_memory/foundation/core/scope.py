@@ -106,7 +106,7 @@ _work: ContextVar[Work | None] = ContextVar("work", default=None)
 
 
 def current_work() -> Work:
-    """Return the work set by the enclosing `carrying_out` block, or an ordinary request."""
+    """Return the current work, which is an ordinary request by default."""
     return _work.get() or _REQUEST
 
 

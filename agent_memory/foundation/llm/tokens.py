@@ -156,8 +156,7 @@ class TokenCounter:
     def shorten(self, text: str, tokens: int) -> str:
         """Cut out the middle of `text` if it has more than `tokens` tokens.
 
-        Two thirds of the result come from the beginning and one third from the end, joined by " …
-        ".
+        Two thirds of the result come from the beginning, and one third from the end.
         """
         total = self.count(text)
         if total <= tokens:

@@ -41,7 +41,7 @@ def guard_of(
 
 
 def whole_tenant_guard(root: str, tenant: str) -> Guard:
-    """Return the `guard` for writing data that belongs to any owner in the tenant."""
+    """Return the `guard` for writing any owner's data in the tenant."""
     return guard_of(root, tenant) | {"whole": True}
 
 

@@ -138,7 +138,7 @@ def _session(root: str, sid: str) -> SessionKeys:
 
 
 class _Key:
-    """A key without parameters, or a prefix of keys."""
+    """A key with no parameters, or a key prefix."""
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -100,7 +100,7 @@ class E5Encoder:
 
 
 def read_weights(path: Path) -> tuple[dict[str, NDArray[np.float32]], NDArray[np.float32]]:
-    """Return the weights for the graph and the table of word vectors (380 MB)."""
+    """Return the graph's weights and the table of word vectors (380 MB)."""
     _, _, tensors = _read(path)
     return _layer_weights(tensors), _numbers(tensors["emb.word"].reshape(-1, SHAPE.width // _BLOCK, _BLOCK_BYTES))
 

@@ -64,7 +64,7 @@ _LARGEST = 63
 
 
 def import_extra(*modules: str) -> list[Any]:
-    """Import modules of the `local` extra. Raises StartupError."""
+    """Import modules from the `local` extra. Raises StartupError."""
     # Since version 1.29, onnxruntime sends usage data to its vendor unless this variable is set before the import.
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     try:

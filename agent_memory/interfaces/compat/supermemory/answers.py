@@ -29,7 +29,7 @@ def moment(value: datetime) -> str:
 
 
 def metadata_of(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the metadata without keys added by this server."""
+    """Return the metadata, excluding keys that this server added."""
     return {key: value for key, value in metadata.items() if key not in _OUR_METADATA}
 
 

@@ -24,7 +24,7 @@ Filters = dict[str, Any] | Annotated[str, Field(max_length=64 * 1024)]
 class Body(BaseModel):
     """A request body with camelCase field names.
 
-    Raises NotSupported for an unsupported field, including its name.
+    Raises NotSupported, with the field's name, if a field is not supported.
     """
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)

@@ -109,7 +109,7 @@ def search_of(page: Page) -> dict[str, Any]:
 
 
 async def show_forgetting(page: Page, form: Fields | None = None) -> Response:
-    """Preview what a request would forget, without forgetting anything."""
+    """Preview what a request would forget."""
     form = page.query if form is None else form
     plan = await page.rest("POST", "/v1/memory/forget", {**forget_body(page, form), "dry_run": True})
     seconds = page.settings.longterm.forget_undo_seconds
