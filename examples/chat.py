@@ -3,10 +3,12 @@
     pip install ./client openai rich
     python examples/chat.py --user ada
 
-The memory server stores the conversation. OPENAI_API_KEY or OPENAI_BASE_URL selects the model server, and CHAT_MODEL
-selects the model. Without a model, or if it does not answer, the chat shows the memories that the model would receive.
+The memory server stores the conversation. OPENAI_API_KEY or OPENAI_BASE_URL selects the model
+server, and CHAT_MODEL selects the model. If no model is available, the chat shows the memories that
+the model would receive.
 
-To end the chat, press Ctrl-D. The next start begins a new session, which recalls what you said in earlier sessions.
+Press Ctrl-D to exit. The next run starts a new session, which recalls what you said in earlier
+sessions.
 """
 
 from __future__ import annotations
@@ -31,7 +33,6 @@ MODEL_SECONDS = 60.0
 
 
 async def chat(options: argparse.Namespace) -> None:
-    """Answer lines until the input ends."""
     model = model_of_environment()
     if model is None:
         CONSOLE.print("[dim]No OPENAI_API_KEY and no OPENAI_BASE_URL: instead of answers you see what the memory recalls.[/dim]")
@@ -58,7 +59,7 @@ async def chat(options: argparse.Namespace) -> None:
 
 
 def model_of_environment() -> AsyncOpenAI | None:
-    """Return a client for the model server, or None if the environment does not specify a server."""
+    """Return a client for the configured model server, or None if none is configured."""
     if not (os.environ.get("OPENAI_API_KEY") or os.environ.get("OPENAI_BASE_URL")):
         return None
     try:
@@ -68,7 +69,7 @@ def model_of_environment() -> AsyncOpenAI | None:
 
 
 async def ask(model: AsyncOpenAI, name: str, messages: list[dict[str, str]]) -> str | None:
-    """Return the model's answer. If there is no answer, print the reason and return None."""
+    """Return the model's reply. If the call fails, print the reason and return None."""
     try:
         completion = await model.chat.completions.create(model=name, messages=messages)
     except Exception as error:  # noqa: BLE001 - the chat continues whatever is wrong with the model or its address.
@@ -83,14 +84,14 @@ async def ask(model: AsyncOpenAI, name: str, messages: list[dict[str, str]]) -> 
 
 
 def recalled(earlier: Sequence[str], current: Sequence[str]) -> str:
-    """Return what the model would receive: memories of earlier sessions and messages of this session."""
+    """Return the model's context: earlier memories and the messages in this session."""
     parts = [("From earlier conversations:", earlier), ("From this conversation:", current)]
     lines = [line for title, texts in parts if texts for line in (title, *(f"- {text}" for text in texts))]
     return "\n".join(lines) or "(nothing was said yet; it is remembered from now on)"
 
 
 def read_line() -> str | None:
-    """Return the next line that is not blank, or None at the end of the input."""
+    """Return the next non-blank line, or None at the end of the input."""
     try:
         while not (text := CONSOLE.input("[bold]> [/bold]").strip()):
             pass
@@ -100,7 +101,6 @@ def read_line() -> str | None:
 
 
 def main() -> None:
-    """Parse the arguments and chat."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--url", "--base-url", dest="base_url", default="http://127.0.0.1:8000", help="the memory server")
     parser.add_argument("--user", default="me", help="user id")

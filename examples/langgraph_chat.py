@@ -3,9 +3,9 @@
     pip install './client[langgraph]' langchain-openai
     python examples/langgraph_chat.py --user ada          (OPENAI_API_KEY or OPENAI_BASE_URL selects the model server)
 
-The model extracts facts, the memory server stores them, and each prompt contains the three nearest. Press Ctrl-D and
-start again: the new thread recalls the facts. Without a model, the program stores every line and prints the recalled
-facts.
+The model extracts facts, the memory server stores them, and each prompt contains the three nearest
+facts. Press Ctrl-D and run the program again: the new thread recalls the facts. If no model is
+configured, the program stores every line and prints the facts that it recalls.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ EXTRACT = "List the lasting facts that the user states about themselves, one sho
 
 
 def build(store: BaseStore, model: ChatOpenAI | None) -> CompiledStateGraph:
-    """Return the graph: recall the nearest facts, answer with them, and store new facts."""
+    """Build a graph that recalls facts, answers with them, and stores new facts."""
 
     def answer(state: MessagesState) -> MessagesState:
         question = str(state["messages"][-1].content)
@@ -65,14 +65,14 @@ def build(store: BaseStore, model: ChatOpenAI | None) -> CompiledStateGraph:
 
 
 def chat(graph: CompiledStateGraph, lines: Callable[[], str | None]) -> None:
-    """Answer all lines in one thread."""
+    """Answer each line in the same thread."""
     config = {"configurable": {"thread_id": str(uuid4())}}
     while (text := lines()) is not None:
         print(graph.invoke({"messages": [HumanMessage(text)]}, config)["messages"][-1].content, flush=True)
 
 
 def line() -> str | None:
-    """Return the next line that is not blank, or None at the end of the input."""
+    """Return the next non-blank line, or None at the end of the input."""
     try:
         while not (text := input("> " if sys.stdin.isatty() else "").strip()):
             pass
@@ -82,7 +82,6 @@ def line() -> str | None:
 
 
 def main() -> None:
-    """Parse the arguments and chat."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--user", default="ada", help="user id (ada)")
     parser.add_argument(

@@ -1,11 +1,12 @@
-"""A running coach that remembers. It uses Mem0's own client with this server's address.
+"""A running coach that remembers. It uses Mem0's own client with this memory server.
 
     COMPAT_APIS=mem0 make serve
     pip install mem0ai openai
     python examples/mem0_coach.py --url http://127.0.0.1:8000
 
-OPENAI_API_KEY or OPENAI_BASE_URL selects the model server. Press Ctrl-D and start again: the coach remembers your goals
-and injuries. It stores its own style separately, and ignores small talk. Without a model, it prints the system prompt.
+OPENAI_API_KEY or OPENAI_BASE_URL selects the model server. Press Ctrl-D and run the program again:
+the coach remembers your goals and injuries. It stores its own style separately and ignores small
+talk. If no model is configured, it prints the system prompt.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ STYLE = "Short answers, one workout at a time"
 
 
 def memories(client: MemoryClient, query: str, **entity: str) -> list[str]:
-    """Return a user's or an agent's memories that match a question, best first."""
+    """Return the memories of a user or agent that match a question, best first."""
     answer = client.search(query, filters={"AND": [entity]}, top_k=5)
     return [memory["memory"] for memory in (answer["results"] if isinstance(answer, dict) else answer)]
 
 
 def prompt_of(client: MemoryClient, runner: str, text: str) -> str:
-    """Return the system prompt: how the coach speaks and facts about the runner."""
+    """Return a system prompt with the coach's style and facts about the runner."""
     sections = {
         "How you speak": memories(client, "style of the coach", agent_id="coach"),
         "The runner": memories(client, text, user_id=runner),
@@ -39,7 +40,6 @@ def prompt_of(client: MemoryClient, runner: str, text: str) -> str:
 
 
 def main() -> None:
-    """Answer lines from the keyboard until the input ends."""
     parser = argparse.ArgumentParser(description="A running coach that remembers")
     parser.add_argument("--url", "--host", dest="host", default="http://127.0.0.1:8000", help="the memory server")
     parser.add_argument("--key", default="local", help="an API key of the server")

@@ -1,13 +1,14 @@
-"""An agent that manages its own memory. It has inner thoughts, heartbeats and the memory server's tools.
+"""An agent that manages its own memory, with inner thoughts, heartbeats and memory tools.
 
     pip install ./client openai rich
     python examples/memgpt.py --user ada
 
-OPENAI_API_KEY or OPENAI_BASE_URL selects the model server, and CHAT_MODEL selects the model. The agent edits its memory
-blocks, which are in every prompt. Everything else goes to its archive. The model's text is a thought, which is printed
-dim. To speak, the model calls `send_message`. If a call asks for a heartbeat or fails, the agent gets another step
-before the user's next line. `agent-memory export` and `import` move the agent's whole memory. Without a model, or while
-it does not answer, the program prints the agent's prompt.
+OPENAI_API_KEY or OPENAI_BASE_URL selects the model server, and CHAT_MODEL selects the model. The
+agent edits its memory blocks, which are part of every prompt. Everything else goes into its
+archive. The model's text is a thought and is printed dim. To speak, the model calls `send_message`.
+If a call requests a heartbeat or fails, the agent gets another step before the user's next line.
+Use `agent-memory export` and `import` to move the agent's memory. If no model is available, the
+program prints the agent's prompt.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ SEND_MESSAGE: dict[str, Any] = {
 
 @dataclass
 class Agent:
-    """An agent and its user. `say` prints messages (or, without a model, the prompt), and `think` prints thoughts."""
+    """An agent and its user. `say` prints messages, and `think` prints the agent's thoughts."""
 
     memory: SyncMemoryClient
     model: OpenAI | None
@@ -69,7 +70,7 @@ class Agent:
     session: str = field(default_factory=lambda: f"memgpt-{uuid.uuid4()}")
 
     def make_blocks(self, limit: int = 2000) -> None:
-        """Create the blocks that do not exist yet."""
+        """Create any missing blocks."""
         labels = {block.label for block in self.memory.blocks.list(user_id=self.user, agent_id=self.name).blocks}
         for label, description in BLOCKS.items():
             if label not in labels:
@@ -77,7 +78,7 @@ class Agent:
                 self.memory.blocks.put(label, value, description=description, limit=limit, user_id=self.user, agent_id=self.name)
 
     def answer(self, line: str) -> list[str]:
-        """Return the agent's answer to a line from the user."""
+        """Send a line to the agent and return its messages."""
         prompt = self.memory.prompts.render(line, self.session, user_id=self.user, agent_id=self.name, format="openai").to_openai()
         spoken: list[str] | None = None
         if self.model is not None:
@@ -101,7 +102,7 @@ class Agent:
         )
 
     def speak(self, model: OpenAI, messages: list[Any]) -> list[str]:
-        """Return the agent's messages, after as many steps as the agent asks for."""
+        """Run the model until it stops requesting steps, and return its messages."""
         spoken: list[str] = []
         for _ in range(MOST_STEPS):
             done = model.chat.completions.create(model=self.model_name, messages=messages, tools=tools_of(self.memory))
@@ -122,7 +123,7 @@ class Agent:
         return spoken
 
     def run(self, call: dict[str, Any], spoken: list[str]) -> tuple[str, bool]:
-        """Return a call's result, and whether another step follows. It follows if the call asked for one or failed."""
+        """Return a call's result, and whether the agent gets another step."""
         name = call["function"]["name"]
         try:
             arguments = json.loads(call["function"]["arguments"] or "{}")
@@ -138,7 +139,7 @@ class Agent:
 
 
 def tools_of(memory: SyncMemoryClient) -> list[Any]:
-    """Return the model's tools. Each tool call can ask for a heartbeat."""
+    """Return the model's tools, each with an option to request a heartbeat."""
     schemas = memory.tools.schemas()
     tools: list[Any] = [SEND_MESSAGE, *(schema.to_dict() for name in TOOLS if (schema := schemas.get_by_name(name)))]
     for tool in tools:
@@ -148,7 +149,6 @@ def tools_of(memory: SyncMemoryClient) -> list[Any]:
 
 
 def main() -> None:
-    """Parse the arguments and talk."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--url", "--base-url", dest="base_url", default="http://127.0.0.1:8000", help="the memory server")
     parser.add_argument("--user", default="me", help="user id")

@@ -1,13 +1,14 @@
-"""A personal trainer that remembers. It uses Supermemory's own client with this server's address.
+"""A personal trainer that remembers. It uses Supermemory's own client with this memory server.
 
     COMPAT_APIS=supermemory make serve
     pip install ./client 'supermemory==3.37.0' openai-agents
     export SUPERMEMORY_BASE_URL=http://127.0.0.1:8000 SUPERMEMORY_API_KEY=local
     python examples/supermemory_trainer.py
 
-OPENAI_API_KEY or OPENAI_BASE_URL selects the model server. Describe a workout, press Ctrl-D, start again, and ask "What
-should I do for my workout today?". The memory server also stores the conversation, as a session of the Agents SDK.
-Without a model, the program logs every line, and prints the facts for the agent.
+OPENAI_API_KEY or OPENAI_BASE_URL selects the model server. Describe a workout, press Ctrl-D, run
+the program again, and ask "What should I do for my workout today?". The memory server also stores
+the conversation as an Agents SDK session. If no model is configured, the program logs every line
+and prints the facts for the agent.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ INSTRUCTIONS = "You are a personal trainer. Log every workout that you hear of. 
 
 
 def log_workout(memory: Supermemory, athlete: str, text: str) -> str:
-    """Store a workout, a goal or a limit. Searches find it a moment later."""
+    """Store a workout, a goal or a limit, which becomes searchable a moment later."""
     return f"logged ({memory.add(content=text, container_tag=athlete).status})"
 
 
 def suggest_next_session(memory: Supermemory, athlete: str, question: str) -> str:
-    """Return stable facts, recent facts and facts that match the question, as text for the model."""
+    """Format stable facts, recent facts and facts that match the question for the model."""
     profile = memory.profile(container_tag=athlete, q=question)
     results = profile.search_results.results if profile.search_results else []
     sections = {
@@ -48,14 +49,12 @@ def suggest_next_session(memory: Supermemory, athlete: str, question: str) -> st
 
 
 def tools_of(memory: Supermemory, athlete: str) -> list[Tool]:
-    """Return the agent's two tools."""
-
     def log(text: str) -> str:
-        """Remember a workout, a goal or a limit, in the athlete's own words."""
+        """Remember a workout, goal or limit in the athlete's own words."""
         return log_workout(memory, athlete, text)
 
     def suggest(question: str) -> str:
-        """Look up facts about the athlete before you suggest a workout."""
+        """Look up facts about the athlete before suggesting a workout."""
         return suggest_next_session(memory, athlete, question)
 
     return [
@@ -65,7 +64,6 @@ def tools_of(memory: Supermemory, athlete: str) -> list[Tool]:
 
 
 async def talk(athlete: str) -> None:
-    """Answer lines from the keyboard until the input ends."""
     memory = Supermemory()
     has_model = bool(os.environ.get("OPENAI_API_KEY") or os.environ.get("OPENAI_BASE_URL"))
     config = MemoryClientConfig(base_url=os.environ["SUPERMEMORY_BASE_URL"], api_key=os.environ.get("SUPERMEMORY_API_KEY"))

@@ -1,4 +1,4 @@
-"""Generate the HTTP API reference as a Markdown page, from the application's OpenAPI document."""
+"""Generate the HTTP API reference as Markdown from the application's OpenAPI document."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ _SHOWN = 90
 
 
 def reference() -> str:
-    """Return the reference as Markdown."""
     document = create_app(load_settings()).openapi()
     return "\n".join(_page(document))
 
@@ -82,7 +81,7 @@ def _body(name: str, schema: Schema) -> Iterator[str]:
 
 
 def _type(schema: Schema) -> str:
-    """Return a schema's type in words, with links to any bodies."""
+    """Describe a schema's type in words, with links to other schemas."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return f"[{name}](#{name.lower()})"
@@ -115,7 +114,7 @@ def _cell(text: str) -> str:
 
 
 def _prose(text: str) -> str:
-    """Return text as Markdown, with tags escaped so that they are not rendered as HTML."""
+    """Escape HTML tags in text, so that Markdown does not render them."""
     return re.sub(r"<(?=[A-Za-z/])(?![^`\n]*`)", "&lt;", text).strip()
 
 

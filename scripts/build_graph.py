@@ -1,9 +1,10 @@
-"""Build ONNX graphs of sentence encoders with BERT's architecture. Needs the `onnx` package.
+"""Build ONNX graphs for BERT-style sentence encoders. Needs the `onnx` package.
 
-`build_graph.py DIRECTORY` writes DIRECTORY/graph.onnx. LOCAL_MODEL needs this file if an encoder's shape differs from
-all-MiniLM-L6-v2. Without arguments, the script writes agent_memory/foundation/llm/data/*.onnx.
+`build_graph.py DIRECTORY` writes DIRECTORY/graph.onnx, which LOCAL_MODEL needs if the encoder's
+shape differs from all-MiniLM-L6-v2. Without arguments, the script writes
+agent_memory/foundation/llm/data/*.onnx.
 
-The weights stay outside the graph, under the names that they have in model.safetensors.
+The weights are not part of the graph. It refers to them by their names in model.safetensors.
 """
 
 from __future__ import annotations
@@ -33,15 +34,15 @@ _ZERO = 128  # the unsigned byte that represents 0 in a rounded row of numbers
 def build_graph(shape: EncoderShape, precision: Precision = "fp32") -> bytes:
     """Return the serialized ONNX model.
 
-    The inputs are `input_ids` and `attention_mask` (int64, [texts, tokens]), and the output is `embedding`. With
-    `given_words`, the input `words` (float32, [texts, tokens, width]) replaces `input_ids`. A model with int8 precision
-    needs the weights from `weights.round_weights`.
+    The inputs are `input_ids` and `attention_mask` (int64, [texts, tokens]), and the output is
+    `embedding`. With `given_words`, the input `words` (float32, [texts, tokens, width]) replaces
+    `input_ids`. An int8 model needs weights from `weights.round_weights`.
     """
     return (_RoundedBuilder if precision == "int8" else _Builder)(shape).build()
 
 
 class _Builder:
-    """Collects nodes and constants. Each method returns the name of its result."""
+    """Builds a graph from nodes and constants. Each method returns the name of its result."""
 
     def __init__(self, shape: EncoderShape) -> None:
         self.shape = shape
@@ -107,7 +108,7 @@ class _Builder:
         return self.node("Gemm", value, f"{name}.weight", f"{name}.bias", transB=1)
 
     def _embeddings(self) -> str:
-        """Return the normalized sum of the word, position and first token-type embeddings: [texts * tokens, width]."""
+        """Return normalized word, position and token-type embeddings: [texts * tokens, width]."""
         words = "words" if self.shape.given_words else self.node("Gather", "embeddings.word_embeddings.weight", "input_ids")
         length = self.node("Shape", "attention_mask", start=1, end=2)
         positions = self.node("Slice", "embeddings.position_embeddings.weight", self.ints(0), length, self.ints(0))
@@ -147,10 +148,10 @@ class _Builder:
 
 
 class _RoundedBuilder(_Builder):
-    """Builds graphs that compute large matrix products with integers.
+    """Builds graphs that use integers for large matrix products, which is 2.4 times as fast.
 
-    Integers are 2.4 times as fast. The vectors have a cosine similarity of about 0.996 to the exact vectors. Inputs are
-    rounded per token. onnxruntime's own quantizer rounds per call, so a vector would depend on the other texts in the
+    The cosine similarity to the exact vectors is about 0.996. Inputs are rounded per token, so a
+    vector does not depend on the other texts in the call. onnxruntime's own quantizer rounds per
     call.
     """
 
@@ -168,7 +169,7 @@ class _RoundedBuilder(_Builder):
         return [self._outside(name, size[::-1], proto.INT8), self._outside(scale_name(name), size[:1], proto.FLOAT)]
 
     def _rows(self, value: str) -> tuple[str, str]:
-        """Return a matrix [rows, columns] as unsigned bytes around `_ZERO`, and its scaling factors [rows, 1]."""
+        """Quantize a matrix by row. Return unsigned bytes around `_ZERO`, and the row scales."""
         if value not in self._rounded:
             largest = self.node("ReduceMax", self.node("Abs", value), self.ints(1), keepdims=1)
             scale = self.node("Mul", self.node("Max", largest, self._least), self._factor)
@@ -185,7 +186,7 @@ class _RoundedBuilder(_Builder):
 
 
 def main() -> None:
-    """Write the graph of the encoder in a directory. Without arguments, write the built-in graphs."""
+    """Write the graph for the encoder in the given directory, or the built-in graphs."""
     graphs: list[tuple[Path, EncoderShape, Precision]] = [(FOLDER / f"{name}.onnx", *graph) for name, graph in GRAPHS.items()]
     if sys.argv[1:]:
         directory = Path(sys.argv[1])

@@ -1,4 +1,4 @@
-"""Build foundation/llm/data/means.npz: the probe sentences' mean vector for each local model that needs it."""
+"""Build foundation/llm/data/means.npz, the mean probe vectors for local models that need them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TARGET = Path(__file__).resolve().parent.parent / "agent_memory" / "foundation" 
 
 
 async def mean_of(model: str) -> np.ndarray:
-    """Return the mean vector of a model's probe sentences."""
+    """Return the mean vector of the probe sentences for a model."""
     settings = load_settings(LOCAL_MODEL=model)
     embedder = await LocalEmbedder.open(settings)
     try:
@@ -26,7 +26,6 @@ async def mean_of(model: str) -> np.ndarray:
 
 
 def main() -> None:
-    """Write the means."""
     means = {name: asyncio.run(mean_of(name)) for name, profile in PROFILES.items() if profile.mean == name}
     with TARGET.open("wb") as file:
         np.savez(file, allow_pickle=False, **means)

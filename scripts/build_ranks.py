@@ -1,9 +1,10 @@
-"""Build agent_memory/foundation/llm/data/cl100k_base.tiktoken.xz from js-tiktoken (MIT). Check the official digest.
+"""Build agent_memory/foundation/llm/data/cl100k_base.tiktoken.xz from js-tiktoken (MIT).
 
     npm pack js-tiktoken@1.0.21
     python scripts/build_ranks.py js-tiktoken-1.0.21.tgz
 
-tiktoken itself downloads this file at run time, which fails on a server without internet access.
+tiktoken would download this file at run time, which fails without internet access. The script
+checks the official digest.
 """
 
 from __future__ import annotations
@@ -22,10 +23,9 @@ TARGET = Path(__file__).resolve().parent.parent / "agent_memory" / "foundation" 
 
 
 def ranks_of(source: str) -> bytes:
-    """Convert js-tiktoken's module text to tiktoken's format: a line `base64 rank` for each token.
+    """Convert js-tiktoken's ranks to tiktoken's format, with one `base64 rank` line per token.
 
-    js-tiktoken's lines are `! first-rank token token …`. Within a line, each token's rank is one higher than the
-    previous token's.
+    js-tiktoken's lines have the form `! first-rank token token …`, with consecutive ranks.
     """
     found = re.search(r'"bpe_ranks":("(?:[^"\\]|\\.)*")', source)
     if found is None:
@@ -39,7 +39,6 @@ def ranks_of(source: str) -> bytes:
 
 
 def main(package: str) -> None:
-    """Read the npm archive and write the compressed ranks."""
     with tarfile.open(package) as archive:
         member = archive.extractfile(MEMBER)
         if member is None:

@@ -1,4 +1,4 @@
-"""Fail if a source file has over 500 lines, or a folder has too many files. Split files that do more than one job."""
+"""Fail if a source file has more than 500 lines or a folder contains too many files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FILES = dict.fromkeys(("agent_memory", "worker", "client", "scripts", "examples"
 
 
 def too_long(root: Path) -> Iterator[str]:
-    """Yield a line for each file in `root` that exceeds its limit."""
+    """Yield a message for each Python file that has too many lines."""
     for top in FILES:
         for path in sorted((root / top).rglob("*.py")):
             lines = len(path.read_text(encoding="utf-8").splitlines())
@@ -22,7 +22,7 @@ def too_long(root: Path) -> Iterator[str]:
 
 
 def too_full(root: Path) -> Iterator[str]:
-    """Yield a line for each folder in `root` that exceeds its limit."""
+    """Yield a message for each folder that contains too many files."""
     for top, limit in FILES.items():
         for folder in sorted({path.parent for path in (root / top).rglob("*") if path.is_file()}):
             if "__pycache__" in folder.parts:

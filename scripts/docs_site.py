@@ -1,6 +1,6 @@
-"""Hooks for mkdocs that add pages from outside docs/, and make links work both on the site and in the repository.
+"""MkDocs hooks that add pages from outside docs/ and rewrite links.
 
-On the site, links to pages stay links, and links to source files become plain text.
+Links work on the site and in the repository. On the site, links to source files become plain text.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_nav(nav: Navigation, config: MkDocsConfig, files: Files) -> Navigation:
-    """Let menu links point to sections of pages. Raises PluginError if a section does not exist."""
+    """Resolve menu links to page sections. Raises PluginError if a section does not exist."""
     items = [*nav.items]
     while items:
         item = items.pop()
@@ -68,7 +68,10 @@ def _sections(markdown: str) -> set[str]:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Rewrite links for the site. Links to source files become plain text. Raises PluginError for missing targets."""
+    """Rewrite links for the site. Links to source files become plain text.
+
+    Raises PluginError if a link's target does not exist.
+    """
     names = {name: source for source, name in OTHER_PAGES.items()}
     source = names.get(page.file.src_uri, f"docs/{page.file.src_uri}")
     parts = _FENCED.split(markdown.replace("<!-- table of keys -->", key_table.table()))

@@ -1,12 +1,13 @@
-"""Fit `weights.json`, the weights for the relevance of memories. Report each set's figures when fitted on the others.
+"""Fit `weights.json`, the weights for the relevance of memories, and cross-validate them by set.
 
     .venv/bin/python scripts/fit_relevance.py SETS --vectors /tmp/vectors --model multilingual-e5-small
         --model all-MiniLM-L6-v2 [--write]
 
-The script asks questions of whole conversations, and of parts with 4 to 120 turns, which resemble the stores of new
-users. A part contains consecutive turns, with or without a question's evidence, or one evidence turn among random
-others. Questions from other conversations have no answer. The server's own functions compute units, queries, lists,
-ranking and features. NumPy replaces the index.
+The script asks questions about entire conversations and about excerpts of 4 to 120 turns, which
+resemble the stores of new users. An excerpt contains consecutive turns, with or without a
+question's evidence, or one evidence turn among random others. Questions from other conversations
+have no answer. All calculations use the server's own functions, but NumPy replaces the search
+index.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ _BINS = 10
 
 
 class Embedding:
-    """The server's embedder, with a file that stores the vectors of earlier runs."""
+    """The server's embedder, with a file that caches vectors between runs."""
 
     def __init__(self, model: str, directory: Path | None) -> None:
         self.model = model
@@ -78,7 +79,7 @@ class Embedding:
         return np.stack([self._rows[key] for key in keys])
 
     async def close(self) -> None:
-        """Save the vectors and close the model."""
+        """Save the vectors and close the embedder."""
         if self._file is not None and self._inner is not None:
             np.savez(self._file, keys=np.array([*self._rows]), rows=np.stack([*self._rows.values()]).astype(np.float16))
         if self._inner is not None:
@@ -86,7 +87,7 @@ class Embedding:
 
 
 class Turns:
-    """An index of turns. Like RediSearch, it returns the candidate lists for a query and counts terms."""
+    """An in-memory index of turns that replaces RediSearch."""
 
     def __init__(self, turns: Sequence[Turn]) -> None:
         self.turns = turns
@@ -94,7 +95,6 @@ class Turns:
 
     @classmethod
     async def of(cls, turns: Sequence[Turn], embedding: Embedding) -> Turns:
-        """Index turns."""
         self = cls(turns)
         records = [
             MemoryRecord(
@@ -135,7 +135,7 @@ class Turns:
         return self
 
     async def count_terms(self, clause: str, terms: Sequence[str], *, settle: bool = False) -> TermStatistics:
-        """See DocumentFrequencies.count_terms."""
+        """Count the turns that contain each term, like `DocumentFrequencies.count_terms`."""
         counted = {term: TermStatistic(sum(term in each for each in self._sets), 0.0) for term in terms}
         newest = self._documents[-100:]
         return TermStatistics(len(self.turns), counted, mean_length(newest), speakers_of(newest))
@@ -191,7 +191,7 @@ class Turns:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A candidate in the ranking."""
+    """A ranked turn with its features."""
 
     is_evidence: bool
     features: Features
@@ -199,7 +199,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A question and its candidates. `known` is None if any turn may be the answer."""
+    """A question and its candidates. `known` is None if any turn can be the answer."""
 
     set: str
     whole: bool
@@ -210,7 +210,7 @@ class Sample:
 
 
 async def ask(name: str, store: Turns, question: Question, embedding: Embedding, *, whole: bool = False) -> Sample | None:
-    """Ask a question as a prompt would. Return None if the model does not know the question's script."""
+    """Ask a question like a prompt does. Return None if the model does not support its script."""
     builder = QueryBuilder(embedding.settings, cast("Any", store), lambda _: cast("Any", embedding), cast("Any", None), reranks=False)
     request = SearchRequest.model_validate(
         {"text": question.text, "limit": _SHOWN, "user_id": {"eq": "u"}, "quarantined": False, "min_relevance": 0.0}
@@ -228,7 +228,10 @@ async def ask(name: str, store: Turns, question: Question, embedding: Embedding,
 
 
 async def samples_of(questions: QuestionSet, embedding: Embedding, most: int) -> list[Sample]:
-    """Ask about `most` questions with evidence and all questions without. Use whole conversations and parts."""
+    """Ask about `most` questions with evidence, and all questions without.
+
+    Use entire conversations and excerpts.
+    """
     rng, samples = random.Random(5), list[Sample | None]()
     share = max(1, most // len(questions.conversations))
     for conversation in questions.conversations[: most if most < len(questions.conversations) else None]:
@@ -247,7 +250,7 @@ async def samples_of(questions: QuestionSet, embedding: Embedding, most: int) ->
 
 
 def parts_of(conversation: Conversation, question: Question, rng: random.Random) -> list[Sequence[Turn]]:
-    """Return three parts: evidence among random turns, and consecutive turns with evidence and without evidence."""
+    """Return an excerpt of random turns, and excerpts with and without evidence."""
     turns, size = conversation.turns, _size(conversation, rng)
     evidence = [place for place, turn in enumerate(turns) if turn.id in question.evidence]
     others = [place for place in range(len(turns)) if place not in evidence]
@@ -275,10 +278,10 @@ Weights = Mapping[str, Features]
 
 
 def fit(samples: Sequence[Sample]) -> Weights:
-    """Return the weights of both regressions.
+    """Fit the weights for both regressions.
 
-    All sets have equal weight. Within a set, the same is true of whole conversations and parts, and of questions with
-    and without evidence.
+    Each set has equal weight. Within a set, entire conversations and excerpts have equal weight, as
+    do questions with and without evidence.
     """
     known, memory = list[tuple[Features, bool, float]](), list[tuple[Features, bool, float]]()
     alike = Counter((sample.set, sample.whole, sample.evidence > 0) for sample in samples if sample.known is not None)
@@ -293,7 +296,7 @@ def fit(samples: Sequence[Sample]) -> Weights:
 
 
 def regression(rows: Sequence[tuple[Features, bool, float]]) -> Features:
-    """Fit a logistic regression with a small ridge penalty, using Newton's method."""
+    """Fit a logistic regression with a small ridge penalty using Newton's method."""
     names = [*rows[0][0]]
     values = np.array([[features[name] for name in names] for features, _, _ in rows])
     target, weight = np.array([float(has) for _, has, _ in rows]), np.array([weight for _, _, weight in rows])
@@ -314,7 +317,7 @@ def relevances(sample: Sample, weights: Weights) -> list[float]:
 
 
 def report(samples: Sequence[Sample], weights: Weights) -> str:
-    """Return lines with figures about the prompts."""
+    """Format statistics about the resulting prompts."""
     parts = list[str]()
     for whole in (True, False):
         shown = [(sample, _shown(sample, weights)) for sample in samples if sample.whole is whole]
@@ -340,7 +343,7 @@ def _shown(sample: Sample, weights: Weights) -> list[Candidate]:
 
 
 def reliability(samples: Sequence[Sample], weights: Weights) -> str:
-    """Return the predicted and observed shares of evidence in ten bins of equal size, for both regressions."""
+    """Format predicted and observed evidence rates for both regressions, in ten bins."""
     memories = [
         (value, each.is_evidence) for sample in samples for each, value in zip(sample.candidates, relevances(sample, weights), strict=True)
     ]

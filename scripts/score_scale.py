@@ -1,11 +1,12 @@
-"""Measure the similarities of correct matches and of noise, to set the scales in `llm/profiles.py`.
+"""Measure the similarity of matches and noise, to set the scales in `llm/profiles.py`.
 
     COMPAT_APIS=supermemory agent-memory serve --port 8301 --data-dir EMPTY &
     python scripts/score_scale.py --base-url http://127.0.0.1:8301 conversations.json ...
 
-The measurement uses the server's embedding model. A file contains {"conversations": [{"id", "turns": […], "questions":
-[…]}]}. A turn has an id, session, role, text and optionally a speaker. A question has a text and the ids of its
-evidence turns. Matches for a question without evidence are noise.
+The results depend on the server's embedding model. A file contains {"conversations": [{"id",
+"turns": […], "questions": […]}]}. A turn has an id, session, role, text and optionally a speaker. A
+question has a text and the ids of its evidence turns. Matches for questions with no evidence are
+noise.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ MOST_TURNS = 300
 
 
 def store(client: httpx.Client, tag: str, turns: list[dict[str, Any]]) -> None:
-    """Store turns as conversations in a container, and wait until searches can find them."""
+    """Store turns as conversations in a container, and wait until they are searchable."""
     sessions: dict[str, list[dict[str, str]]] = defaultdict(list)
     for turn in turns:
         speaker = f"{turn['speaker']}: " if turn.get("speaker") else ""
@@ -45,7 +46,7 @@ def store(client: httpx.Client, tag: str, turns: list[dict[str, Any]]) -> None:
 
 
 def ask(client: httpx.Client, tag: str, text: str, limit: int = 10) -> list[tuple[str, float]]:
-    """Return the texts that match a question, each with its similarity."""
+    """Search for a question, and return the matching texts with their similarities."""
     body = {
         "text": text,
         "user_id": {"eq": tag},
@@ -60,7 +61,7 @@ def ask(client: httpx.Client, tag: str, text: str, limit: int = 10) -> list[tupl
 
 
 def measure(client: httpx.Client, path: Path, questions: int) -> tuple[list[float], list[float]]:
-    """Return the similarities of correct matches and of the best match for each question without evidence."""
+    """Return the similarities of correct matches and of noise."""
     right: list[float] = []
     noise: list[float] = []
     rng = random.Random(1)

@@ -1,7 +1,7 @@
-"""Write the settings tables to docs/running/configuration.md: `python scripts/settings_table.py`.
+"""Update the settings tables in docs/running/configuration.md: `python scripts/settings_table.py`.
 
-With `--check`, the script writes nothing, and exits with 1 if the tables are out of date. The tables contain only
-settings for operators. docs/migrating.md lists the archived server's variables.
+With `--check`, change nothing, and exit with code 1 if the tables are out of date. The tables list
+only settings for operators. docs/migrating.md lists the archived server's variables.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def main() -> int:
 
 
 def tables() -> str:
-    """Return a table for each group of settings."""
+    """Return one table per group of settings."""
     parts: list[str] = []
     for group, model in GROUPS.items():
         rows = [row(field) for field in model.model_fields.values() if kind_of(field) == "setting"]
@@ -71,7 +71,7 @@ def row(field: FieldInfo) -> str:
 
 
 def default(field: FieldInfo) -> str:
-    """Return the default as it would appear in an environment variable."""
+    """Return the default in the form of an environment variable."""
     value = field.default
     if value is None or isinstance(value, SecretStr) or value in ({}, ""):
         return "–"
@@ -84,7 +84,7 @@ def default(field: FieldInfo) -> str:
 
 
 def choices(field: FieldInfo) -> str:
-    """Return the allowed words. Return "" if the description lists them, or if other values are allowed."""
+    """Return the allowed values, or "" if the description already lists them."""
     words = [word for word in getattr(field.annotation, "__args__", ()) if isinstance(word, str)]
     named = all(f"`{word}`" in (field.description or "") for word in words)
     return f" ({', '.join(f'`{word}`' for word in words)})" if len(words) > 1 and not named else ""

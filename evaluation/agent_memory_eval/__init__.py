@@ -1,1 +1,1 @@
-"""Evaluate recall and prompts with public data sets, on any server that has our API."""
+"""Evaluate recall and prompts on public data sets, using any server that implements our API."""

@@ -30,9 +30,9 @@ def recall(
     floors: Annotated[Path | None, typer.Option(metavar="FILE", help="a TOML file with floors, instead of the built-in ones")] = None,
     json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="write all figures and rankings to this file")] = None,
 ) -> None:
-    """Measure recall and prompts on question sets, beside plain baselines.
+    """Measure recall and prompts on question sets, and compare them with simple baselines.
 
-    The exit code is 1 if a figure is below its floor, or if R@10 moves by more than a point in the crowd.
+    Exit with code 1 if a figure is below its floor or the crowd changes R@10 by more than a point.
     """
     options = RecallOptions(paths, sets or [], questions, prompts, base_url, via, baselines, crowd, floors, json_file)
     raise typer.Exit(evaluate(options))
@@ -48,12 +48,11 @@ def prompts(
     scenario: Annotated[list[str] | None, typer.Option(metavar="NAME", help="run only this scenario; repeat it for several")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print only JSON on stdout: all figures and failures")] = False,
 ) -> None:
-    """Run scenarios, and print each check that fails with the prompt it failed on. The exit code is 1 if any fails."""
+    """Run scenarios and print the failed checks. Exit with code 1 if any check fails."""
     raise typer.Exit(evaluate_prompts(file, extractor, scenario or [], as_json=as_json))
 
 
 def main() -> None:
-    """Run `agent-memory-eval`."""
     run_app(app)
 
 

@@ -1,4 +1,4 @@
-"""Call a server's public HTTP API from an evaluation."""
+"""Call a server's public HTTP API."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SAY_SECONDS = 20.0
 
 
 class Api:
-    """Calls a server. Raises StartupError if the server does not respond or its response is not JSON."""
+    """An HTTP client for a server. Raises StartupError if the server does not respond with JSON."""
 
     def __init__(self, url: str) -> None:
         # Use a proxy from the environment only for servers on other machines.
@@ -39,7 +39,7 @@ class Api:
         return answer
 
     async def exchange(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
-        """Return the status and the parsed response, even for an error status."""
+        """Return the status and the parsed response. Error statuses do not raise."""
         try:
             response = await self._client.request(method, path, json=body)
             answer: Any = response.json() if response.content else None
@@ -52,7 +52,10 @@ class Api:
 
 
 async def wait_for_work(api: Api, seconds: float) -> dict[str, dict[str, Any]]:
-    """Wait until no background work is pending, and return its final state. Raises StartupError after `seconds`."""
+    """Wait until there is no pending background work, and return the final state.
+
+    Raises StartupError after `seconds`.
+    """
     deadline, last_note = time.monotonic() + seconds, time.monotonic()
     while True:
         work: dict[str, dict[str, Any]] = (await api.call("GET", "/v1/ready"))["checks"].get("work", {})
@@ -68,5 +71,5 @@ async def wait_for_work(api: Api, seconds: float) -> dict[str, dict[str, Any]]:
 
 
 def say(line: str) -> None:
-    """Print progress on stderr, because stdout contains the results."""
+    """Print progress to stderr, because stdout is used for results."""
     print(f"agent-memory: {line}", file=sys.stderr, flush=True)

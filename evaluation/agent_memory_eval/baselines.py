@@ -1,6 +1,6 @@
-"""Find turns with simple methods, for comparison with a server.
+"""Rank turns with simple baseline methods, for comparison with a server.
 
-These methods use only a conversation's turns and the unchanged question. They ignore times.
+The baselines use only the text of the turns and of the question. They ignore timestamps.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _WORD = re.compile(rf"[{_HAN_AND_KANA}]+|[^\W{_HAN_AND_KANA}]+")
 
 
 class Baselines:
-    """Ranks turns by exact cosine similarity ("dense"), by BM25, and by reciprocal rank fusion of both ("RRF")."""
+    """Ranks turns by cosine similarity ("dense"), BM25, and reciprocal rank fusion ("RRF")."""
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
 
     async def rank(self, conversation: Conversation, questions: Sequence[Question]) -> list[dict[str, list[str]]]:
-        """Return the ids of the best turns for each question, by system."""
+        """Return the ids of the best turns for each question, grouped by system."""
         texts = [turn.text for turn in conversation.turns]
         vectors = np.concatenate([await self._embedder.embed(texts[start : start + _BATCH]) for start in range(0, len(texts), _BATCH)])
         query_vectors = await self._embedder.embed([question.text for question in questions], role="query")
@@ -48,7 +48,7 @@ class Baselines:
 
 
 def terms(text: str) -> list[str]:
-    """Split a text into terms: English stems without stop words, or Chinese and Japanese characters and their pairs."""
+    """Split text into English stems, or into Chinese and Japanese characters and bigrams."""
     split_terms: list[str] = []
     for word in _WORD.findall(text.lower()):
         if re.match(f"[{_HAN_AND_KANA}]", word):
@@ -59,7 +59,7 @@ def terms(text: str) -> list[str]:
 
 
 class Bm25:
-    """Rank documents by BM25 with k1 = 1.2 and b = 0.75.
+    """Ranks documents by BM25 with k1 = 1.2 and b = 0.75.
 
     Source: Robertson, Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009.
     """
@@ -75,7 +75,7 @@ class Bm25:
         self._postings = dict(postings)
 
     def rank(self, query: Sequence[str]) -> list[int]:
-        """Return the positions of the documents that contain any of the query's terms, best first."""
+        """Return the positions of documents that contain at least one query term, best first."""
         scores: dict[int, float] = defaultdict(float)
         for term in dict.fromkeys(query):
             having = self._postings.get(term, [])

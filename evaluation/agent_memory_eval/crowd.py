@@ -1,4 +1,4 @@
-"""Check that other users' memories (the crowd) do not change what a user finds."""
+"""Check that other users' memories (the crowd) do not change a user's search results."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _SEED = 7
 
 @dataclass(frozen=True, slots=True)
 class CrowdResult:
-    """A set's R@10 in percent, before and after the crowd is stored."""
+    """R@10 in percent for one question set, before and after adding the crowd."""
 
     alone: float
     among: float
 
     @property
     def holds(self) -> bool:
-        """True if R@10 moved by at most `POINTS`."""
+        """True if R@10 changed by at most `POINTS`."""
         return abs(self.among - self.alone) <= POINTS
 
     def __str__(self) -> str:
@@ -39,7 +39,7 @@ class CrowdResult:
 
 
 def crowd_of(sets: Sequence[QuestionSet], size: int) -> list[Conversation]:
-    """Return conversations of other users with `size` turns in total. The turns are sampled from all sets."""
+    """Return conversations of other users with `size` turns in total, sampled from all sets."""
     rng = random.Random(_SEED)
     turns = [turn for one in sets for conversation in one.conversations for turn in conversation.turns]
     turns = rng.sample(turns, min(len(turns), max(size // _REPEATED, 1)))
@@ -50,7 +50,10 @@ def crowd_of(sets: Sequence[QuestionSet], size: int) -> list[Conversation]:
 async def check_crowd(
     measured: Mapping[str, tuple[EvaluationRun, Sequence[Row]]], crowd: Sequence[Conversation], others: EvaluationRun
 ) -> dict[str, CrowdResult]:
-    """Store the crowd, ask the questions of each set again, and compare the results. Raises StartupError."""
+    """Store the crowd, repeat the questions from each set, and compare the results.
+
+    Raises StartupError.
+    """
     await others.store(crowd)
     results: dict[str, CrowdResult] = {}
     for name, (run, rows) in measured.items():

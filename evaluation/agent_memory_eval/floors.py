@@ -1,4 +1,4 @@
-"""Check measured figures against floors: minimum values from a data file (`data/floors.toml`)."""
+"""Compare measured figures with the minimum values ("floors") in `data/floors.toml`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ Floors = Mapping[str, Mapping[str, float]]
 
 @dataclass(frozen=True, slots=True)
 class FloorResult:
-    """A figure and its floor, in percent. For a sample of questions, `value` is the upper end of the interval."""
+    """A measured figure and its floor, both in percent.
+
+    For sampled questions, `value` is the upper end of the confidence interval.
+    """
 
     figure: str
     floor: float
@@ -26,7 +29,7 @@ class FloorResult:
 
     @property
     def holds(self) -> bool:
-        """True if the value, rounded to one decimal place, is at least the floor."""
+        """True if the value, rounded to one decimal place, reaches the floor."""
         return round(self.value, 1) >= self.floor
 
     def __str__(self) -> str:
@@ -34,7 +37,7 @@ class FloorResult:
 
 
 def load_floors(path: Path | None) -> Floors:
-    """Read floors from a file, or the package's own floors if `path` is None. Raises StartupError."""
+    """Load floors from a file, or the built-in floors if `path` is None. Raises StartupError."""
     try:
         source = path or resources.files("agent_memory_eval").joinpath("data", "floors.toml")
         floors: dict[str, Any] = tomllib.loads(source.read_text(encoding="utf-8"))

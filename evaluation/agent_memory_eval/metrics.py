@@ -1,4 +1,4 @@
-"""Compute figures and confidence intervals for rankings and prompts. All functions are pure."""
+"""Pure functions that compute metrics and confidence intervals for rankings and prompts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Estimate(NamedTuple):
 
 
 def recall_scores(ranked: Sequence[str], evidence: Collection[str]) -> dict[str, float]:
-    """Score a ranking (best first). A repeated id counts only once. `evidence` must not be empty."""
+    """Score a ranking, best first. Duplicate ids are ignored, and `evidence` must not be empty."""
     hits = [turn in evidence for turn in dict.fromkeys(ranked)][:DEEPEST]
     return {
         "R@10": sum(hits[:10]) / len(evidence),
@@ -38,7 +38,10 @@ def recall_scores(ranked: Sequence[str], evidence: Collection[str]) -> dict[str,
 
 
 def prompt_scores(prompt_ids: Collection[str], evidence: Collection[str]) -> dict[str, float]:
-    """Score the memories in a prompt: evidence and precision, or "nothing shown" for a question without evidence."""
+    """Score the memories in a prompt by evidence and precision.
+
+    If there is no evidence, score whether the prompt is empty ("nothing shown").
+    """
     hits = len(set(prompt_ids) & set(evidence))
     scores = {"lines": float(len(prompt_ids))}
     if not evidence:
@@ -48,7 +51,7 @@ def prompt_scores(prompt_ids: Collection[str], evidence: Collection[str]) -> dic
 
 
 def estimate(values: Sequence[float], seed: int = 0) -> Estimate:
-    """Return the mean of the values and its bootstrap confidence interval. `values` must not be empty."""
+    """Return the mean with a bootstrap confidence interval. `values` must not be empty."""
     sample = np.asarray(values, float)
     rng = np.random.default_rng(seed)
     draws = [sample[rng.integers(0, len(sample), (_AT_ONCE, len(sample)))].mean(axis=1) for _ in range(_RESAMPLES // _AT_ONCE)]

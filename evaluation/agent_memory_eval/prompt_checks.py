@@ -1,4 +1,4 @@
-"""Check prompts against the conditions in scenarios. Each check returns a problem or None. All functions are pure."""
+"""Check prompts against the conditions in scenarios. Each check returns a problem or None."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _MONTHS = ["January", "February", "March", "April", "May", "June", "July", "Augu
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The data for a check: the prompt, its number of tokens, and the API's response as text (`answer`).
+    """The data that checks examine: the prompt, its token count, and the API response (`answer`).
 
-    `elsewhere` contains what searches and sessions return for the user. `again` is the response to the same question,
-    asked again.
+    `elsewhere` contains what searches and sessions return for the user. `again` is the response to
+    the same request sent a second time.
     """
 
     prompt: PromptText
@@ -30,7 +30,7 @@ class Evidence:
 
 
 def failure(check: Check, evidence: Evidence) -> str | None:
-    """Return why a check fails, or None if it holds."""
+    """Return why a check failed, or None if it passed."""
     return _CHECKS[check.kind](check.value, evidence)
 
 
@@ -51,7 +51,7 @@ def _not_contains(value: Any, evidence: Evidence) -> str | None:
 
 
 def _first(value: Mapping[str, Any], evidence: Evidence) -> str | None:
-    """Fail unless the memories contain `text`, and all texts in `of` come after it."""
+    """Fail unless the memories contain `text`, and contain it before any text in `of`."""
     memories = folded(evidence.prompt.memories)
     start = memories.find(folded(str(value["text"])))
     if start < 0:
@@ -62,7 +62,7 @@ def _first(value: Mapping[str, Any], evidence: Evidence) -> str | None:
 
 
 def _before(value: Sequence[str], evidence: Evidence) -> str | None:
-    """Fail unless the memories contain the texts in this order. Only a text's first occurrence counts."""
+    """Fail unless the texts first appear in the memories in this order."""
     memories = folded(evidence.prompt.memories)
     positions = [memories.find(folded(text)) for text in value]
     absent = [text for text, position in zip(value, positions, strict=True) if position < 0]
@@ -105,7 +105,7 @@ def _line_date(value: Mapping[str, Any], evidence: Evidence) -> str | None:
 
 
 def _days(written: str) -> list[date]:
-    """Return the day in a condition. For "today", also return yesterday, because midnight may have passed."""
+    """Parse the date in a condition. "today" includes yesterday, in case midnight just passed."""
     if written != "today":
         return [date.fromisoformat(written)]
     now = datetime.now(UTC)
@@ -119,13 +119,13 @@ def _date_forms(day: date) -> list[str]:
 
 
 def _at_most(value: Mapping[str, Any], evidence: Evidence) -> str | None:
-    """Fail if a text occurs too often in the whole prompt, which includes the session's messages."""
+    """Fail if the prompt, including the session's messages, contains the text too many times."""
     count = folded(evidence.prompt.text).count(folded(str(value["text"])))
     return None if count <= int(value["times"]) else f"the prompt contains it {count} times"
 
 
 def _nothing(value: Any, evidence: Evidence) -> str | None:
-    """Fail if the prompt contains a memory. If `value` is false, fail if it contains no memory."""
+    """Fail if the prompt contains memories. If `value` is false, fail if it contains none."""
     lines = evidence.prompt.lines
     if value:
         return f"the prompt shows {lines[0]!r}" if lines else None
@@ -137,7 +137,7 @@ def _no_system_message(_: Any, evidence: Evidence) -> str | None:
 
 
 def _system_message(_: Any, evidence: Evidence) -> str | None:
-    """Fail unless the prompt has a system text. Fail if there is a system message after the first message."""
+    """Fail if the prompt has no system text, or has a system message after the first message."""
     if not evidence.prompt.system:
         return "the prompt has no system text"
     middle = [role for role in evidence.prompt.roles[1:] if role == "system"]
@@ -145,7 +145,7 @@ def _system_message(_: Any, evidence: Evidence) -> str | None:
 
 
 def _chat_roles(_: Any, evidence: Evidence) -> str | None:
-    """Fail unless all messages are from the user or the assistant, and the first and last are from the user."""
+    """Fail unless all roles are "user" or "assistant", and the first and last are "user"."""
     roles = list(evidence.prompt.roles)
     plain = set(roles) <= {"user", "assistant"} and roles[:1] == roles[-1:] == ["user"]
     return None if plain else f"the roles are {roles}"

@@ -1,4 +1,4 @@
-"""Split a memory prompt into the parts that the checks examine. All functions are pure."""
+"""Split a memory prompt into the parts that the checks examine."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _EMPTY = frozenset({"", NO_MEMORIES, DATA_NOTE.strip()})
 class PromptText:
     """The parts of a prompt.
 
-    `memories` is the system text about other conversations, and `summary` is the system text about this one. `window`
-    contains this conversation's messages without the question. `roles` contains the messages' roles in order. `system`
-    is True if there is any system text.
+    `memories` is the system text about other conversations, and `summary` is the system text about
+    this one. `window` contains this conversation's messages except the question. `roles` lists the
+    message roles in order. `system` is True if there is any system text.
     """
 
     memories: str
@@ -32,26 +32,26 @@ class PromptText:
 
     @property
     def text(self) -> str:
-        """Return the whole prompt without the question."""
+        """The full prompt text without the question."""
         return "\n".join(part for part in (self.summary, self.memories, self.window) if part)
 
     @property
     def lines(self) -> list[str]:
-        """Return the lines of the memories, without headings and the note below the memories."""
+        """The memory lines, without headings and the note below the memories."""
         return [line for line in self.memories.splitlines() if line.strip() not in _EMPTY and not line.lstrip().startswith("#")]
 
     def lines_with(self, text: str) -> list[str]:
-        """Return the lines of the memories that contain a text."""
+        """Return the memory lines that contain the text."""
         return [line for line in self.lines if folded(text) in folded(line)]
 
 
 def folded(text: str) -> str:
-    """Return a text for comparisons, with case folded and whitespace collapsed."""
+    """Case-fold a text and collapse its whitespace, for comparisons."""
     return " ".join(text.casefold().split())
 
 
 def content_text(content: object) -> str:
-    """Return the text of a message's content: a string, a text block, or a list of these."""
+    """Return the text of a message's content, which can be a string, a text block or a list."""
     if isinstance(content, str):
         return content
     if isinstance(content, Mapping):
@@ -62,9 +62,9 @@ def content_text(content: object) -> str:
 
 
 def read_prompt(answer: Mapping[str, Any], question: str = "") -> PromptText:
-    """Return the parts of a response from `POST /v1/memory/prompt`, in any of its formats.
+    """Parse a response from `POST /v1/memory/prompt`, in any format.
 
-    The question is the end of the last message, which may also contain earlier words of the user.
+    Remove `question` from the end of the last message.
     """
     messages = cast("Sequence[Mapping[str, Any]]", answer.get("messages") or ())
     pairs = [(str(message["role"]), content_text(message.get("content"))) for message in messages]
@@ -82,7 +82,7 @@ def read_prompt(answer: Mapping[str, Any], question: str = "") -> PromptText:
 
 
 def _parted(system: str) -> tuple[str, str]:
-    """Return the summary (from its heading to the next heading) and the rest of a system text."""
+    """Split system text into the summary section and everything else."""
     parts: dict[bool, list[str]] = {True: [], False: []}
     inside = False
     for line in system.splitlines():

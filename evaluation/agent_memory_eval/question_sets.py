@@ -1,9 +1,10 @@
 """Read question sets: conversations, and questions with known evidence.
 
-The formats are our own (docs/recall.md), LoCoMo's and LongMemEval's.
+Supports our own format (docs/recall.md), LoCoMo and LongMemEval.
 
 LoCoMo: Maharana et al., "Evaluating Very Long-Term Conversational Memory of LLM Agents", ACL 2024.
-LongMemEval: Wu et al., "LongMemEval: Benchmarking Chat Assistants on Long-Term Interactive Memory", ICLR 2025.
+LongMemEval: Wu et al., "LongMemEval: Benchmarking Chat Assistants on Long-Term Interactive Memory",
+ICLR 2025.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _SEED = 31
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A message in a conversation. `role` is "user" or "assistant". The text begins with the speaker's name, if any."""
+    """A message in a conversation. If the speaker has a name, the text starts with it."""
 
     id: str
     session: str
@@ -41,9 +42,9 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question, the ids of its evidence turns, and the time at which it is asked, if the time matters.
+    """A question, the ids of its evidence turns, and the time it is asked, if that matters.
 
-    A question without evidence has no answer.
+    A question with no evidence has no answer.
     """
 
     id: str
@@ -55,7 +56,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """All of a user's turns in order and the questions about them."""
+    """A user's turns in order, and the questions about them."""
 
     id: str
     turns: tuple[Turn, ...]
@@ -71,7 +72,7 @@ class QuestionSet:
 
 
 def load_all(paths: Sequence[Path]) -> list[QuestionSet]:
-    """Read the given files, and all JSON files in the given folders. Raises StartupError."""
+    """Load the given files and all JSON files in the given folders. Raises StartupError."""
     files = [file for path in paths for file in (sorted(path.glob("*.json")) if path.is_dir() else [path])]
     if not files:
         raise StartupError(f"{', '.join(map(str, paths))}: contains no JSON file")
@@ -79,7 +80,7 @@ def load_all(paths: Sequence[Path]) -> list[QuestionSet]:
 
 
 def load(path: Path) -> QuestionSet:
-    """Read a file in any of the formats. Raises StartupError."""
+    """Load a file in any supported format. Raises StartupError."""
     try:
         data: object = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -91,7 +92,7 @@ def load(path: Path) -> QuestionSet:
 
 
 def parse(data: object, name: str) -> QuestionSet:
-    """Return the question set in a parsed file. Raises ValueError, KeyError or TypeError if the format is wrong."""
+    """Parse a question set. Raises ValueError, KeyError or TypeError if the format is wrong."""
     if isinstance(data, dict):
         values = cast("Mapping[str, Any]", data)
         question_set = QuestionSet(values["name"], tuple(map(_conversation, values["conversations"])))
@@ -134,7 +135,7 @@ def _time(text: str) -> datetime:
 
 
 def _text(speaker: str | None, text: str) -> str:
-    """Return a turn's text with its speaker's name, truncated to the maximum size of a memory."""
+    """Prefix a turn's text with the speaker's name, and truncate it to the maximum memory size."""
     turn_text = f"{speaker}: {text}" if speaker else text
     return turn_text if len(turn_text) <= _MAX_TEXT_BYTES // 4 else turn_text.encode()[:_MAX_TEXT_BYTES].decode(errors="ignore")
 
@@ -161,7 +162,7 @@ def _locomo(sample: Mapping[str, Any]) -> Conversation:
 
 
 def _with_borrowed_questions(conversations: Sequence[Conversation]) -> tuple[Conversation, ...]:
-    """Add unanswerable questions. They name another conversation's speaker, who is never mentioned in this one."""
+    """Add unanswerable questions about speakers from other conversations."""
     rng = random.Random(_SEED)
     conversation_texts = ["\n".join(turn.text for turn in one.turns) for one in conversations]
     offers: list[tuple[Question, list[int]]] = []

@@ -1,4 +1,4 @@
-"""Format a run's results as tables and as a JSON object."""
+"""Format evaluation results as tables and JSON."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ SetReport = dict[str, Figures]
 
 
 def report_of(rows: Sequence[Row]) -> SetReport:
-    """Return figures for all questions with evidence, for all questions without, and for each category.
+    """Return figures for questions with evidence, questions without evidence, and each category.
 
-    The category `a` includes the questions of `a/b`.
+    Category `a` includes the questions in `a/b`.
     """
     groups = {EVERY: [row for row in rows if row.question.evidence], NONE: [row for row in rows if not row.question.evidence]}
     for row in rows:
@@ -56,7 +56,7 @@ def _figures(rows: Sequence[Row], best: str | None) -> Figures:
 
 
 def set_table(name: str, report: SetReport) -> str:
-    """Return a table for one set, with a row for each group."""
+    """Return a table for one set, with one row per group."""
     columns = [column for column in COLUMNS if any(column in figures for figures in report.values())]
     lines = [
         [group, str(max(figure.n for figure in figures.values())), *(cell(figures, column) for column in columns)]
@@ -67,7 +67,7 @@ def set_table(name: str, report: SetReport) -> str:
 
 
 def summary_table(reports: Mapping[str, SetReport], failed: Mapping[str, Sequence[str]]) -> str:
-    """Return a table with a row for each set."""
+    """Return a table with one row per set."""
     lines = []
     for name, report in reports.items():
         answerable, unknown = report.get(EVERY, {}), report.get(NONE, {})
@@ -78,12 +78,11 @@ def summary_table(reports: Mapping[str, SetReport], failed: Mapping[str, Sequenc
 
 
 def table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """Return a Markdown table."""
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *lines))
 
 
 def cell(figures: Figures, name: str) -> str:
-    """Return a mean and its interval as text. `lines` is a number, and all other figures are in percent."""
+    """Format a mean and its interval. All figures except `lines` are in percent."""
     if name not in figures:
         return ""
     mean, low, high = (value if name == "lines" else 100 * value for value in figures[name][:3])
@@ -91,7 +90,7 @@ def cell(figures: Figures, name: str) -> str:
 
 
 def values_of(report: SetReport, rows: Sequence[Row]) -> dict[str, Any]:
-    """Return a set's figures, and what was found for each question, as a JSON object."""
+    """Return a set's figures and the results for each question as a JSON object."""
     questions = [
         {
             "conversation": row.conversation.id,

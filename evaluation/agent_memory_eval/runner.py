@@ -1,4 +1,4 @@
-"""Store conversations on a server through its public API, ask the questions, and score the responses."""
+"""Store conversations on a server, ask questions about them, and score the responses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SEED = 1
 
 @dataclass(slots=True)
 class Row:
-    """The results for one question: recall by system and the prompt's figures (empty without a prompt)."""
+    """The results for one question. `prompt` is empty if no prompt was requested."""
 
     conversation: Conversation
     question: Question
@@ -38,10 +38,10 @@ class Row:
 
 
 def choose(questions: QuestionSet, most: int | None, prompts: int) -> list[Row]:
-    """Return empty rows in the set's order. Every run selects the same rows.
+    """Select questions and return empty rows for them. The selection is the same for every run.
 
-    At most `most` questions have evidence. At most `prompts` questions with evidence get a prompt, and at most
-    `prompts` questions without.
+    At most `most` questions with evidence are selected. Prompts are requested for at most `prompts`
+    questions with evidence and at most `prompts` without.
     """
     rng = random.Random(_SEED)
     every = [(conversation, question) for conversation in questions.conversations for question in conversation.questions]
@@ -55,22 +55,22 @@ def choose(questions: QuestionSet, most: int | None, prompts: int) -> list[Row]:
 
 @dataclass(frozen=True, slots=True)
 class EvaluationRun:
-    """A run of one set on one server. User ids start with `name`, so that runs do not see each other's data."""
+    """A run of one set on one server. User ids start with `name` to keep runs separate."""
 
     api: Api
     name: str
     via: Via = "memories"
 
     def user_of(self, conversation: Conversation) -> str:
-        """Return the id that the conversation's user has on the server."""
+        """Return the user id for a conversation."""
         return f"{self.name}-{conversation.id}"
 
     def memory_id(self, conversation: Conversation, turn: Turn) -> str:
-        """Return the id that a turn's memory or message has on the server."""
+        """Return the memory or message id for a turn."""
         return f"{self.user_of(conversation)}-{turn.id}"
 
     async def measure(self, rows: Sequence[Row], baselines: Baselines | None) -> None:
-        """Store the conversations, ask the questions, and fill the rows. Raises StartupError."""
+        """Store the conversations, ask the questions, and fill in the rows. Raises StartupError."""
         conversations = list({row.conversation.id: row.conversation for row in rows}.values())
         await self.store(conversations)
         for done, conversation in enumerate(conversations, start=1):
@@ -85,7 +85,7 @@ class EvaluationRun:
             say(f"{self.name}: asked about {done} of {len(conversations)} users")
 
     async def store(self, conversations: Sequence[Conversation]) -> None:
-        """Store conversations and wait until the server's background work is done. Raises StartupError."""
+        """Store conversations and wait for the server's background work. Raises StartupError."""
         for conversation in conversations:
             for turns in self._batches(conversation):
                 if self.via == "memories":
@@ -98,7 +98,7 @@ class EvaluationRun:
             raise StartupError(f"background work failed: {dead}")
 
     async def search(self, conversation: Conversation, question: Question) -> list[str]:
-        """Return the turns that a search finds, best first. The search uses the question's text, user and time."""
+        """Search for a question as its user, and return the ids of the turns found, best first."""
         time_asked = {"reference_time": question.time.isoformat()} if question.time else {}
         body = {"text": question.text, "user_id": {"eq": self.user_of(conversation)}, "limit": DEEPEST, **time_asked}
         return self._turns(conversation, (await self.api.call("POST", "/v1/long-term-memory/search", body))["memories"])
@@ -163,9 +163,9 @@ class EvaluationRun:
 
 
 def origins(memories: Sequence[dict[str, Any]], turn_ids: Container[str]) -> list[str]:
-    """Return the ids of the turns that the memories came from, in rank order and without duplicates.
+    """Return the unique ids of the memories' source turns, in rank order.
 
-    If a memory's turn is unknown, return the memory's own id in its place.
+    If a memory's turn is unknown, return the memory's own id.
     """
     ranked_ids: dict[str, None] = {}
     for memory in memories:

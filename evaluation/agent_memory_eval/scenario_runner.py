@@ -1,4 +1,4 @@
-"""Run scenarios on a server. Each scenario has its own user. All scenarios advance day by day together."""
+"""Run scenarios on a server, one day at a time. Each scenario has its own user."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FACT_LINE = re.compile(r"; (?:semantic|episodic|procedural)\]")
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A failed check, its question or call, and the prompt or response that failed it."""
+    """A failed check with its question or call and the resulting prompt or response."""
 
     check: Check
     question: str
@@ -35,7 +35,7 @@ class Failure:
 
 @dataclass
 class ScenarioResult:
-    """The result of one scenario: the number of checks and the failed checks."""
+    """The number of checks in a scenario, and the checks that failed."""
 
     name: str
     point: str
@@ -45,7 +45,7 @@ class ScenarioResult:
 
 
 class ScenarioRun:
-    """A run of scenarios. User ids start with `name`, so that runs on one server do not see each other's data."""
+    """A run of scenarios. User ids start with `name` to keep runs on the same server separate."""
 
     def __init__(self, api: Api, name: str, extractor: Extractor, counter: TokenCounter, *, wait_seconds: float = _WAIT_SECONDS) -> None:
         self._api = api
@@ -58,7 +58,7 @@ class ScenarioRun:
     async def run(self, scenarios: Sequence[Scenario], progress: Callable[[int, int], None] | None = None) -> list[ScenarioResult]:
         """Run scenarios and return their results in order.
 
-        Raises StartupError if the server does not respond, or rejects a request that it should accept.
+        Raises StartupError if the server does not respond or rejects a valid request.
         """
         chosen = [scenario for scenario in scenarios if scenario.concerns(self._extractor)]
         results = [ScenarioResult(scenario.name, scenario.point, self._extractor) for scenario in chosen]
@@ -115,7 +115,7 @@ class ScenarioRun:
             await self._api.call("POST", "/v1/long-term-memory/", {"memories": memories})
 
     def _filled(self, scenario: Scenario, value: Any) -> Any:
-        """Return a call's value with "{user}" and "{session:NAME}" replaced by the scenario's ids."""
+        """Replace "{user}" and "{session:NAME}" in a call with the scenario's ids."""
         if isinstance(value, str):
             text = value.replace("{user}", self._user(scenario))
             return re.sub(r"\{session:([^{}]*)\}", lambda name: self._session(scenario, name[1]), text)
@@ -163,7 +163,7 @@ class ScenarioRun:
                 _note(result, Check("not_contains", text, frozenset({"sloppy"}), "9"), question.text, why, answer_text)
 
     async def _elsewhere(self, scenario: Scenario, question: PromptQuestion) -> str:
-        """Return everything that searches and sessions return for a user, as JSON."""
+        """Return everything that searches and sessions return for the user, as JSON."""
         user = self._user(scenario)
         texts: list[Any] = [
             await self._api.call("POST", "/v1/long-term-memory/search", {"user_id": {"eq": user}, "limit": 100, **more})
@@ -182,12 +182,12 @@ def _note(result: ScenarioResult, check: Check, question: str, why: str | None, 
 
 
 def _inventions(prompt: PromptText) -> list[tuple[str, str | None]]:
-    """Return each text that the sloppy model makes up, with a problem if the prompt contains it."""
+    """Check that the prompt does not contain the texts that the sloppy model makes up."""
     return [(text, "the prompt contains it" if folded(text) in folded(prompt.text) else None) for text in (INVENTION, REPEATED_INSTRUCTION)]
 
 
 def _quotation(prompt: PromptText, scenario: Scenario) -> tuple[str, str | None]:
-    """Return a check's name, and a memory line that presents the assistant's words as a fact, or None."""
+    """Find a memory line that presents the assistant's words as a fact."""
     assistant_messages = [message for day in scenario.days for message in day.messages if message.role == "assistant" and not message.facts]
     facts = [line for line in prompt.lines if _FACT_LINE.search(line)]
     quoted = [line for line in facts for message in assistant_messages if folded(message.content) in folded(line)]
@@ -205,5 +205,5 @@ def _path(session: str) -> str:
 
 
 def _slug(text: str) -> str:
-    """Convert a name to part of an id. A checksum distinguishes names in other alphabets."""
+    """Convert a name to part of an id. A checksum keeps non-Latin names distinct."""
     return f"{re.sub(r'[^a-z0-9]+', '-', text.lower()).strip('-')}-{crc32(text.encode()):08x}"

@@ -1,4 +1,4 @@
-"""Read scenarios for memory prompts from YAML. A scenario has days of messages, then questions and checks."""
+"""Read scenarios from YAML: days of messages, followed by questions and checks."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ _FACT_KEYS = frozenset({"text", "slot", "value", "type", "event_date", "valid_fr
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A condition that must hold. The kind determines whether `value` is a text, a mapping or true.
+    """A condition to check. The kind determines whether `value` is a text, a mapping or true.
 
-    `extractors` names the runs that the check applies to.
+    The check applies only to runs with one of `extractors`.
     """
 
     kind: CheckKind
@@ -69,7 +69,7 @@ class Check:
 class ScenarioFact:
     """A fact that a model extracts from a message.
 
-    Only one fact per slot is true at a time. Two facts in a slot are the same if they have the same value.
+    Only one fact per slot is true at a time. Facts with the same slot and value are equal.
     """
 
     text: str
@@ -80,7 +80,7 @@ class ScenarioFact:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioMessage:
-    """A message. `more` contains its other fields, such as `name`."""
+    """A message. `more` contains additional fields, such as `name`."""
 
     role: str
     content: str
@@ -91,7 +91,7 @@ class ScenarioMessage:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """An API request. In `path` and `body`, "{user}" and "{session:NAME}" stand for the scenario's ids."""
+    """An API request. `path` and `body` may contain "{user}" and "{session:NAME}"."""
 
     method: str
     path: str
@@ -113,7 +113,7 @@ class PromptQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """A day: messages, memories and calls, then a wait for background work, then questions."""
+    """A day: messages, memories and calls, followed by questions once background work is done."""
 
     session: str
     messages: Sequence[ScenarioMessage]
@@ -125,7 +125,7 @@ class Day:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A user's days."""
+    """A sequence of days for one user."""
 
     name: str
     point: str
@@ -135,15 +135,15 @@ class Scenario:
 
     @property
     def facts(self) -> list[tuple[str, ScenarioFact]]:
-        """The scenario's facts, each with the text of its message."""
+        """All facts in the scenario, each with its message's text."""
         return [(message.content, fact) for day in self.days for message in day.messages for fact in message.facts]
 
     def concerns(self, extractor: Extractor) -> bool:
-        """True if the scenario runs with this extractor. With a model, only scenarios with facts run."""
+        """True if any check applies to this extractor."""
         return bool(self.checks(extractor))
 
     def checks(self, extractor: Extractor) -> list[Check]:
-        """Return the checks that apply with this extractor, including the checks of calls."""
+        """Return the checks that apply to this extractor, including the checks on calls."""
         if extractor != "none" and not self.facts:
             return []
         groups = [group.checks for day in self.days for group in (*day.calls, *day.questions)]
@@ -151,9 +151,9 @@ class Scenario:
 
 
 def load_scenarios(path: Path) -> list[Scenario]:
-    """Return the scenarios in a file, or in all YAML files in a folder.
+    """Load the scenarios in a file or in all YAML files in a folder.
 
-    Raises StartupError if there are no scenarios or if a file is invalid. The error names the problem in one line.
+    Raises StartupError if there are no scenarios or a file is invalid.
     """
     if path.is_dir():
         files = sorted(path.glob("*.yaml"))
@@ -255,7 +255,7 @@ def _question(raw: Mapping[str, Any], last: datetime, session: str, point: str) 
 
 
 def _checks(raw: Sequence[Mapping[str, Any]], extractors: Sequence[Any], point: str) -> list[Check]:
-    """Return one check for each kind. If a kind has a list of texts, return a check for each text."""
+    """Parse checks. A check with a list of texts becomes one check per text."""
     checks: list[Check] = []
     for entry in raw:
         chosen = frozenset(entry.get("with", extractors))
@@ -277,7 +277,7 @@ def _known_keys(raw: Mapping[str, Any], allowed_keys: frozenset[str] | set[str],
 
 
 def _moment(value: object) -> datetime:
-    """Parse a time from YAML or text. "now" means the current time. A time without a time zone is in UTC."""
+    """Parse a time. "now" means the current time, and the default time zone is UTC."""
     if value == "now":
         return datetime.now(UTC)
     moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))

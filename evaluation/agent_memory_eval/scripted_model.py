@@ -1,9 +1,9 @@
-"""Serve a scripted model for scenarios on loopback, in a thread.
+"""Serve a scripted model for scenarios on localhost, in a background thread.
 
-The model's answers contain the facts in a scenario's messages. The "perfect" model cites, dates and compares facts
-correctly. The "sloppy" model returns the same facts with typical mistakes. It cites no messages or a whole batch,
-repeats its instructions and invents facts. It treats the assistant's words as facts, and adds facts instead of
-replacing old ones.
+The model's replies contain the facts in a scenario's messages. The "perfect" model cites, dates and
+compares facts correctly. The "sloppy" model makes typical mistakes. It cites no messages or the
+entire batch, repeats its instructions, invents facts, treats the assistant's words as facts, and
+never replaces outdated facts.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ _Event = MutableMapping[str, Any]
 
 
 class ScenarioModel:
-    """Answers prompts. An answer depends only on the prompt."""
+    """A deterministic model whose replies depend only on the prompt."""
 
     def __init__(self, scenarios: Sequence[Scenario], habits: Habits) -> None:
-        """Collect the facts of all messages. Raises StartupError if equal messages have different facts."""
+        """Collect all facts. Raises StartupError if equal messages have different facts."""
         self._habits: Habits = habits
         self._facts: dict[str, list[ScenarioFact]] = {}
         for scenario in scenarios:
@@ -54,7 +54,7 @@ class ScenarioModel:
         self._by_text = {folded(fact.text): fact for facts in self._facts.values() for fact in facts}
 
     def answer(self, prompt: str) -> str:
-        """Return the model's answer to a prompt, as text."""
+        """Return the model's reply to a prompt."""
         if '"decisions"' in prompt:
             return _json({"decisions": self._decisions(prompt)})
         if '{"same": [' in prompt:
@@ -67,7 +67,7 @@ class ScenarioModel:
         return "{}"
 
     def _facts_in(self, text: str) -> list[ScenarioFact]:
-        """Return a message's facts, even if the server shows only a part of the message."""
+        """Return a message's facts, even if the server shows only part of the message."""
         folded_text = folded(text)
         if folded_text in self._facts:
             return self._facts[folded_text]
@@ -79,7 +79,7 @@ class ScenarioModel:
         return facts if self._habits == "perfect" else self._spoiled(lines, facts)
 
     def _spoiled(self, lines: Sequence[_Line], facts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return the facts with wrong or missing citations, plus invented facts."""
+        """Add wrong citations and invented facts to the extracted facts."""
         batch = [line["n"] for line in lines]
         for fact in facts:
             # The text determines the mistake, so the mistake does not depend on how messages are batched.
@@ -143,7 +143,7 @@ def _json(value: Any) -> str:
 
 @contextmanager
 def model_server(scenarios: Sequence[Scenario], habits: Habits) -> Generator[str]:
-    """Serve a model for these scenarios, and yield the base URL for OPENAI_BASE_URL.
+    """Serve a model for these scenarios, and yield its base URL.
 
     Raises StartupError if the server does not start.
     """
@@ -167,7 +167,7 @@ def model_server(scenarios: Sequence[Scenario], habits: Habits) -> Generator[str
 
 
 def _app(model: ScenarioModel) -> Callable[..., Awaitable[None]]:
-    """Return the ASGI application. Paths other than `…/chat/completions` return 404, so it reveals no context size."""
+    """Return the ASGI application. It returns 404 for paths other than `…/chat/completions`."""
 
     async def app(scope: Mapping[str, Any], receive: Callable[[], Awaitable[_Event]], send: Callable[[_Event], Awaitable[None]]) -> None:
         body = b""

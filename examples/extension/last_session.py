@@ -1,4 +1,4 @@
-"""An extension of the memory server: `GET /v1/last-session` returns the id of a user's newest session."""
+"""An extension that adds `GET /v1/last-session`, which returns a user's latest session id."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ router = operations("last session")
 
 @router.get("/v1/last-session", operation_id="get_last_session", responses=errors())
 async def get_last_session(services: ServicesDep, scope: ScopeDep, user_id: UserQuery = None, namespace: NamespaceQuery = None) -> Response:
-    """Return the id of the newest session within the caller's reach, or null."""
+    """Return the id of the user's latest session that the caller can access, or null."""
     sessions = services[SessionService]
     total = (await sessions.list(scope, namespace=namespace, user_id=user_id, limit=1)).total
     page = await sessions.list(scope, namespace=namespace, user_id=user_id, limit=1, offset=max(total - 1, 0))
@@ -23,7 +23,7 @@ async def get_last_session(services: ServicesDep, scope: ScopeDep, user_id: User
 
 
 def open_last_session(foundation: Any, services: Services) -> None:
-    """Do nothing, because the route uses the existing session service."""
+    """Do nothing. The route uses the existing session service."""
 
 
 FEATURE = Feature(name="last session", open=open_last_session, routes=("last_session:router",))

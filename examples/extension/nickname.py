@@ -1,4 +1,7 @@
-"""An extension with most parts. `/v1/nickname` stores a user's nickname, and each prompt for the user shows it."""
+"""An extension that stores nicknames and adds them to prompts.
+
+It uses most extension points. `/v1/nickname` sets and returns a user's nickname.
+"""
 
 import json
 from collections import Counter
@@ -44,7 +47,7 @@ class NicknameSettings(Group):
 
 
 class Nicknames:
-    """Stores nicknames in one hash per user, with a field for each namespace. Also exports, imports and erases them."""
+    """Stores, exports, imports and erases nicknames. Each user has a hash keyed by namespace."""
 
     kinds = ("nickname",)
 
@@ -58,7 +61,7 @@ class Nicknames:
     async def put(self, scope: Scope, namespace: str | None, user_id: str, name: str, expected: str | None = None) -> str | None:
         """Store a nickname. Return the previous nickname, or None.
 
-        With `expected`, store `name` only if it replaces `expected` (with `expected=""`, only if no nickname is stored).
+        If `expected` is set, store `name` only if it replaces `expected` ("" means no nickname).
         """
         await self._erasures.require_none(scope.tenant, namespace, user_id)
         condition = () if expected is None else (expected,)
@@ -112,7 +115,7 @@ router = operations("nickname")
 async def put_nickname(
     services: ServicesDep, scope: WriteScopeDep, name: str, user_id: UserQuery = None, namespace: NamespaceQuery = None
 ) -> Response:
-    """Store how to address a user. Return the former nickname."""
+    """Set a user's nickname. Return the previous one."""
     namespace, user_id = place_of(scope, namespace, user_id)
     if user_id is None:
         raise BadInput("name the user", field="user_id", where="query")
@@ -127,13 +130,13 @@ async def put_nickname(
 
 @router.get("/v1/nickname", operation_id="get_nickname", responses=errors())
 async def get_nickname(services: ServicesDep, scope: ScopeDep, user_id: UserQuery = None, namespace: NamespaceQuery = None) -> Response:
-    """Return how to address a user, or null."""
+    """Return a user's nickname, or null."""
     namespace, user_id = place_of(scope, namespace, user_id)
     return JsonResponse({"name": None if user_id is None else await services[Nicknames].load(scope, namespace, user_id)})
 
 
 async def tidy_nickname(runtime: Any, order: JobOrder) -> None:
-    """Remove unnecessary spaces. Repeating this changes nothing."""
+    """Remove unnecessary spaces from a nickname. Idempotent."""
     scope = scope_of_work(order.tenant, order.namespaces, order.users)
     namespace, user_id = order.arguments["namespace"], order.arguments["user_id"] or ""
     name = await runtime[Nicknames].load(scope, namespace, user_id)
@@ -142,18 +145,18 @@ async def tidy_nickname(runtime: Any, order: JobOrder) -> None:
 
 
 async def tidy_all_nicknames(runtime: Any) -> int:
-    """Tidy all nicknames. Return the number of changed nicknames, which the worker logs."""
+    """Tidy all nicknames. Return the number of changes, which the worker logs."""
     return await runtime[Nicknames].tidy_all()
 
 
 def once_a_day(settings: Settings) -> float | None:
-    """Return the minutes between two runs, or None to turn the recurring job off."""
+    """Return the interval of the recurring job in minutes. None would disable the job."""
     return 24 * 60
 
 
 @dataclass(frozen=True)
 class NicknameReads:
-    """The section for one prompt. `text` is empty until `load_section` returns a copy with the text."""
+    """The nickname section of one prompt. `text` is empty until `load_section` is called."""
 
     key: str
     namespace: str
@@ -161,12 +164,12 @@ class NicknameReads:
     text: str = ""
 
     def queue_section(self, pipe: Any) -> int:
-        """Queue Redis commands. Return the number of commands."""
+        """Queue Redis commands, and return how many were queued."""
         pipe.hget(self.key, self.namespace)
         return 1
 
     async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> "NicknameReads":
-        """Return the section with its text. `replies` contains the replies to the queued commands."""
+        """Return the section with its text. `replies` are the replies to the queued commands."""
         if replies[0] is None:
             return self
         name = json.dumps(replies[0].decode(), ensure_ascii=False)
@@ -174,13 +177,13 @@ class NicknameReads:
         return NicknameReads(self.key, self.namespace, self.counter, text)
 
     def fit_section(self, tokens: int | None) -> FittedText:
-        """Return the text if it fits into `tokens`, or an empty text otherwise. None means no limit."""
+        """Return the text if it fits into `tokens` (None: no limit), or else an empty text."""
         fits = tokens is None or self.counter.count(self.text) + PER_MESSAGE <= tokens
         return FittedText(self.text if fits else "", self.counter.count, extra=PER_MESSAGE)
 
 
 class NicknameSection:
-    """Shows the nickname at the start of each prompt for a user."""
+    """Adds the user's nickname to the start of each prompt."""
 
     kind = SectionKind.ALWAYS  # near the start of the prompt; `RECALLED` sections follow the memories
 

@@ -1,4 +1,7 @@
-"""The command `agent-memory nickname USER`. Every `agent-memory` command imports this module, so it imports little."""
+"""The command `agent-memory nickname USER`.
+
+Every `agent-memory` command imports this module, so keep its imports light.
+"""
 
 from typing import Annotated, Any
 

@@ -1,7 +1,8 @@
-"""Measure the console's pages: `python scripts/console/figures.py [MEMORIES] [FOLDER]`. Needs Chromium.
+"""Measure how fast the console's pages load. Needs Chromium.
 
-The default is 100,000 memories. The benchmarks' embedding server provides the vectors, so filling the store takes only
-minutes. FOLDER keeps the store for the next run.
+Usage: `python scripts/console/figures.py [MEMORIES] [FOLDER]`. The default is 100,000 memories. The
+benchmarks' embedding server provides the vectors, so filling the store takes only minutes. The
+store is saved in FOLDER for the next run.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ async def main(memories: int, folder: Path) -> None:
 
 
 async def _open(browser: Browser, url: str, path: str) -> tuple[float, int, float, float]:
-    """Return a page's kilobytes over the wire, requests, and milliseconds until the first byte and the first paint."""
+    """Return a page's size in KB, request count, and milliseconds to first byte and first paint."""
     context = await browser.new_context(base_url=url, viewport={"width": 1280, "height": 900})
     page = await context.new_page()
     network = await context.new_cdp_session(page)

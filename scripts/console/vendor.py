@@ -1,6 +1,7 @@
-"""Fetch the console's scripts, font and icons from npm: `python scripts/console/vendor.py`.
+"""Download the console's scripts, font and icons from npm: `python scripts/console/vendor.py`.
 
-This file specifies the versions. The manifest next to the fetched files contains their digests, which a test checks.
+The versions are pinned in this file. A test checks the downloaded files against the digests in the
+manifest.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ _ICON = """{%- macro NAME() -%}
 
 
 class Package:
-    """A version of an npm package."""
+    """An npm package pinned to a version."""
 
     def __init__(self, spec: str) -> None:
         self.name, _, self.version = spec.rpartition("@")

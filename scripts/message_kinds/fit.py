@@ -1,8 +1,9 @@
-"""Fit the weights for kinds of messages. Report each writer's figures when fitted on the others.
+"""Fit the weights that classify messages, and cross-validate them by writer.
 
     .venv/bin/python scripts/message_kinds/fit.py [--write]
 
-Each file in `tests/data/lines_by_writer` contains one writer's labeled lines. For better results, add a file.
+Each file in `tests/data/lines_by_writer` contains labeled lines from one writer. For better
+results, add a file.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ Rows = NDArray[np.float32]
 
 
 async def read_writers() -> dict[str, tuple[Rows, NDArray[np.int64]]]:
-    """Return the features and labels of each writer's lines."""
+    """Return the features and labels for each writer's lines."""
     settings = load_settings(LOCAL_MODEL=MODEL, EMBEDDING_PROVIDER="local")
     embedder = ProfiledEmbedder(CachingEmbedder(await LocalEmbedder.open(settings), entries=0), profile_of(MODEL))
     writers: dict[str, tuple[Rows, NDArray[np.int64]]] = {}
@@ -51,7 +52,7 @@ async def read_writers() -> dict[str, tuple[Rows, NDArray[np.int64]]]:
 
 
 def fit(rows: Rows, labels: NDArray[np.int64]) -> Rows:
-    """Minimize the cross entropy with an L2 penalty, using Nesterov's method. The last column is the intercept."""
+    """Minimize cross-entropy with an L2 penalty. The last column is the intercept."""
     right = np.eye(len(LABELS), dtype=np.float32)[labels]
     penalty = np.full((rows.shape[1], 1), _RIDGE / len(rows), dtype=np.float32)
     penalty[-1] = 0
@@ -67,13 +68,13 @@ def fit(rows: Rows, labels: NDArray[np.int64]) -> Rows:
 
 
 def joined(writers: dict[str, tuple[Rows, NDArray[np.int64]]], without: str = "") -> tuple[Rows, NDArray[np.int64]]:
-    """Return all writers' lines except those of `without`."""
+    """Combine the lines from all writers except `without`."""
     others = [lines for name, lines in writers.items() if name != without]
     return np.vstack([rows for rows, _ in others]), np.concatenate([labels for _, labels in others])
 
 
 def report(writers: dict[str, tuple[Rows, NDArray[np.int64]]]) -> None:
-    """Print the share of each kind's lines that match and the shares of facts and other lines that do not."""
+    """Print, for each kind, how many of its lines match and how many other lines do not."""
     judged = np.vstack([label_probabilities(rows, fit(*joined(writers, name))) for name, (rows, _) in writers.items()])
     labels = np.array(LABELS)[joined(writers)[1]]
     for kind, probability in kind_probabilities(judged).items():

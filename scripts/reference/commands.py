@@ -1,4 +1,4 @@
-"""Generate the command-line reference as Markdown, using typer's own generator."""
+"""Generate the command-line reference as Markdown with Typer's own generator."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ _INTRODUCTION = "For people who look up an option. [Command line](clients/cli.md
 
 
 def page() -> str:
-    """Return the reference as Markdown."""
     command = [sys.executable, "-m", "typer", "agent_memory.interfaces.cli.app", "utils", "docs", "--name", "agent-memory"]
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     _, _, rest = text.partition("\n")

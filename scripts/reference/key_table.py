@@ -16,7 +16,7 @@ _SHARED = re.compile(r"^am:\{0\}:(\S+) +(?:(string|hash|list|set|zset|index) +)?
 
 
 def table() -> str:
-    """Return a table with a row for each kind of key."""
+    """Return a table with one row per kind of key."""
     rows = [f"| {feature} | `{name}` | {kind} | {_cell(holds)} | {_cell(lifetime)} |" for feature, name, kind, holds, lifetime in _keys()]
     return "\n".join(["| feature | key | type | content | lifetime |", "|---|---|---|---|---|", *rows])
 
@@ -30,7 +30,7 @@ def _keys() -> Iterator[tuple[str, str, str, str, str]]:
 
 
 def _cell(text: str) -> str:
-    """Return text for a table cell. Names in angle brackets become code, because Markdown would hide them."""
+    """Format text for a table cell. Names in angle brackets become code."""
     return re.sub(r'"([^"]*<[^"]*)"', r"`\1`", text).replace("|", "\\|")
 
 

@@ -1,7 +1,7 @@
-"""Draw the documentation's pictures: `python scripts/reference/pictures.py`.
+"""Draw the diagrams in the documentation: `python scripts/reference/pictures.py`.
 
-With `--check`, only check whether they are up to date. The colors follow the reader's color scheme. Each picture has
-its own background, so that it is readable on any page.
+With `--check`, only check that they are up to date. The colors adapt to light and dark mode, and
+each diagram has its own background, so that it is readable on any page.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ path { stroke: #9198a1 } marker path { fill: #9198a1 }
 
 
 class Picture:
-    """An SVG picture that is being drawn."""
+    """An SVG diagram under construction."""
 
     def __init__(self, width: int, height: int, title: str) -> None:
         self._parts = [
@@ -42,7 +42,10 @@ class Picture:
         ]
 
     def box(self, x: int, y: int, width: int, height: int, *lines: str, kind: str = "") -> None:
-        """Add a box with centered lines of text. The first line is bold. In a frame, a small line is at the top."""
+        """Add a box with centered lines of text. The first line is bold.
+
+        In a frame, the text is small and at the top.
+        """
         self._parts.append(f'<rect class="{kind}" x="{x}" y="{y}" width="{width}" height="{height}" rx="8"/>')
         top = y + (19 if kind == "frame" else height / 2 + 5 - (len(lines) - 1) * 9)
         for number, line in enumerate(lines):
@@ -52,7 +55,7 @@ class Picture:
         self._parts.append(f'<text class="{kind}" x="{x:g}" y="{y:g}">{escape(text)}</text>')
 
     def arrow(self, path: str, ends: str = "end") -> None:
-        """Add a line with arrowheads at the given ends: `end`, `start end` or an empty string."""
+        """Add a line with arrowheads at `ends`: "start", "end", "start end" or ""."""
         tips = "".join(f' marker-{end}="url(#tip)"' for end in ends.split())
         self._parts.append(f'<path d="{path}"{tips}/>')
 

@@ -20,7 +20,6 @@ _LONGEST_LINE = 100
 
 
 def page() -> str:
-    """Return the reference as Markdown."""
     return "\n".join(_lines())
 
 
@@ -53,7 +52,7 @@ def _lines() -> Iterator[str]:
 
 
 def methods(owner: type) -> Iterator[tuple[str, Any]]:
-    """Yield the public methods, with a base class's methods last."""
+    """Yield an object's public methods. Inherited methods come last."""
     seen: set[str] = set()
     for kind in owner.__mro__[:-1]:
         for name, value in vars(kind).items():
@@ -85,7 +84,7 @@ def _spread(signature: inspect.Signature) -> Iterator[str]:
 
 
 def _text(owner: Any) -> str:
-    """Return the docstring, with double backticks replaced by single ones for Markdown."""
+    """Return an object's docstring, with double backticks replaced by single ones."""
     return re.sub(r"``([^`]+)``", r"`\1`", inspect.getdoc(owner) or "")
 
 

@@ -1,7 +1,7 @@
-"""Write the tables of metrics, MCP tools and client methods to their pages: `python scripts/reference/tables.py`.
+"""Update the tables of metrics, MCP tools and client methods: `python scripts/reference/tables.py`.
 
-With `--check`, the script writes nothing, and exits with 1 if a page is out of date. Each table is between two
-comments.
+With `--check`, change nothing, and exit with code 1 if a page is out of date. Each table is between
+two HTML comments.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def main() -> int:
 
 
 def _put(page: Path, name: str, table: str) -> bool:
-    """Write the table to the page, unless `--check` is given. Return True if the page was already up to date."""
+    """Update the table on the page unless `--check` is given. Return True if it was up to date."""
     text = page.read_text("utf-8")
     begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
     head, _, rest = text.partition(begin)
@@ -58,7 +58,7 @@ def _put(page: Path, name: str, table: str) -> bool:
 
 
 def metrics_table() -> str:
-    """Return a table of the metrics that this package defines."""
+    """Return a table of this package's metrics."""
     rows = ["| metric | meaning | alert if the value |", "|---|---|---|"]
     declared = [metric for metric in vars(metrics).values() if isinstance(metric, MetricWrapperBase)]
     unknown = ALERTS.keys() - {metric.describe()[0].name for metric in declared}
@@ -74,7 +74,7 @@ def metrics_table() -> str:
 
 
 def tools_table() -> str:
-    """Return a table of the MCP tools, smallest set first, with the first clause of each description."""
+    """Return a table of MCP tools, with the first clause of each description."""
     rows = ["| `MCP_TOOLS` | tool | description |", "|---|---|---|"]
     for choice in CHOICES:
         first = f"`{choice}`"
@@ -87,7 +87,7 @@ def tools_table() -> str:
 
 
 def resources_table() -> str:
-    """Return a table of the Python client's resources and their methods, with links to the pages about them."""
+    """Return a table of the Python client's resources and methods, with links to the docs."""
     rows = ["| resource | methods |", "|---|---|"]
     for resource, value in python_client.resources().items():
         rows.append(f"| {_link(resource, [resource])} | {', '.join(f'`{method}`' for method, _ in python_client.methods(type(value)))} |")
@@ -95,7 +95,7 @@ def resources_table() -> str:
 
 
 def _link(name: str, subjects: list[str]) -> str:
-    """Return the name as code, with a link to a page in docs/memory if one exists for one of the subjects."""
+    """Format the name as code, and link it to a page in docs/memory if there is one."""
     pages = [f"{subject}.md" for subject in subjects if (DOCS / "memory" / f"{subject}.md").exists()]
     return f"[`{name}`](../memory/{pages[0]})" if pages else f"`{name}`"
 

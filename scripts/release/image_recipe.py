@@ -1,6 +1,6 @@
-"""Run the first stage of the Dockerfile in a folder, without a container engine. Then run the image's commands.
+"""Run the Dockerfile's first stage and the image's commands without a container engine.
 
-The script does not check the base image or its Python.
+The base image and its Python are not checked.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def follow(folder: Path) -> None:
-    """Run the Dockerfile's instructions, with `/build` and `/opt` inside `folder`."""
+    """Run the Dockerfile's instructions, using `folder` in place of `/`."""
     here, stage = folder, 0
     environment = dict(os.environ)
     command: list[str] = []

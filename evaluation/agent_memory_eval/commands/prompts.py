@@ -1,4 +1,4 @@
-"""Implement `agent-memory-eval prompts`: run scenarios on a separate server, and print the checks that fail."""
+"""Implement `agent-memory-eval prompts`, which runs scenarios and prints the failed checks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ _AT_ONCE = {"EXTRACTION_DEBOUNCE_SECONDS": "0", "NEIGHBOURS_AFTER_SECONDS": "0"}
 
 
 def evaluate_prompts(file: Path, chosen: Chosen | Literal["all"], names: Sequence[str], *, as_json: bool) -> int:
-    """Run scenarios and print the results. Return the exit code: 0, or 1 if a check failed. Raises StartupError."""
+    """Run scenarios and print the results. Return 1 if a check failed, otherwise 0.
+
+    Raises StartupError.
+    """
     scenarios = _selected(load_scenarios(file), names)
     extractors: Sequence[Chosen] = EXTRACTORS if chosen == "all" else (chosen,)
     runs: dict[Chosen, list[ScenarioResult]] = {extractor: asyncio.run(_results(scenarios, extractor)) for extractor in extractors}
@@ -56,7 +59,7 @@ async def _results(scenarios: Sequence[Scenario], chosen: Chosen) -> list[Scenar
 
 @contextmanager
 def _server(scenarios: Sequence[Scenario], chosen: Chosen) -> Generator[str]:
-    """Yield the URL of a server with the extractor. Embeddings are local unless `chosen` is "configured"."""
+    """Start a server with the given extractor and yield its URL."""
     if chosen == "configured":
         with evaluation_server(settings=_AT_ONCE) as url:
             yield url

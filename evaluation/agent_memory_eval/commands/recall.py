@@ -1,4 +1,4 @@
-"""Implement `agent-memory-eval recall`: measure a server on question sets, and compare it with simple baselines."""
+"""Implement `agent-memory-eval recall`, which compares a server with simple baselines."""
 
 from __future__ import annotations
 
@@ -29,8 +29,6 @@ from agent_memory_eval.runner import EvaluationRun, Row, Via, choose
 
 @dataclass(frozen=True, slots=True)
 class RecallOptions:
-    """The command-line options."""
-
     paths: Sequence[Path]
     sets: Sequence[str]
     questions: int | None
@@ -44,7 +42,10 @@ class RecallOptions:
 
 
 def evaluate(options: RecallOptions) -> int:
-    """Measure and print the figures. Return 1 if a floor or the crowd check fails. Raises StartupError."""
+    """Measure recall and print the results. Return 1 if a floor or the crowd check fails.
+
+    Raises StartupError.
+    """
     floors = load_floors(options.floors)
     if options.json is not None and not options.json.absolute().parent.is_dir():
         raise StartupError(f"{options.json} cannot be written: there is no directory {options.json.parent}")
@@ -87,7 +88,7 @@ async def _evaluate(
 
 @asynccontextmanager
 async def _baselines(api: Api, *, enabled: bool) -> AsyncGenerator[Baselines | None]:
-    """Yield the baselines. Raises StartupError if the server uses a different embedding model from the settings."""
+    """Yield the baselines. Raises StartupError if the server uses a different embedding model."""
     if not enabled:
         yield None
         return

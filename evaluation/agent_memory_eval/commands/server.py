@@ -1,4 +1,4 @@
-"""Start a server for an evaluation, in its own process, with an embedded Redis that is deleted afterwards."""
+"""Start a server for an evaluation in a separate process with a temporary embedded Redis."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ _END_SECONDS = 30.0
 
 @contextmanager
 def evaluation_server(url: str | None = None, settings: Mapping[str, str] | None = None) -> Generator[str, None, None]:
-    """Yield the URL of the given server, or start a server in its own process, with an empty Redis.
+    """Yield the given URL, or start a server with an empty Redis and yield its URL.
 
-    A new server gets the environment's settings, except the ones that determine where its data is. `settings` overrides
-    them by name; "" removes a setting. Raises StartupError if the server does not start.
+    The new server inherits the environment except for the Redis settings. `settings` overrides
+    environment variables; an empty string unsets one. Raises StartupError if the server does not
+    start.
     """
     if url is not None:
         report(f"server {shown_server(url)}")
@@ -69,7 +70,7 @@ def evaluation_server(url: str | None = None, settings: Mapping[str, str] | None
 
 
 def _with_our_path(environment: dict[str, str]) -> dict[str, str]:
-    """Return an environment in which Python finds the same packages from any directory, even by relative paths."""
+    """Set PYTHONPATH to absolute paths, so that the working directory does not matter."""
     return {**environment, "PYTHONPATH": os.pathsep.join(str(Path(entry or ".").absolute()) for entry in sys.path)}
 
 
@@ -84,7 +85,7 @@ def _announced(process: subprocess.Popen[str]) -> str:
 
 
 def _last_words(log: str) -> str:
-    """Return the last message of a log, including its indented continuation lines."""
+    """Return the last log message, including its indented continuation lines."""
     lines = Path(log).read_text(encoding="utf-8").strip().splitlines()
     first = max((number for number, line in enumerate(lines) if not line.startswith("    ")), default=0)
     return " ".join(line.strip() for line in lines[first:]).removeprefix("agent-memory: ") or "it printed nothing"
