@@ -1,4 +1,4 @@
-"""Measure the cost of the server's operations, and compare it with the lowest possible cost.
+"""Measure the cost of the server's operations and compare it with theoretical limits.
 
-Run it with `.venv/bin/python -m benchmarks run`. See docs/performance.md.
+Run `.venv/bin/python -m benchmarks run`. See docs/performance.md.
 """

@@ -1,6 +1,6 @@
 """Run `python -m benchmarks run|versions|sections|cluster|compare|show`.
 
-A run takes minutes. Use an otherwise idle machine.
+A run takes several minutes. The machine should otherwise be idle.
 """
 
 from __future__ import annotations

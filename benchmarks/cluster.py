@@ -1,8 +1,8 @@
-"""Run the server on a local Redis Cluster, and check that every read is complete.
+"""Run the server on a local Redis Cluster and check that every read is complete.
 
-`python -m benchmarks cluster` counts missing data and data from other tenants, before and after
-moving a bucket to another node. With `--replicas 1`, it then kills a node, and counts again once
-a replica serves that node's data.
+`python -m benchmarks cluster` moves a bucket to another node. Before and after the move, it counts
+missing data and data from other tenants. With `--replicas 1`, it then kills a node, and counts
+again when a replica has taken over.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The size of the cluster, and the amount of data that each tenant writes."""
+    """The cluster size and the amount of data per tenant."""
 
     nodes: int = 3
     replicas: int = 0
@@ -58,7 +58,7 @@ class Plan:
 
 @dataclass
 class ReadTally:
-    """The result of a round of reads."""
+    """Counters for one round of reads."""
 
     reads: int = 0
     whole: int = 0
@@ -67,7 +67,7 @@ class ReadTally:
     refused: int = 0
 
     def count_answer(self, ids: Sequence[str], expected: set[str]) -> None:
-        """Compare a response's ids with the expected ids, and count the differences."""
+        """Compare the returned ids with the expected ids, and count the differences."""
         self.reads += 1
         missing, foreign = expected - set(ids), set(ids) - expected
         self.missing += len(missing)
@@ -116,7 +116,7 @@ async def experiment(folder: Path, plan: Plan, say: Say) -> dict[str, Any]:
 
 
 def table(result: dict[str, Any]) -> str:
-    """Return the result as a readable table."""
+    """Format the result as readable text."""
     plan = result["plan"]
     lines = [
         f"{plan['nodes']} nodes, {plan['buckets']} buckets, {plan['tenants']} tenants, {plan['memories']} memories and {plan['sessions']} "
@@ -138,7 +138,7 @@ def table(result: dict[str, Any]) -> str:
 
 
 def whole(result: dict[str, Any]) -> bool:
-    """True if every read was complete and no tenant saw another tenant's data."""
+    """True if all reads were complete and no tenant saw another tenant's data."""
     complete = all(reads["complete"] == reads["reads"] > 0 and not reads["of other tenants"] for reads in result["reads"].values())
     return complete and all(node["memories"] for node in result["nodes"])
 
@@ -219,7 +219,7 @@ async def _write(client: httpx.AsyncClient, tenant: int, plan: Plan) -> None:
 
 
 async def _write_again(client: httpx.AsyncClient, tenant: int, time_of: int) -> None:
-    """Change a memory, so that a worker recomputes its vector on the bucket's current node."""
+    """Edit a memory, so that a worker writes a new vector to the bucket's current node."""
     await _ask(client, ReadTally(), "PATCH", f"/v1/long-term-memory/t{tenant}-m0", {"text": corpus.fact(time_of, tenant)})
 
 
@@ -240,7 +240,7 @@ async def _read_all(clients: Sequence[httpx.AsyncClient], plan: Plan) -> dict[st
 
 
 async def _read(client: httpx.AsyncClient, tenant: int, plan: Plan, tally: ReadTally) -> None:
-    """Read all of a tenant's memories and sessions, and search for some memories by text."""
+    """Read all of a tenant's memories and sessions, and search for some of the memories."""
     ids = plan.memory_ids(tenant)
     memory_ids: list[str] = []
     while page := await _search(client, tally, {"text": "", "user_id": {"eq": "ada"}, "memory_type": {"eq": "semantic"}}, len(memory_ids)):
@@ -263,7 +263,7 @@ async def _search(client: httpx.AsyncClient, tally: ReadTally, body: dict[str, A
 
 
 def _buckets_of(node: int, plan: Plan) -> list[int]:
-    """Return the buckets that a node has at the start."""
+    """Return the buckets that are initially on a node."""
     return [bucket for bucket in range(plan.buckets) if _slot(bucket) * plan.nodes // SLOTS == node]
 
 
@@ -272,7 +272,7 @@ def _slot(bucket: int) -> int:
 
 
 async def _nodes(cluster: Cluster, plan: Plan) -> list[dict[str, Any]]:
-    """Count each node's contents from its own keys."""
+    """Count each node's data by scanning its keys."""
     tenants = Counter(bucket_of(f"tenant-{number}", plan.buckets) for number in range(plan.tenants))
     rows: list[dict[str, Any]] = []
     for number, node in enumerate(cluster.nodes):
@@ -331,7 +331,7 @@ async def _move(cluster: Cluster, plan: Plan, clients: Sequence[httpx.AsyncClien
 
 
 async def _kill(cluster: Cluster, plan: Plan, clients: Sequence[httpx.AsyncClient], say: Say) -> dict[str, Any]:
-    """Kill the last node, then read one of its tenants' data, which waits for the replica."""
+    """Kill the last node, then read one of its tenants' data once the replica takes over."""
     number = plan.nodes - 1
     reader = next(one for one in range(plan.tenants) if bucket_of(f"tenant-{one}", plan.buckets) in _buckets_of(number, plan))
     say(f"kill node {number}")

@@ -1,22 +1,21 @@
 """Check that a flood from one tenant does not slow down others: `python -m benchmarks.flood`.
 
 There are two tenants, each with its own API key. The quiet tenant appends and searches at a steady
-rate in short slices, with and without a flood from the loud tenant. The flood's rate is many times
-higher. The loud tenant searches for everything, writes oversized sessions and messages, and causes
-a backlog of background work.
+rate in short slices. The loud tenant sends far more requests: it runs searches with the highest
+limits, writes oversized sessions and messages, and creates a backlog of background work.
 
-Each round has a slice with the flood and a slice without, with the same requests at the same
-intervals. Their order alternates from round to round, so that changes in the machine's speed affect
-both. Each slice starts when no work is pending.
+Each round has one slice with the flood and one without. Both slices send the same requests at the
+same intervals. The order alternates between rounds to even out changes in the machine's speed.
+Each slice starts once there is no pending work.
 
-The command prints both tenants' figures, and whether these criteria hold:
+The command prints both tenants' figures, and checks these criteria:
 
-- With the flood, the quiet tenant's 95th percentile is at most 1.5 times as high as without. All
-  responses are 200.
-- The whole flood was sent, and each rejection says when to retry.
+- With the flood, the quiet tenant's 95th percentile is at most 1.5 times as high as without it. All
+  of its responses are 200.
+- The flood was sent in full, and each rejection says when to retry.
 
-A separate process sends the flood. It runs only on idle cores, so that the cost of sending does not
-slow down the server.
+A separate process sends the flood. It runs only on idle cores, so it does not take CPU time from
+the server.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ _MODULE = "benchmarks.flood"
 
 
 class Tenant:
-    """Sends a tenant's requests."""
+    """Sends requests for one tenant."""
 
     def __init__(self, driver: Driver, key: str) -> None:
         self.driver = driver
@@ -79,20 +78,20 @@ class Tenant:
         return self._number
 
     async def remember(self, count: int) -> None:
-        """Create `count` memories, twenty at a time."""
+        """Create `count` memories in batches of 20."""
         for start in range(0, count, 20):
             memories = [{"id": f"m{n}", "text": corpus.fact(n // 100, n % 100), "user_id": "ada"} for n in range(start, start + 20)]
             await self.driver.ask("create", self._request("POST", "/v1/long-term-memory/", {"memories": memories}), time.perf_counter())
 
     async def append(self, due: float) -> None:
-        """Append one message to one of twenty sessions."""
+        """Append a message to one of 20 sessions."""
         number = self._next()
         message = {"role": "user", "content": f"{corpus.fact(3, number % 100)} It was message {number}."}
         path = f"/v1/working-memory/s{number % 20}-{number // 800}/messages"
         await self.driver.ask("append", self._request("POST", path, {"messages": [message], "user_id": "ada"}), due)
 
     async def search(self, due: float) -> None:
-        """Search with a question about one of the memories."""
+        """Search for one of the memories."""
         body = {"text": corpus.question(0, self._next() % 100), "user_id": {"eq": "ada"}, "limit": 10}
         await self.driver.ask("search", self._request("POST", "/v1/long-term-memory/search", body), due)
 
@@ -102,12 +101,12 @@ class Tenant:
         await self.driver.ask("everything", self._request("POST", "/v1/long-term-memory/search", {"text": "what", "limit": limit}), due)
 
     async def long_session(self, due: float) -> None:
-        """Store a session with hundreds of messages at once."""
+        """Store a session with hundreds of messages."""
         path = f"/v1/working-memory/long-{self._next()}"
         await self.driver.ask("long session", request("PUT", path, self._long_session, key=self._key), due)
 
     async def long_message(self, due: float) -> None:
-        """Append a one-megabyte message."""
+        """Append a 1 MB message."""
         path = f"/v1/working-memory/much-{self._next()}/messages"
         await self.driver.ask("long message", request("POST", path, self._long_message, key=self._key), due)
 
@@ -122,7 +121,7 @@ async def _key(base: str, operator: str, tenant: str) -> str:
 async def flood(rounds: int, seconds: float, folder: Path) -> dict[str, Any]:
     """Measure the quiet tenant with and without the flood, and return both tenants' figures.
 
-    There are `rounds` slices of each kind, each `seconds` long.
+    Each kind has `rounds` slices of `seconds` each.
     """
     operator = secrets.token_hex(32)
     limits = {"LIMIT_TENANTS": json.dumps({"loud": {"requests_per_minute": _PER_MINUTE, "requests_burst": 60, "memories": 20_000}})}
@@ -165,7 +164,7 @@ async def flood(rounds: int, seconds: float, folder: Path) -> dict[str, Any]:
 
 
 async def _wait_for_work(base: str, operator: str) -> None:
-    """Wait for background work to finish, so that it does not slow down the next slice."""
+    """Wait until background work is done, so that it does not slow down the next slice."""
     connection = await connect(base)
     while True:
         work = json.loads(await connection.expect(request("GET", "/v1/ready", key=operator)))["checks"]["work"]
@@ -177,7 +176,7 @@ async def _wait_for_work(base: str, operator: str) -> None:
 
 @asynccontextmanager
 async def _sender(base: str, key: str) -> AsyncGenerator[asyncio.subprocess.Process]:
-    """Start the process that sends the flood. It stays idle until `_flooding` starts it."""
+    """Start the sender process, which stays idle until `_flooding` starts the flood."""
     sender = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
@@ -218,7 +217,7 @@ async def _flooding(sender: asyncio.subprocess.Process, seconds: float, number: 
 
 
 async def _be_the_flood(target: dict[str, Any]) -> None:
-    """For each line on stdin, report the start, send the flood, and report the results."""
+    """Send a flood for each line on stdin, and report the start and the results."""
     _give_way()
     garbage_collection.settle()
     loud = Tenant(Driver([target["base"]]), target["key"])
@@ -233,7 +232,7 @@ async def _be_the_flood(target: dict[str, Any]) -> None:
 
 
 def _give_way() -> None:
-    """Let this process run only when no other process needs the CPU."""
+    """Run this process only when the CPU is otherwise idle."""
     os.nice(19)
     if sys.platform == "linux":
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
@@ -252,7 +251,7 @@ async def _steadily(tenant: Tenant, seconds: float, rates: dict[str, float], *, 
 
 
 def verdicts(result: dict[str, Any]) -> list[Verdict]:
-    """Return the verdicts on the quiet tenant, the flood and its rejections."""
+    """Check the quiet tenant's responses, the flood, and the rejections against the criteria."""
     quiet = [result[side][kind] for side in _SIDES for kind in _RATES]
     wrong = sum(count for one in quiet for status, count in one["answers"].items() if status != 200) + sum(
         sum(one["broken connections"].values()) for one in quiet
@@ -283,7 +282,7 @@ def verdicts(result: dict[str, Any]) -> list[Verdict]:
 
 
 def _due(plan: dict[str, Any]) -> int:
-    """Return the average number of requests in a complete flood."""
+    """Return the expected number of requests in a complete flood."""
     return round(sum(plan["loud"].values()) * plan["seconds"] * plan["rounds"])
 
 

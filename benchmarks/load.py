@@ -4,9 +4,9 @@ Run `python -m benchmarks.load sustained|overload`. The command prints the figur
 criterion in rows L1 and L2 of docs/guarantees.md holds. The exit code is 1 if a criterion does not
 hold.
 
-The load is open: requests are sent on time, even if earlier requests are still waiting for a response. A request's
-latency counts from the time at which it was due. Each query is sent once beforehand, so that its embedding is cached
-and only the search is measured.
+Requests are sent on schedule, even if earlier requests are still waiting for a response. A
+request's latency is measured from its scheduled time. Each query is sent once beforehand, so that
+its embedding is cached and only the search is measured.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _IDLE_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class Options:
-    """The options of a run. Rates are per second."""
+    """The options for a run. Rates are per second."""
 
     seconds: float
     memories: int
@@ -82,7 +82,7 @@ async def _connect(base: str) -> Answering:
 
 @dataclass
 class Tally:
-    """The responses to one kind of request, with seconds since the due time and the send time."""
+    """Responses to one kind of request, with seconds since the scheduled time and the send time."""
 
     statuses: Counter[int] = field(default_factory=Counter)
     due: dict[int, list[float]] = field(default_factory=lambda: defaultdict(list))
@@ -91,7 +91,7 @@ class Tally:
     broken: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: Mapping[str, Any]) -> None:
-        """Add the counts of another process's tally, parsed from JSON."""
+        """Add the counts from another process's tally, parsed from JSON."""
         self.statuses.update({int(status): count for status, count in other["statuses"].items()})
         self.broken.update(other["broken"])
         self.without_time += other["without_time"]
@@ -100,7 +100,7 @@ class Tally:
                 own_seconds[int(status)] += seconds
 
     def figures(self) -> dict[str, Any]:
-        """Return the figures for the report. Times are in ms."""
+        """Return the figures for the report, with times in ms."""
         fine = self.due[200]
         refused = [seconds for status in REFUSED for seconds in self.sent[status]]
         return {
@@ -124,7 +124,7 @@ def _ms(values: Sequence[float], share: float) -> float | None:
 
 
 class Driver:
-    """Sends requests at set times. Each request in progress has its own connection."""
+    """Sends requests at set times. Each request in flight has its own connection."""
 
     def __init__(self, bases: Sequence[str]) -> None:
         self._bases = bases
@@ -163,7 +163,7 @@ class Driver:
         return status
 
     def give_back(self, connection: Answering) -> None:
-        """Make a connection available for reuse."""
+        """Return a connection to the pool."""
         self._idle.append((connection, time.perf_counter()))
 
     def close(self) -> None:
@@ -175,7 +175,7 @@ class Driver:
     async def steadily(self, rate: float, seconds: float, act: Callable[[float], Coroutine[Any, Any, None]], *, turn: int = 0) -> None:
         """Call `act(due)` at random intervals, `rate` times per second on average.
 
-        The calls form a Poisson process. Each `turn` has different intervals.
+        The calls form a Poisson process that depends on `turn`.
         """
         rng = random.Random(rate + turn)
         due = began = time.perf_counter()
@@ -189,13 +189,13 @@ class Driver:
             self.most_under_way = max(self.most_under_way, len(self._under_way))
 
     async def answered(self) -> None:
-        """Wait until no request is in progress."""
+        """Wait until no requests are in flight."""
         while self._under_way:
             await asyncio.wait(self._under_way)
 
 
 class Talk:
-    """Makes a run's requests: appends to changing sessions, and searches."""
+    """Creates a run's requests: appends to a changing set of sessions, and searches."""
 
     def __init__(self, driver: Driver, memories: int) -> None:
         self.driver = driver
@@ -216,7 +216,7 @@ class Talk:
             await asyncio.gather(*(self.driver.ask("warm", raw, time.perf_counter()) for raw in self._queries[start : start + 20]))
 
     async def append(self, due: float) -> None:
-        """Append one message to one of the current sessions."""
+        """Append a message to one of the current sessions."""
         self._number += 1
         number = self._number
         slot, generation = number % _SESSIONS_AT_ONCE, number // (_SESSIONS_AT_ONCE * _MESSAGES_PER_SESSION)
@@ -237,7 +237,7 @@ class Talk:
         await self.driver.ask("search", self._queries[self._number % len(self._queries)], due)
 
     async def lost(self) -> int:
-        """Count the acknowledged messages that are missing from sessions with no summary."""
+        """Count acknowledged messages that are missing from sessions that have no summary."""
         missing = 0
         for place, ids in self.acknowledged.items():
             connection = await self.driver.connection()
@@ -249,7 +249,7 @@ class Talk:
 
 
 async def _until_drained(stack: Stack) -> float | None:
-    """Return the seconds until no work is pending, or None after five minutes."""
+    """Return the seconds until there is no pending work, or None after five minutes."""
     began = time.perf_counter()
     connection = await _connect(stack.apis[0])
     while time.perf_counter() - began < _DRAIN_SECONDS:
@@ -261,7 +261,7 @@ async def _until_drained(stack: Stack) -> float | None:
 
 
 async def _watched(stack: Stack, samples: dict[str, list[int]], seconds: float) -> None:
-    """Sample each part's resident memory in bytes, about 200 times."""
+    """Sample the resident memory of each process, about 200 times."""
     while True:
         for name, pids in stack.pids.items():
             samples[name].append(sum(rss_bytes(pid) for pid in pids))
@@ -280,7 +280,7 @@ def _alive(stack: Stack) -> bool:
 
 
 async def sustained(options: Options, folder: Path) -> dict[str, Any]:
-    """Run L1: send at the given rates for the given time."""
+    """Run L1: send requests at the given rates for the given time."""
     async with running(folder, apis=options.apis, workers=options.workers) as stack:
         filled = await preload(stack.redis_url, stack.environment, 0, options.memories)
         print(f"{options.memories} memories preloaded in {filled.seconds:.0f} s", file=sys.stderr, flush=True)
@@ -316,7 +316,7 @@ async def sustained(options: Options, folder: Path) -> dict[str, Any]:
 
 
 async def overload(options: Options, folder: Path) -> dict[str, Any]:
-    """Run L2: measure how much the server can serve, then send twice as much."""
+    """Run L2: measure the server's capacity, then send twice as many requests."""
     async with running(folder, apis=options.apis, workers=options.workers) as stack:
         await preload(stack.redis_url, stack.environment, 0, options.memories)
         driver = Driver(stack.apis)

@@ -1,4 +1,4 @@
-"""Measure how fast messages become memories.
+"""Measure how quickly messages become memories.
 
 The figures are the time from an append until semantic search finds the message, the embedding
 calls for 100 memories, and the throughput of workers.
@@ -32,8 +32,8 @@ _PATIENCE_SECONDS = 300.0
 async def measure(folder: Path, tries: Attempts, say: Callable[[str], None]) -> dict[str, Any]:
     """Measure latency and throughput.
 
-    Append RATE messages per second, and wait for each message's vector to be in the index. Then time a backlog with one
-    worker and with two.
+    Append RATE messages per second and wait for each message's vector to be in the index. Then
+    process a backlog with one worker and with two.
     """
     result: dict[str, Any] = {"appends_per_second": RATE, "workers": {}}
 
@@ -124,7 +124,7 @@ async def _calls_for_100(stack: Stack) -> int:
 
 
 async def _backlog(stack: Stack) -> float:
-    """Return how many memories per second workers create from a backlog of sessions."""
+    """Return how many memories per second the workers create from a backlog of sessions."""
     client = redis.asyncio.Redis.from_url(stack.redis_url)
     index = await _vector_index(client)
     connection = await connect(stack.apis[0])

@@ -1,9 +1,9 @@
-"""Measure the proxy for language models: `python -m benchmarks.proxy`.
+"""Measure the language model proxy: `python -m benchmarks.proxy`.
 
-First, the command sends the same calls to a model server in three ways: directly, and through the
-proxy with and without memory. It also measures recall alone. Then it runs many concurrent streams,
-which end together. It prints the delay of events, using the time that the model server writes into
-each event. It also checks that every byte arrived, and that everything is stored exactly once.
+The command first compares calls sent directly to a model server with calls through the proxy, with
+and without memory. It also measures recall alone. It then runs many concurrent streams that end at
+the same time. The model server writes the time into each event, so that the command can print the
+delays. It also checks that every byte arrives and that everything is stored exactly once.
 """
 
 from __future__ import annotations
@@ -40,10 +40,9 @@ _USERS = 200
 
 
 class _Model(asyncio.Protocol):
-    """A model server that answers with the times at which it sends each word.
+    """A model server that sends the current time as each word.
 
-    A stream sends its last word only once all streams have started. `stream` in a request is the
-    number of streams.
+    No stream ends until all streams have started. `stream` in a request is the number of streams.
     """
 
     begun: ClassVar[list[_Model]] = []
@@ -98,14 +97,14 @@ async def _serve_model(port: int) -> None:
 
 
 def _call(path: str, body: object, **headers: str) -> bytes:
-    """Return a request with additional headers."""
+    """Build a request with additional headers."""
     more = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items())
     head, _, rest = request("POST", path, json.dumps(body).encode()).partition(b"\r\n")
     return head + b"\r\n" + more.encode() + rest
 
 
 async def measure_latency(stack: Stack, model: str, requests: int) -> None:
-    """Print the latency and CPU time of each kind of call, using the same questions."""
+    """Print the latency and CPU time for each kind of call, using the same questions."""
     api, direct = await connect(stack.apis[0]), await connect(model)
     questions = [{"role": "user", "content": f"Which nuts is person {number} allergic to?"} for number in range(_QUESTIONS)]
 
@@ -150,7 +149,7 @@ async def measure_latency(stack: Stack, model: str, requests: int) -> None:
 
 
 class _Talk(asyncio.Protocol):
-    """A caller's stream. `ended` is True once the whole answer has arrived."""
+    """A caller's stream. `ended` is True once the complete answer has arrived."""
 
     def __init__(self, delays: list[float]) -> None:
         self._delays = delays
@@ -201,7 +200,7 @@ class _Talk(asyncio.Protocol):
 async def measure_streams(stack: Stack, streams: int, words: int, pause: float, *, per_second: float, history: int, kill: bool) -> None:
     """Print the delays of events in streams, and whether everything is stored exactly once.
 
-    With `kill`, kill the API that serves the streams when half of them have ended. Then check the sessions on another
+    With `kill`, kill the API when half of the streams have ended, and check the sessions on another
     API.
     """
     pid = stack.pids["api"][0]
@@ -263,13 +262,13 @@ async def measure_streams(stack: Stack, streams: int, words: int, pause: float, 
 
 
 def _warnings(log: Path) -> str:
-    """Return the five most frequent messages in the log, with numbers masked."""
+    """Return the five most frequent log messages, with numbers masked."""
     lines = Counter(re.sub(r"[0-9a-f]*\d[0-9a-f.:+-]*", "#", line) for line in log.read_text("utf-8", "replace").splitlines())
     return "log: " + "\n".join(f"{count} × {line[:300]}" for line, count in lines.most_common(5))
 
 
 async def _check_sessions(url: str, talks: Mapping[int, _Talk], whole: Set[int]) -> None:
-    """Print how many answers are stored exactly once, and how many are silently lost."""
+    """Print how many answers are stored exactly once, lost, or stored twice."""
     api, stored, lost, twice = await connect(url), 0, 0, 0
     for number, talk in talks.items():
         status, answer = await api.send(request("GET", f"/v1/working-memory/s{number}?user_id={_user(number)}"))

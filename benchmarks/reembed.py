@@ -1,12 +1,12 @@
-"""Change a store's embedding model under load, while processes are killed.
+"""Change a store's embedding model under load while processes are killed.
 
     python -m benchmarks.reembed --memories 50000
 
-Two API processes and two workers run. During the whole change, callers search, measure recall,
-write, edit and delete. The benchmark pauses the change once. It repeatedly kills a process with
-SIGKILL and starts it again. If a process is killed, its requests go to the other process. All other
-failures count. The command prints the progress, latencies by phase, failures and the lowest recall.
-It also prints how many memories are lost or do not have exactly one vector.
+There are two API processes and two workers. During the change, callers search, measure recall,
+write, edit and delete. The benchmark pauses the change once, and repeatedly kills a process with
+SIGKILL and restarts it. Requests to a killed process are retried, and all other failures count. The
+command prints the progress, latencies by phase, failures and the lowest recall. It also prints how
+many memories are lost or do not have exactly one vector.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _DIMENSIONS = 512
 
 
 class Member:
-    """A process that can be killed and started again. An API keeps its port."""
+    """A process that can be killed and restarted. An API keeps its port."""
 
     def __init__(self, stack: Stack, name: str) -> None:
         self.name = name
@@ -82,7 +82,7 @@ class Member:
 
 
 class Callers:
-    """Sends requests until cancelled. Records failures, latencies by phase, and recall."""
+    """Sends requests until cancelled, and records failures, latencies by phase, and recall."""
 
     def __init__(self, apis: Sequence[Member], memories: int) -> None:
         self.apis = apis
@@ -97,7 +97,7 @@ class Callers:
         self._turn = itertools.count()
 
     async def send(self, kind: str, method: str, path: str, **more: Any) -> httpx.Response:
-        """Send a request to each API in turn until one responds."""
+        """Send a request, switching between APIs until one responds."""
         while True:
             api = self.apis[next(self._turn) % len(self.apis)]
             if api.down:
@@ -116,7 +116,7 @@ class Callers:
             return answer
 
     async def measure(self) -> float:
-        """Return the share of questions whose memory is among the first five semantic hits."""
+        """Return the share of questions whose memory is among the top five semantic hits."""
         matches = 0
         for number in range(_QUESTIONS):
             owner, place = 2 * (number * 7 % (self._users // 2)) + 1, number * 13 % PER_USER
@@ -152,7 +152,7 @@ class Callers:
             await asyncio.sleep(0.1)
 
     async def reembed(self, action: str = "", **body: Any) -> httpx.Response:
-        """Start, pause, resume or confirm the model change. Without arguments, return its state."""
+        """Start, pause, resume or confirm the model change. With no arguments, return its state."""
         method = "POST" if action or body else "GET"
         return await self.send("reembed", method, f"/v1/reembed/{action}".rstrip("/"), **({"json": body} if body else {}))
 
@@ -207,9 +207,9 @@ async def _rest(callers: Callers) -> None:
 
 
 async def _stored(url: str, callers: Callers, memories: int) -> tuple[dict[str, int], int]:
-    """Count documents by number of vectors, and vectors by model. Old versions may have none.
+    """Count documents by number of vectors, and vectors by model.
 
-    Also return how many memories are lost, or still exist after a deletion or erasure.
+    Also return how many memories are lost, or exist despite being deleted.
     """
     client, keys = redis.asyncio.Redis.from_url(url), Keys("am")
     counts: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""Start and fill the processes, measure limits and operations in turn, and collect the figures."""
+"""Start the processes, fill the store, and measure limits and operations."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ PARTS = frozenset({"sizes", "stores", "pipeline", "two", "local"})
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How much a run measures."""
+    """Settings that determine how much a run measures."""
 
     memories: Sequence[int] = (1_000, 10_000, 100_000)
     concurrency: Sequence[int] = (1, 8, 32)
@@ -50,7 +50,7 @@ class Plan:
 
 
 async def run(plan: Plan, say: Say) -> dict[str, Any]:
-    """Run everything, and return the result. Its `failures` lists the failed parts."""
+    """Run everything and return the results. `failures` lists the parts that failed."""
     folder = Path(tempfile.mkdtemp(prefix="agent-memory-bench-"))
     tries = Attempts(say, plan.minutes * 60)
     result: dict[str, Any] = {"operations": [], "limits": [], "stores": [], "failures": tries.failures}
@@ -89,10 +89,10 @@ async def _stores(folder: Path, plan: Plan, result: dict[str, Any], tries: Attem
 
 
 async def _store(stack: Stack, memories: int, of_memories: int, rate: float) -> dict[str, Any]:
-    """Return a store's figures.
+    """Return the figures for one store size.
 
-    `redis_bytes` is all memory that Redis uses, including data from requests to smaller stores. `bytes_per_memory`
-    excludes such data.
+    `redis_bytes` is all memory that Redis uses, including data left by requests to smaller stores.
+    `bytes_per_memory` excludes that data.
     """
     client = redis.asyncio.Redis.from_url(stack.redis_url)
     used = int((await client.info("memory"))["used_memory"])
@@ -208,7 +208,7 @@ async def _chat(apis: Sequence[str], scenarios: Scenarios, meter: Meter, *, turn
 
 
 async def _local(folder: Path, plan: Plan, say: Say) -> list[dict[str, Any]]:
-    """Measure searches with the in-process local model, for cached and for new queries."""
+    """Measure searches with the in-process model, with cached and new queries."""
     rows: list[dict[str, Any]] = []
     shutil.rmtree(folder, ignore_errors=True)
     async with running(folder, local=True, workers=1) as stack:

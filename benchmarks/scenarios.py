@@ -1,4 +1,4 @@
-"""Make the requests to measure. For each operation, the same `n` always gives the same request."""
+"""Build the requests to measure. For each operation, request `n` is always the same."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _KNOWN_QUESTIONS = 200
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """An operation's name, its nth request, and the number of warm-up requests."""
+    """An operation, with a function for its nth request and the number of warm-up requests."""
 
     name: str
     nth: Callable[[int], bytes]
@@ -69,7 +69,7 @@ class Scenarios:
         ]
 
     async def prepare(self, base: str) -> None:
-        """Create the sessions that operations read, append to or prompt from."""
+        """Create the sessions that the operations use."""
         connection = await connect(base)
         for length in {*LENGTHS, 20}:
             for number in range(_SESSIONS):
@@ -130,7 +130,7 @@ class Scenarios:
         return request("POST", "/v1/memory/prompt", _body(body))
 
     def chat(self, sessions: Iterable[int], turns: int) -> list[list[tuple[bytes, bytes]]]:
-        """Return conversations as lists of turns. A turn is a prompt request and an append request."""
+        """Return conversations as lists of turns, each with a prompt and an append request."""
         conversations: list[list[tuple[bytes, bytes]]] = []
         for number in sessions:
             session, user, owner = f"{self._run}-chat-{number}", _speaker(number), number * 7919 % self._users

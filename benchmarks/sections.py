@@ -1,8 +1,8 @@
-"""Compare prompts with and without a profile and two blocks, and compare large profiles with small ones.
+"""Compare prompts with and without profiles and blocks, and small profiles with large ones.
 
-Run it with `python -m benchmarks sections`. There is one server with one store. Each user with a profile and blocks
-has a counterpart with the same facts and session, but without blocks. Requests for both kinds of user alternate, and
-each question is asked once. The result is the ratio of each pair of series, as in a comparison of two versions.
+Run `python -m benchmarks sections`. Each user with a profile and two blocks has a counterpart with
+the same facts and session but no blocks. Requests alternate between the two kinds of user, and each
+question is asked once. The results are ratios, as in a comparison of two versions.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _BLOCKS = {
 
 @dataclass(frozen=True)
 class Plan:
-    """The size of a run: users of each kind, their facts, and the facts in one large profile."""
+    """The number of users of each kind, the facts per user, and the facts in one large profile."""
 
     users: int = 40
     facts: int = 20
@@ -50,8 +50,9 @@ class Plan:
 async def compare(plan: Plan, say: Say) -> list[dict[str, Any]]:
     """Return a row for each comparison and concurrency.
 
-    A row contains the figures for both sides, and the median ratio with its upper bound. Raises RuntimeError if the
-    server does not start, and AssertionError if profiles are not ready within a minute.
+    A row contains the figures for both sides and the median ratio with its upper bound. Raises
+    RuntimeError if the server does not start, and AssertionError if profiles are not ready within a
+    minute.
     """
     folder = Path(tempfile.mkdtemp(prefix="agent-memory-sections-"))
     try:

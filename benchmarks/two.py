@@ -1,9 +1,9 @@
-"""Compare the chat turns of two API processes with those of one, alternating on one store.
+"""Compare the chat turns per second of two API processes with those of one.
 
-Throughput is meaningful only if the API is the only bottleneck. With enough cores for all parts, that is the case. With
-fewer cores, the kernel limits each API process to a quarter of a core, which leaves enough for Redis, the embedding
-server and the generator. If the kernel cannot do this, each process gets the same rate, far below its capacity. In that
-case, the CPU per turn is compared.
+Throughput is meaningful only if the API is the bottleneck, which needs enough cores for all
+processes. With fewer cores, the kernel limits each API process to a quarter of a core, which leaves
+enough CPU time for everything else. If the kernel cannot do this, all processes get the same low
+request rate, and the CPU time per turn is compared.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ Turn = tuple[bytes, bytes]
 
 
 async def measure(folder: Path, tries: Attempts, say: Callable[[str], None]) -> dict[str, Any] | None:
-    """Return the method (`how`), the `ratio` of two processes to one, and figures for both.
+    """Compare one and two processes. Return the method (`how`), the `ratio` and the figures.
 
-    `how` is "cores", "quota" or "cpu". The result includes the ratio in each round.
+    `how` is "cores", "quota" or "cpu". The result includes the ratio for each round.
     """
     result = await tries.of("chat turns through one and two API processes", partial(_apis, folder))
     if result is not None:
@@ -88,8 +88,8 @@ async def _rounds(turns: Callable[..., Any], apis: Sequence[str], how: str) -> d
 def ratios(rows: Sequence[dict[str, Any]], how: str) -> dict[str, Any]:
     """Return the median ratio of two processes to one over all rounds.
 
-    For CPU per turn, the ratio is 2 x (CPU of one / CPU of two): what two full cores would do
-    compared to one. Each round has one row per process count.
+    If CPU time per turn is compared, the ratio is 2 x (CPU of one / CPU of two), which estimates
+    the throughput on two full cores. Each round has one row per process count.
     """
     one, two = ([row for row in rows if row["processes"] == processes] for processes in (1, 2))
     by_cpu = [2 * a["cpu_per_1000"]["api"] / b["cpu_per_1000"]["api"] for a, b in zip(one, two, strict=True)]
@@ -115,9 +115,10 @@ async def _warm(api: str, conversations: Iterator[list[Turn]]) -> None:
 
 
 async def _turns(apis: Sequence[str], *, conversations: Iterator[list[Turn]], meter: Meter, rate: float | None = None) -> dict[str, Any]:
-    """Run chat turns for some time.
+    """Run chat turns for a fixed time.
 
-    Each client starts its next turn after a response, or at `rate` turns per second for each process.
+    Each client starts its next turn after a response, or at `rate` turns per second for each
+    process.
     """
     seconds: list[float] = []
     count = _CLIENTS * len(apis)

@@ -1,7 +1,8 @@
-"""Compare two checkouts of the server, each with its own store: `python -m benchmarks versions BEFORE [AFTER]`.
+"""Compare two checkouts of the server: `python -m benchmarks versions BEFORE [AFTER]`.
 
-Both run at the same time, and their series alternate, so that changes in the machine's speed affect both. The result is
-the median of the ratios of all pairs of series, with its upper bound. Every question is asked once.
+Each checkout has its own store. Both run at the same time, and their series alternate to cancel out
+changes in the machine's speed. The result is the median ratio over all pairs of series, with its
+upper bound. Each question is asked once.
 """
 
 from __future__ import annotations
@@ -115,7 +116,7 @@ async def _pairs(versions: Sequence[_Version], plan: Plan, say: Say) -> list[dic
 
 
 def _together(operations: Sequence[Sequence[Sequence[dict[str, float]]]]) -> list[list[dict[str, float]]]:
-    """Return each pair's geometric mean over all operations, so that slower operations do not count more."""
+    """Return each pair's geometric mean over all operations, so that each has the same weight."""
     return [
         [{figure: math.exp(math.fsum(math.log(rows[turn][figure]) for rows in pair) / len(pair)) for figure in _FIGURES} for turn in (0, 1)]
         for pair in zip(*operations, strict=True)
@@ -123,7 +124,7 @@ def _together(operations: Sequence[Sequence[Sequence[dict[str, float]]]]) -> lis
 
 
 def row(name: str, concurrency: int, pairs: Sequence[Sequence[dict[str, float]]]) -> dict[str, Any]:
-    """Return an operation's figures: both medians and the median ratio with its upper bound."""
+    """Return an operation's figures: the medians of both versions, and their median ratio."""
     result: dict[str, Any] = {"operation": name, "concurrency": concurrency, "pairs": len(pairs)}
     for figure in _FIGURES:
         ratios = [after[figure] / before[figure] for before, after in pairs]
@@ -139,9 +140,9 @@ def row(name: str, concurrency: int, pairs: Sequence[Sequence[dict[str, float]]]
 def upper_bound(values: Sequence[float], confidence: float = 0.95) -> float:
     """Return the one-sided upper confidence bound of the median.
 
-    It is an order statistic, chosen by the binomial distribution of the number of values below the median. Return
-    infinity if there are too few values for `confidence`. Source: Conover, "Practical Nonparametric Statistics", 3rd
-    edition, 3.2.
+    It is an order statistic based on the binomial distribution. Return infinity if there are too
+    few values for `confidence`. Source: Conover, "Practical Nonparametric Statistics", 3rd edition,
+    3.2.
     """
     count = len(values)
     above = 0.0
@@ -153,7 +154,7 @@ def upper_bound(values: Sequence[float], confidence: float = 0.95) -> float:
 
 
 def markdown(rows: Sequence[dict[str, Any]], before: str = "before", after: str = "after") -> str:
-    """Return the rows as a table whose header names both sides."""
+    """Return the rows as a table whose header shows the names of both sides."""
     head = [
         "operation",
         "at one time",

@@ -1,1 +1,1 @@
-"""Measure the lowest possible cost of each operation, for comparison."""
+"""Measure the lowest possible cost of each operation for comparison."""

@@ -1,7 +1,7 @@
-"""Serve limit (a): plain FastAPI and uvicorn with bodies of realistic sizes.
+"""Serve limit (a), a bare FastAPI application with realistic bodies.
 
-`python -m benchmarks.limits.bare PORT FILE` serves the responses in FILE, which maps an operation's
-name to a response. The models are plain, and the routes are FastAPI's own.
+`python -m benchmarks.limits.bare PORT FILE` returns the responses in FILE, which maps operation
+names to responses.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Turn(BaseModel):
-    """A message."""
-
     id: str
     role: str
     content: str
@@ -59,13 +57,13 @@ class Question(BaseModel):
 
 
 class Answer(BaseModel):
-    """Any response. Its fields are serialized unchanged."""
+    """Any response. Its fields are serialized as they are."""
 
     model_config = ConfigDict(extra="allow")
 
 
 def app(answers: dict[str, Any]) -> FastAPI:
-    """Return an application with one route for each operation."""
+    """Return an application with one route per operation."""
     made = FastAPI()
     ready = {name: Answer.model_validate(answer) for name, answer in answers.items()}
 

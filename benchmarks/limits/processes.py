@@ -1,4 +1,4 @@
-"""Run each limit in its own process: (a) a bare endpoint, and (b) bare Redis commands."""
+"""Run each limit in its own process: (a) a bare endpoint and (b) bare Redis commands."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LIMITS = {
 
 @dataclass(frozen=True, slots=True)
 class Bare:
-    """Limit (a): an application that only parses requests and returns stored responses."""
+    """Limit (a): an application that parses requests and returns canned responses."""
 
     base: str
     meter: Meter
@@ -52,7 +52,7 @@ class Raw:
     child: asyncio.subprocess.Process
 
     async def measure(self, operation: Operation, **series: Any) -> dict[str, Any]:
-        """Measure a series of commands for an operation.
+        """Measure a series of commands. See `series.measure` for the arguments.
 
         Pass the arguments of `series.measure`. Raises RuntimeError if the process has ended.
         """
@@ -73,7 +73,7 @@ class Raw:
 
 @asynccontextmanager
 async def bare(stack: Stack, answers: Mapping[str, Any]) -> AsyncGenerator[Bare, None]:
-    """Start limit (a), which answers each operation with the given response."""
+    """Start limit (a), which returns the given response for each operation."""
     file = stack.folder / "answers.json"
     file.write_text(json.dumps(answers))
     port = free_port()

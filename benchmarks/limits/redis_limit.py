@@ -1,4 +1,4 @@
-"""Run limit (b): the fewest possible Redis commands per operation, on the server's filled store.
+"""Run limit (b), the minimum Redis commands for each operation, on the server's store.
 
 `python -m benchmarks.limits.redis_limit` reads jobs from standard input, one per line, and prints
 the results of each. Commands go through redis-py, and the data has realistic sizes.
@@ -27,7 +27,7 @@ _SESSIONS = 40
 
 
 class Limit:
-    """The Redis commands for each operation, one pipeline per operation."""
+    """The Redis commands for each operation, sent as one pipeline."""
 
     def __init__(self, client: redis.asyncio.Redis, words: str, vectors: str, field: str, users: int) -> None:
         self._client = client
@@ -101,7 +101,7 @@ class Limit:
 
 
 async def run() -> None:
-    """Read the store's description from stdin, then run one series of commands per line."""
+    """Read the store's description from stdin, then run a series of commands for each line."""
     store = await _line()
     client = redis.asyncio.Redis.from_url(store["url"], protocol=3, max_connections=100)
     limit = Limit(client, store["words"], store["vectors"], store["field"], store["users"])

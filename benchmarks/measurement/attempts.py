@@ -1,4 +1,4 @@
-"""Run each part of a benchmark up to twice, continue after failures, and list them."""
+"""Run each part of a benchmark with one retry, and continue after failures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PAUSE_SECONDS = 2.0
 
 
 class Attempts:
-    """Runs parts until the time is up. `failures` lists failed attempts and skipped parts."""
+    """Runs parts until time runs out. `failures` lists failed attempts and skipped parts."""
 
     def __init__(self, say: Callable[[str], None], seconds: float, *, pause_seconds: float = _PAUSE_SECONDS) -> None:
         self._say = say
@@ -21,9 +21,9 @@ class Attempts:
         self.failures: list[dict[str, Any]] = []
 
     async def of(self, what: str, work: Callable[[], Awaitable[Result]], *, most_seconds: float = 120.0) -> Result | None:
-        """Return the result of `work`. Retry once after a failure.
+        """Return the result of `work`, retrying once after a failure.
 
-        Return None after two failures, or if no time is left.
+        Return None after two failures or if time has run out.
         """
         for last in (False, True):
             left = self._end - time.monotonic()

@@ -1,4 +1,4 @@
-"""Measure the CPU time and memory of processes, and the CPU time of all other processes."""
+"""Measure the CPU time and memory of processes, and the CPU time of everything else."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _CPUCLOCK_SCHED = 2
 
 
 def cpu_seconds(pid: int) -> float:
-    """Return the user and system CPU seconds of a process with all its threads.
+    """Return the user and system CPU seconds of a process, including all threads.
 
-    They come from the process's CPU clock, which counts nanoseconds. /proc counts hundredths of a second, which would
-    be too coarse for a short series.
+    The process's CPU clock has nanosecond resolution. /proc counts hundredths of a second, which is
+    too coarse for a short series.
     """
     try:
         return time.clock_gettime((~pid << 3) | _CPUCLOCK_SCHED)  # as in clock_getcpuclockid(3)
@@ -32,7 +32,7 @@ def _ticked_seconds(pid: int) -> float:
 
 
 def children_seconds(pid: int) -> float:
-    """Return the CPU seconds of child processes that have ended.
+    """Return the CPU seconds of child processes that have exited.
 
     Redis forks child processes to rewrite its file and to collect garbage.
     """
@@ -61,7 +61,7 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """CPU seconds by process, elapsed seconds, and CPU usage (in cores) of other processes."""
+    """CPU seconds per process, elapsed seconds, and cores used by other processes."""
 
     cpu: Mapping[str, float]
     wall: float
@@ -69,13 +69,13 @@ class Used:
 
 
 class Meter:
-    """Measures processes by name."""
+    """Measures named groups of processes."""
 
     def __init__(self, processes: Mapping[str, Sequence[int]]) -> None:
         self._processes = {**processes, _OWN: [os.getpid()]}
 
     def start(self) -> None:
-        """Start measuring. A meter can be started again."""
+        """Start or restart measuring."""
         self._cpu = self._read()
         self._busy = _busy_seconds()
         self._began = time.perf_counter()
@@ -89,7 +89,7 @@ class Meter:
         return Used(cpu, wall, round(foreign, 3))
 
     def rss(self) -> dict[str, int]:
-        """Return the current resident memory of each process, in bytes."""
+        """Return the current resident memory of each group in bytes."""
         return {name: sum(rss_bytes(pid) for pid in pids) for name, pids in self._processes.items() if name != _OWN}
 
     def _read(self) -> dict[str, float]:
@@ -97,7 +97,7 @@ class Meter:
 
 
 def figures(seconds: Sequence[float], wall: float, cpu: dict[str, float], foreign: float) -> dict[str, Any]:
-    """Return a series' figures: times in ms, requests per second, and CPU seconds per 1,000 requests."""
+    """Return times in ms, requests per second, and CPU seconds per 1,000 requests for a series."""
     count = len(seconds)
     return {
         "requests": count,

@@ -1,4 +1,4 @@
-"""Limit a process to a share of one core with cgroups (v1 or v2). Needs root."""
+"""Limit a process to a share of one core using cgroups (v1 or v2). Needs root."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def limited(pids: Sequence[int], share: float, root: Path = _ROOT) -> Iterator[b
 
 
 def _hands_down(root: Path) -> bool:
-    """True if groups below the v2 root can use the CPU controller."""
+    """True if child groups of the v2 root can use the CPU controller."""
     with contextlib.suppress(OSError):
         return "cpu" in (root / "cgroup.subtree_control").read_text().split()
     return False

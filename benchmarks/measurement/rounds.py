@@ -1,6 +1,6 @@
 """Combine the rounds of a measurement.
 
-A machine's speed changes from minute to minute, so the series to compare alternate.
+The machine's speed changes from minute to minute, so compared series alternate.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ _BLOCK, _BLOCK_PER_CLIENT = 40, 4
 def count(requests: int, concurrency: int) -> int:
     """Return the number of rounds for `requests` requests.
 
-    A round is short, but long enough to keep all clients busy.
+    Rounds are short, but long enough to keep all clients busy.
     """
     return max(requests // max(_BLOCK, _BLOCK_PER_CLIENT * concurrency), 1)
 
 
 def joined(rows: Iterable[dict[str, Any]], named: Sequence[str]) -> list[dict[str, Any]]:
-    """Combine rows with the same `named` values, and keep the original rows in `rounds`.
+    """Combine rows that have the same `named` values. `rounds` contains the original rows.
 
-    Counts are added, and CPU and rates are averaged. The CPU usage of other processes is the
-    maximum. Times are computed from the `seconds` of all rounds together.
+    Counts are added, CPU time and rates are averaged, and percentiles are recomputed. For the CPU
+    usage of other processes, the maximum is used.
     """
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in rows:
@@ -61,10 +61,10 @@ def _one(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def paired(figure: Callable[..., float], *rows: dict[str, Any]) -> float:
-    """Return a figure that compares several series: the median over the rounds.
+    """Return the median over all rounds of a figure that compares several series.
 
-    A ratio of sums would depend most on the rounds in which the machine was slow. Series with different numbers of
-    rounds are compared as a whole.
+    Ratios of sums would depend too much on slow rounds. Series with different numbers of rounds are
+    compared by their combined figures.
     """
     rounds = [row.get("rounds") or [row] for row in rows]
     if len({len(some) for some in rounds}) > 1:

@@ -1,4 +1,4 @@
-"""Measure a series of requests over persistent connections, and the server's resource usage."""
+"""Measure a series of requests over persistent connections."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ async def measure(
     warm: int,
     warmed: Callable[[], Awaitable[object]] | None = None,
 ) -> dict[str, Any]:
-    """Send `warm` requests without measuring them, await `warmed`, and then measure `requests` requests.
+    """Send `warm` requests as a warm-up, await `warmed`, then measure `requests` requests.
 
-    `offset` is the number of the first request. The result contains the figures, and the requests' `seconds` in the
-    order of the responses.
+    `offset` is the number of the first request. The result contains the figures, and each request's
+    `seconds` in completion order.
     """
     connections = [await connect(base) for _ in range(concurrency)]
     for n in range(warm):

@@ -1,4 +1,4 @@
-"""Write benchmark figures to docs/performance.md, and a picture to docs/performance.svg."""
+"""Write benchmark figures to docs/performance.md and a chart to docs/performance.svg."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ _DOCS = Path(__file__).parents[2] / "docs"
 
 
 def merged(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Merge results, keeping the first of duplicate measurements. Growth comes from one run."""
+    """Merge results, keeping the first of duplicate measurements.
+
+    All growth figures come from the same run.
+    """
     merged_result: dict[str, Any] = {"operations": [], "limits": [], "stores": [], "failures": []}
     for result in results:
         if "growth" not in merged_result and (pair := goals.small_and_large(result)):
@@ -33,7 +36,7 @@ def _name(row: dict[str, Any]) -> tuple[object, ...]:
 
 
 def page(before: str, result: dict[str, Any]) -> str:
-    """Return the page with a result's figures. Raises ValueError if the page lacks a mark."""
+    """Insert a result's figures into the page. Raises ValueError if the page has no marker."""
     head, begin, rest = before.partition(BEGIN)
     _, end, tail = rest.partition(END)
     if not begin or not end:
@@ -45,7 +48,7 @@ def page(before: str, result: dict[str, Any]) -> str:
 
 
 def write(results: Sequence[dict[str, Any]], folder: Path = _DOCS) -> None:
-    """Write the page and the picture."""
+    """Write the page and the chart."""
     result, path = merged(results), folder / "performance.md"
     path.write_text(page(path.read_text("utf-8"), result), "utf-8")
     (folder / "performance.svg").write_text(plot.svg(result), "utf-8")

@@ -1,4 +1,4 @@
-"""Compare the measured figures with the goals. Skip goals that the run did not measure."""
+"""Compare the measured figures with the goals. Goals that were not measured are skipped."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BYTES_AT = 100_000
 
 
 def goals(result: dict[str, Any]) -> list[Verdict]:
-    """Return the verdicts, in the order of the operations."""
+    """Return a verdict for each goal, in the order of the operations."""
     rows = {(row["operation"], row["memories"], row["concurrency"]): row for row in result["operations"]}
     return [
         *_prompt(result, rows),
@@ -139,7 +139,7 @@ def _start(result: dict[str, Any]) -> Iterator[Verdict]:
 
 
 def markdown(result: dict[str, Any]) -> str:
-    """Return a table of the goals, after a list of failed measurements."""
+    """Return a list of failed measurements and a table of the goals."""
     rows = [[goal.criterion, goal.measured, "yes" if goal.holds else "no"] for goal in goals(result)]
     failed = "".join(
         f"- {'once, then measured or listed again' if one['again'] else 'not measured'}: {one['what']}: {one['why'][-300:]}\n"

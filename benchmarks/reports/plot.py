@@ -1,4 +1,4 @@
-"""Draw the API's CPU usage for each operation next to its limits, as SVG."""
+"""Draw an SVG chart of the API's CPU usage and its limits, by operation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WIDTH, _BAR, _LEFT, _RIGHT, _TOP = 760, 30, 190, 90, 56
 
 
 def svg(result: dict[str, Any]) -> str:
-    """Draw two bars per operation at the lowest concurrency: the server, and limits (a) + (b)."""
+    """Draw two bars per operation at the lowest concurrency: the server and limits (a) + (b)."""
     rows = [(row, beside) for row in result["operations"] if (beside := beside_limits(result, row))]
     first = min((row["concurrency"] for row, _ in rows), default=1)
     bars = [(row, beside) for row, beside in rows if row["concurrency"] == first]

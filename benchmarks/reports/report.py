@@ -1,4 +1,4 @@
-"""Show a run as Markdown tables, with each operation next to its limits, or compare two runs."""
+"""Format a run as Markdown tables next to its limits, or compare two runs."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def _limit(result: dict[str, Any], limit: str, operation: str, concurrency: int)
 def beside_limits(result: dict[str, Any], row: dict[str, Any]) -> dict[str, float] | None:
     """Compare an operation with the sum of its limits (a) + (b), round by round.
 
-    The result contains the ratio of the API's CPU usage, and the difference of the medians in ms. Return None for an
-    operation without limits.
+    Return the ratio of the API's CPU usage and the difference of the medians in ms, or None if the
+    operation has no limits.
     """
     name = row["operation"]
     if name not in LIMITS:
@@ -50,13 +50,13 @@ def _floor(bare: dict[str, Any], raw: dict[str, Any]) -> float:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return a Markdown table whose first column contains text and whose others contain figures."""
+    """Return a Markdown table with text in the first column and figures in the others."""
     lines = [f"| {' | '.join(head)} |", f"|---{'|---:' * (len(head) - 1)}|"]
     return "\n".join([*lines, *(f"| {' | '.join(str(cell) for cell in row)} |" for row in rows)])
 
 
 def markdown(result: dict[str, Any]) -> str:
-    """Return the tables of the whole run."""
+    """Return the tables for the entire run."""
     parts = [_operations(result), _growth(result), _others(result)]
     return "\n\n".join(parts) + "\n"
 
@@ -70,7 +70,7 @@ _SUMMARY = (
 def summary(result: dict[str, Any]) -> str:
     """Return the tables for the documentation.
 
-    They show growth, and the main operations at the lowest and the highest concurrency.
+    They show growth, and the main operations at the lowest and highest concurrency.
     """
     measured = {row["memories"] for row in result["operations"] if row["operation"] == "put 4"}
     rows = {(row["operation"], row["concurrency"]): row for row in result["operations"] if row["memories"] in measured}
@@ -165,7 +165,7 @@ def _others(result: dict[str, Any]) -> str:
 
 
 def compare(before: dict[str, Any], after: dict[str, Any]) -> str:
-    """Compare the API's CPU usage and medians for all operations that both runs measured."""
+    """Compare CPU usage and medians for all operations that are in both runs."""
     old = {(r["operation"], r["memories"], r["concurrency"]): r for r in before["operations"]}
     rows: list[list[object]] = []
     for row in after["operations"]:

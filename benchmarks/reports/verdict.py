@@ -1,4 +1,4 @@
-"""Check whether a load run keeps the promises in rows L1 and L2 of docs/guarantees.md."""
+"""Check a load run against the promises in rows L1 and L2 of docs/guarantees.md."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _REFUSED = (429, 503)
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A criterion, the measured value, and whether the criterion holds."""
+    """A criterion, the measured value, and whether the criterion is met."""
 
     criterion: str
     measured: str
@@ -59,7 +59,7 @@ def _finished(result: Mapping[str, Any]) -> list[Verdict]:
 
 
 def of_sustained(result: Mapping[str, Any]) -> list[Verdict]:
-    """Return the verdicts for L1, except for Redis's memory, which grows with the data."""
+    """Check a run against L1. Redis memory is excluded because it grows with the data."""
     growth: Mapping[str, float] = result["rss_growth_last_half_percent"]
     return [
         _wrong(result, 200),
@@ -71,9 +71,9 @@ def of_sustained(result: Mapping[str, Any]) -> list[Verdict]:
 
 
 def of_overload(result: Mapping[str, Any]) -> list[Verdict]:
-    """Return the verdicts for L2.
+    """Check a run against L2.
 
-    A rejection's time counts from when its request was sent. The verdict uses the 95th percentile,
+    The time of a rejection is measured from when the request was sent. The 95th percentile is used
     because the machine is fully loaded.
     """
     refused = sum(_sum({s: n for s, n in result[kind]["answers"].items() if int(s) in _REFUSED}) for kind in _KINDS)

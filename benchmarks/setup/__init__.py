@@ -1,1 +1,1 @@
-"""Set up a run: processes, data and connections."""
+"""Set up the processes, data and connections for a run."""

@@ -1,4 +1,4 @@
-"""Make a run's texts from a seed. They resemble messages to an assistant, and are all different."""
+"""Generate texts from a seed. They resemble messages to an assistant, and all are different."""
 
 from __future__ import annotations
 
@@ -141,12 +141,11 @@ _KINDS = [
 
 
 def user(number: int) -> str:
-    """Return a user's id."""
     return f"user-{number:06d}"
 
 
 def fact(owner: int, number: int) -> str:
-    """Return one of a user's memories: a sentence of about 25 words."""
+    """Return one of a user's memories, a sentence of about 25 words."""
     pick = random.Random(f"fact {owner} {number}").choice
     return (
         f"{pick(_PEOPLE)} and the user {pick(_DEEDS)} a {pick(_KINDS)} {pick(_THINGS)} in {pick(_TOWNS)} in {pick(_MONTHS)}, "
@@ -155,13 +154,13 @@ def fact(owner: int, number: int) -> str:
 
 
 def question(owner: int, number: int, salt: str = "") -> str:
-    """Return a question whose answer is `fact(owner, number)`."""
+    """Return a question that `fact(owner, number)` answers."""
     words = fact(owner, number).replace(",", "").replace(".", "").split()
     return f"What did {words[0]} do with the {words[6]} {words[7]} in {words[9]}?{f' ({salt})' if salt else ''}"
 
 
 def message(session: str, number: int) -> dict[str, Any]:
-    """Return a message with about 25 words from the user, or 60 from the assistant."""
+    """Return a message of about 25 words from the user or 60 words from the assistant."""
     pick = random.Random(f"message {session} {number}").choice
     if number % 2 == 0:
         content = (

@@ -1,4 +1,4 @@
-"""Send HTTP requests at almost no cost, so that only the server is measured.
+"""A minimal HTTP client with so little overhead that only the server is measured.
 
 Connections are persistent. There is no pool, and redirects are not followed.
 """
@@ -13,11 +13,11 @@ import httptools
 
 
 class Failed(Exception):
-    """The response's status is not 2xx. The benchmark ends, because its figures would be meaningless."""
+    """Raised for non-2xx statuses. Ends the benchmark, because its figures would be meaningless."""
 
 
 class Connection(asyncio.Protocol):
-    """A persistent connection. `send` writes a request and returns the status and body of the response."""
+    """A persistent connection to a server."""
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport | None = None
@@ -46,14 +46,14 @@ class Connection(asyncio.Protocol):
             self._answer.set_exception(exc or ConnectionResetError("the server closed the connection"))
 
     async def send(self, request: bytes) -> tuple[int, bytes]:
-        """Send a complete request (made by `request()`) and return the status and body of the response."""
+        """Send a request built by `request()`, and return the response's status and body."""
         assert self._transport is not None
         self._answer = asyncio.get_running_loop().create_future()
         self._transport.write(request)
         return await self._answer
 
     async def expect(self, request: bytes) -> bytes:
-        """Return the body of a 2xx response. Raises Failed for any other status."""
+        """Send a request and return the body. Raises Failed if the status is not 2xx."""
         status, body = await self.send(request)
         if not 200 <= status < 300:
             raise Failed(f"{status}: {body[:400].decode('utf-8', 'replace')} for {request[:120]!r}")
@@ -79,7 +79,7 @@ async def connect(base: str) -> Connection:
 
 
 def request(method: str, path: str, body: bytes = b"", *, key: str | None = None) -> bytes:
-    """Return a request as bytes, with an API key if one is given."""
+    """Build a request as bytes, with an API key if one is given."""
     head = f"{method} {path} HTTP/1.1\r\nhost: localhost\r\n"
     if key is not None:
         head += f"x-api-key: {key}\r\n"

@@ -1,6 +1,6 @@
 """Serve embeddings without delay: `python -m benchmarks.setup.model PORT`.
 
-Vectors are deterministic, and have 384 dimensions or the number that a request asks for. The server counts the calls.
+Vectors are deterministic and have 384 dimensions by default. The server counts its calls.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Fill a store through the server's own write path, skipping HTTP and the model."""
+"""Fill a store using the server's own write code, without HTTP or a model."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class _Embedder:
-    """Returns the same vectors as the embedding server, without calling it."""
+    """Returns the same vectors as the embedding server without calling it."""
 
     model = "text-embedding-3-small"
     dimensions = DIMENSIONS
@@ -36,11 +36,11 @@ class _Embedder:
         return np.stack([embed(text, DIMENSIONS) for text in texts])
 
     async def close(self) -> None:
-        """Do nothing, because nothing is open."""
+        """Do nothing."""
 
 
 def memory(number: int) -> MemoryRecord:
-    """Return the store's memory with this number. Each user has PER_USER memories."""
+    """Return memory number `number`. Each user has PER_USER memories."""
     owner, place = divmod(number, PER_USER)
     return MemoryRecord(
         id=f"bench-{number:08d}", text=corpus.fact(owner, place), user_id=corpus.user(owner), created_at=_BEGIN + timedelta(minutes=place)
@@ -49,9 +49,9 @@ def memory(number: int) -> MemoryRecord:
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """The cost of filling a store: seconds and bytes in Redis.
+    """The seconds and Redis bytes that it took to fill a store.
 
-    The bytes cover only these memories' records, indexes and bookkeeping.
+    The bytes cover only the memories' records, indexes and bookkeeping data.
     """
 
     seconds: float

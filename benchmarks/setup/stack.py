@@ -1,4 +1,4 @@
-"""Start and stop a run's processes: Redis, the embedding server, APIs and workers."""
+"""Start and stop the processes for a run: Redis, the embedding server, APIs and workers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _START_SECONDS = 120.0
 
 @dataclass
 class Stack:
-    """The addresses and process ids of all parts."""
+    """The addresses and process ids of all services."""
 
     redis_url: str
     environment: dict[str, str]
@@ -35,7 +35,7 @@ class Stack:
 
 
 class Process:
-    """A child process with its output in a file."""
+    """A child process whose output goes to a file."""
 
     def __init__(self, name: str, command: Sequence[str], folder: Path, environment: dict[str, str]) -> None:
         self.name = name
@@ -49,7 +49,7 @@ class Process:
     async def wait_for_output(self, pattern: str) -> str:
         """Wait until the output matches, and return the first group.
 
-        Raises RuntimeError if the process ends or the output does not match in time.
+        Raises RuntimeError if the process exits or the output does not match in time.
         """
         for _ in range(int(_START_SECONDS / 0.02)):
             if match := re.search(pattern, self._log.read_text("utf-8", "replace")):
@@ -60,7 +60,7 @@ class Process:
         raise RuntimeError(f"{self.name} did not start:\n{self._log.read_text('utf-8', 'replace')[-3000:]}")
 
     def end(self) -> None:
-        """Send SIGTERM, and then SIGKILL if the process does not end within 30 s."""
+        """Send SIGTERM, then SIGKILL if the process does not exit within 30 s."""
         if self._child.poll() is None:
             self._child.send_signal(signal.SIGTERM)
             try:
@@ -71,25 +71,26 @@ class Process:
 
 
 def free_port() -> int:
-    """Return a port on 127.0.0.1 that is currently free."""
+    """Return an unused port on 127.0.0.1."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def child_environment(**extra: str) -> dict[str, str]:
-    """Return an environment for child processes.
+    """Return the environment for child processes.
 
-    It has this process's import path, one thread for linear algebra, and none of the developer's settings.
+    It has this process's import path, uses one thread for linear algebra, and excludes the
+    developer's settings.
     """
     path = os.pathsep.join(dict.fromkeys([str(ROOT), *(str(Path(part).absolute()) for part in sys.path if part)]))
     return clean_environment(PYTHONPATH=path, OPENBLAS_NUM_THREADS="1", **extra)
 
 
 def settings_of(model: str, *, local: bool) -> dict[str, str]:
-    """Return the settings of the server to measure.
+    """Return the settings for the server to be measured.
 
-    They are the defaults, with an embedding model over HTTP unless `local` is true.
+    These are the defaults, with an embedding model over HTTP unless `local` is true.
     """
     chosen = {"MODEL_PROVIDER": "local", "LOG_LEVEL": "WARNING"}
     if local:
@@ -114,10 +115,10 @@ async def running(
     command: Sequence[str] | None = None,
     fill: Callable[[str], Awaitable[None]] | None = None,
 ) -> AsyncGenerator[Stack, None]:
-    """Start everything, yield it once it is ready, and stop it at the end.
+    """Start all processes, yield the stack when it is ready, and stop them at the end.
 
-    `settings` extend the defaults. `command` starts a different checkout. `fill` receives the API's
-    address, and a temporary worker runs during the call.
+    `settings` extends the defaults. `command` starts a different checkout. `fill` is called with
+    the API's address while a temporary worker runs.
     """
     await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
     async with AsyncExitStack() as stack:
