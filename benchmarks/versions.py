@@ -1,6 +1,6 @@
 """Compare two checkouts of the server: `python -m benchmarks versions BEFORE [AFTER]`.
 
-Each checkout has its own store. Both run at the same time, and their series alternate to cancel out
+Each checkout has its own store. Both run at the same time, and their series alternate to even out
 changes in the machine's speed. The result is the median ratio over all pairs of series, with its
 upper bound. Each question is asked once.
 """
