@@ -1,4 +1,4 @@
-"""A client for the agent-memory server."""
+"""The client for the agent-memory server."""
 
 from __future__ import annotations
 

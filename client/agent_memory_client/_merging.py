@@ -11,7 +11,7 @@ MergeStrategy: TypeAlias = Literal["replace", "merge", "deep_merge"]
 
 
 def deep_merge(base: Mapping[str, Any], updates: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `base` updated with `updates`. Merge objects under the same key recursively."""
+    """Return `base` updated with `updates`, merging nested objects recursively."""
     merged = dict(base)
     for key, value in updates.items():
         below = merged.get(key)

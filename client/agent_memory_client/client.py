@@ -1,4 +1,4 @@
-"""Make the client available under the archived client's module name."""
+"""Makes the client available under the archived client's module name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Define the client's settings."""
+"""The client's settings."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from pydantic import BaseModel, Field
 class MemoryClientConfig(BaseModel):
     """The client's settings.
 
-    `timeout` is in seconds, per request. `api_key` is sent as `X-API-Key`, and `bearer_token` as `Authorization:
-    Bearer`. `max_retries` applies only to requests that are safe to repeat.
+    `timeout` applies to each request, in seconds. `api_key` is sent as `X-API-Key`, and
+    `bearer_token` as `Authorization: Bearer`. `max_retries` applies only to requests that are safe
+    to repeat.
     """
 
     base_url: str

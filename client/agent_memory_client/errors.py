@@ -1,9 +1,9 @@
 """The client's errors, and functions that convert error responses and network failures to them.
 
 MemoryClientError
-├── MemoryValidationError (also ValueError)   the input is invalid; the client sent nothing
+├── MemoryValidationError (also ValueError)   the input is invalid; no request was sent
 ├── MemoryNotFoundError                       404
-├── MemoryProtocolError                       the server's address is unusable, or its response is unreadable
+├── MemoryProtocolError                       the server's address or its response is invalid
 └── MemoryServerError                         all other error responses: status_code, code, problems, retry_after
     ├── MemoryAuthError                       401, 403
     ├── MemoryConflictError                   409
@@ -11,7 +11,7 @@ MemoryClientError
     │   └── MemoryRequestUnderWayError        409: the first request with an Idempotency-Key is still running; wait retry_after seconds
     └── MemoryUnavailableError                502, 503, 504, or no connection (status_code None): try again later
         ├── MemoryRateLimitError              429: the caller exceeded a limit; wait retry_after seconds
-        └── MemoryTimeoutError                no response in time; the server may have carried out the request
+        └── MemoryTimeoutError                no response in time; the server may have processed the request
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class MemoryClientError(Exception):
 
 
 class MemoryValidationError(MemoryClientError, ValueError):
-    """The input is invalid. The client sent nothing."""
+    """The input is invalid, and no request was sent."""
 
 
 class MemoryProtocolError(MemoryClientError):
-    """The server's address is unusable, or its response does not belong to this API."""
+    """The server's address or its response is invalid."""
 
 
 class MemoryNotFoundError(MemoryClientError):
@@ -48,8 +48,9 @@ class MemoryNotFoundError(MemoryClientError):
 class MemoryServerError(MemoryClientError):
     """The server rejected the request or failed.
 
-    `status_code` is None if there was no response. `code` is the server's stable error code. `problems` contains the
-    entries of a 422 response (`loc`, `msg`, `type`). `retry_after` is in seconds.
+    `status_code` is None if there was no response. `code` is the server's stable error code.
+    `problems` lists the invalid fields in a 422 response (`loc`, `msg`, `type`). `retry_after` is
+    in seconds.
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class MemoryServerError(MemoryClientError):
 
 
 class MemoryAuthError(MemoryServerError):
-    """The credentials are missing, are wrong, or do not permit the call."""
+    """The credentials are missing, invalid, or lack permission for the call."""
 
 
 class MemoryConflictError(MemoryServerError):
@@ -77,11 +78,11 @@ class MemoryConflictError(MemoryServerError):
 
 
 class MemoryPreconditionFailedError(MemoryConflictError):
-    """The session's version differs from the one that the request requires."""
+    """The session's version differs from the version that the request requires."""
 
 
 class MemoryRequestUnderWayError(MemoryConflictError):
-    """The first request with this Idempotency-Key is running or has crashed.
+    """The first request with this Idempotency-Key is still running or has crashed.
 
     Retry after `retry_after` seconds.
     """
@@ -92,11 +93,11 @@ class MemoryUnavailableError(MemoryServerError):
 
 
 class MemoryRateLimitError(MemoryUnavailableError):
-    """The caller has exceeded a limit. Retry after `retry_after` seconds."""
+    """The caller exceeded a limit. Retry after `retry_after` seconds."""
 
 
 class MemoryTimeoutError(MemoryUnavailableError):
-    """The server did not answer in time. The request may have been carried out."""
+    """The server did not respond in time. It may have processed the request."""
 
 
 _BY_STATUS: dict[int, type[MemoryServerError]] = {
@@ -112,7 +113,7 @@ _BY_STATUS: dict[int, type[MemoryServerError]] = {
 
 
 def error_of_response(response: httpx.Response) -> MemoryClientError:
-    """Return the error for a status outside 2xx. The response body must have been read."""
+    """Return the error for a non-2xx status. The response body must already have been read."""
     body = _json_object(response)
     message, problems = _message(response, body)
     if response.status_code == 404:
@@ -131,7 +132,7 @@ def error_of_response(response: httpx.Response) -> MemoryClientError:
 
 
 def error_of_exception(error: Exception) -> MemoryClientError | None:
-    """Return the client's error for an httpx exception, or None otherwise."""
+    """Convert an httpx exception to a client error. Return None for other exceptions."""
     reason = str(error) or type(error).__name__
     match error:
         case httpx.TimeoutException():
@@ -149,7 +150,7 @@ def error_of_exception(error: Exception) -> MemoryClientError | None:
 
 
 def retry_after_of(headers: Mapping[str, str]) -> float | None:
-    """Return the delay in seconds from `Retry-After`, or None."""
+    """Return the delay in seconds from the `Retry-After` header, or None."""
     value = headers.get("Retry-After", "").strip()
     if not value:
         return None
@@ -188,7 +189,7 @@ def _message(response: httpx.Response, body: Mapping[str, Any]) -> tuple[str, li
 
 
 def _problem_line(problem: Mapping[str, Any]) -> str:
-    """Format an entry of a 422 response as `messages.0.content: must not be blank …`."""
+    """Format a problem in a 422 response as `messages.0.content: must not be blank …`."""
     loc = problem.get("loc")
     parts = [str(part) for part in cast("list[Any]", loc)] if isinstance(loc, list) else []
     field = ".".join(parts[1:] if parts[:1] in (["body"], ["query"], ["path"], ["header"]) else parts)

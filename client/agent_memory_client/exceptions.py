@@ -1,4 +1,4 @@
-"""Make the errors available under the archived client's module name."""
+"""Makes the errors available under the archived client's module name."""
 
 from __future__ import annotations
 

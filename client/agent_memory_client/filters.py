@@ -1,4 +1,4 @@
-"""Make the search filters available under the archived client's module name."""
+"""Makes the search filters available under the archived client's module name."""
 
 from __future__ import annotations
 

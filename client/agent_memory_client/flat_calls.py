@@ -1,4 +1,4 @@
-"""Provide the archived client's method names. For example, `client.append_messages` calls `client.sessions.append`."""
+"""Provides the archived client's method names, such as `client.append_messages`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _flat(
 
 
 def _by_meaning(method: Callable[Parameters, Coroutine[Any, Any, Answer]]) -> Callable[Parameters, Coroutine[Any, Any, Answer]]:
-    """Return a search method whose default mode is semantic, as in the archived client."""
+    """Return a search method that is semantic by default, like in the archived client."""
     method_signature = signature(method)
     parameters = {
         **method_signature.parameters,
@@ -63,7 +63,7 @@ def _by_meaning(method: Callable[Parameters, Coroutine[Any, Any, Answer]]) -> Ca
 def _flat_iterator(
     noun: str, method: Callable[Concatenate[Noun, Parameters], AsyncIterator[Item]]
 ) -> Callable[Concatenate[FlatCalls, Parameters], AsyncIterator[Item]]:
-    """Do the same as `_flat` for a method that yields its results."""
+    """Like `_flat`, but for a method that yields its results."""
 
     @wraps(method)
     async def call(client: FlatCalls, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> AsyncIterator[Item]:
@@ -74,7 +74,7 @@ def _flat_iterator(
 
 
 class FlatCalls(Tools):
-    """The client's calls under the archived client's method names."""
+    """The client's methods under their names in the archived client."""
 
     jobs: Jobs
     memories: Memories
@@ -178,9 +178,9 @@ class FlatCalls(Tools):
             return None
 
     def validate_memory_record(self, memory: ClientMemoryRecord | MemoryRecord) -> None:
-        """Raise MemoryValidationError if the record is invalid, or its id is not a ULID."""
+        """Raise MemoryValidationError if the record is invalid or its id is not a ULID."""
         self.memories.validate(memory)
 
     def validate_search_filters(self, **filters: Any) -> None:
-        """Raise MemoryValidationError if the server would reject a search with these parameters."""
+        """Raise MemoryValidationError if the search parameters are invalid."""
         self.memories.validate_search(**filters)

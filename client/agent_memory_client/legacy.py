@@ -1,4 +1,4 @@
-"""Provide the archived client's names: `MemoryAPIClient` (a `MemoryClient`) and `create_memory_client`."""
+"""Provides the archived client's names: `MemoryAPIClient` and `create_memory_client`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def create_memory_client(
     bearer_token: str | None = None,
     max_retries: int = 2,
 ) -> MemoryAPIClient:
-    """Return a client after checking that the server responds.
+    """Create a client and check that the server responds.
 
     Raises MemoryClientError if the server does not respond.
     """

@@ -1,4 +1,4 @@
-"""Tool schemas and parsers as methods of the client, with the archived client's names."""
+"""Tool schemas and parsers as client methods, under the archived client's names."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ def _schema(tool: str, schema_format: SchemaFormat = "openai") -> classmethod[An
 
 
 class Tools:
-    """Schemas of the nine memory tools and parsers for tool calls. The methods send no requests.
+    """Schemas for the nine memory tools, and parsers for tool calls. No method sends requests.
 
-    The `parse_` methods raise MemoryValidationError (a ValueError) for a missing name or invalid arguments.
+    The `parse_` methods raise MemoryValidationError (a ValueError) for a missing name or invalid
+    arguments.
     """
 
     parse_openai_function_call = staticmethod(calls.parse_function_call)
@@ -30,12 +31,15 @@ class Tools:
 
     @classmethod
     def get_all_memory_tool_schemas(cls) -> ToolSchemaCollection:
-        """Return the nine memory tools' schemas in OpenAI's format: `tools=MemoryAPIClient.get_all_memory_tool_schemas().to_list()`."""
+        """Return all memory tool schemas in OpenAI's format.
+
+        Use `tools=MemoryAPIClient.get_all_memory_tool_schemas().to_list()`.
+        """
         return tools.schemas("openai", tools.ARCHIVED)
 
     @classmethod
     def get_all_memory_tool_schemas_anthropic(cls) -> ToolSchemaCollection:
-        """Return the nine memory tools' schemas in Anthropic's format."""
+        """Return all memory tool schemas in Anthropic's format."""
         return tools.schemas("anthropic", tools.ARCHIVED)
 
     get_memory_search_tool_schema = _schema(tools.SEARCH_MEMORY)

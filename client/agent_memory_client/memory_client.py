@@ -1,6 +1,6 @@
 """The client, with calls such as `client.sessions.append(...)` and `client.memories.search(...)`.
 
-Each call is also a method of the client, under its name in the archived client.
+All calls are also methods of the client, under their names in the archived client.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from agent_memory_client.transport import Transport
 class MemoryClient(FeatureResources, FlatCalls):
     """A client for a memory server. Use it as an async context manager, or call `close()`.
 
-    Each API resource is an attribute of the client. Calls use the defaults from `config` (namespace, model, context
-    window) and raise the errors in `agent_memory_client.errors`.
+    Each API resource is an attribute of the client. Calls use the defaults in `config` (namespace,
+    model, context window) and raise the errors in `agent_memory_client.errors`.
     """
 
     def __init__(self, config: MemoryClientConfig, *, transport: httpx.AsyncBaseTransport | None = None) -> None:
         """Create a client.
 
-        `transport` replaces httpx's default transport. Raises MemoryValidationError or MemoryProtocolError if the
-        configuration is invalid.
+        `transport` replaces httpx's default transport. Raises MemoryValidationError or
+        MemoryProtocolError if the configuration is invalid.
         """
         self.config = config
         self.acting_user: str | None = None
@@ -64,10 +64,10 @@ class MemoryClient(FeatureResources, FlatCalls):
         self.tokens = Tokens(transport, config)
 
     def for_user(self, user_id: str) -> Self:
-        """Return a client that is limited to this user's data.
+        """Return a client that can access only this user's data.
 
-        The clients share the connections, so close only the original client. Raises MemoryValidationError for an
-        invalid user id.
+        The two clients share connections, so close only the original. Raises MemoryValidationError
+        if the user id is invalid.
         """
         acting = copy(self)
         acting.acting_user = user_id

@@ -10,7 +10,7 @@ SchemaFormat: TypeAlias = Literal["openai", "anthropic"]
 
 
 class ToolSchema:
-    """The schema of one tool. `to_dict()` returns the provider's format. Setters return this object."""
+    """The schema of one tool. Setters return this object, so that calls can be chained."""
 
     def __init__(self, schema: dict[str, Any], schema_format: SchemaFormat = "openai") -> None:
         self._schema = schema
@@ -23,7 +23,7 @@ class ToolSchema:
     def get_name(self) -> str:
         """Return the tool's name.
 
-        Like all methods, raises ValueError if the schema's format is invalid.
+        Raises ValueError if the schema's format is invalid. This applies to all methods.
         """
         return self._text_of("name")
 
@@ -40,7 +40,7 @@ class ToolSchema:
         return self
 
     def get_parameter_description(self, param_name: str) -> str | None:
-        """Return a parameter's description, or None if it has no description."""
+        """Return a parameter's description, or None if it has none."""
         parameter = self._parameters().get(param_name)
         return None if parameter is None else parameter.get("description")
 
@@ -53,7 +53,7 @@ class ToolSchema:
         return self
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a copy as plain data, in the provider's format."""
+        """Return a copy as plain data in the provider's format."""
         return deepcopy(self._schema)
 
     def copy(self) -> ToolSchema:
@@ -103,7 +103,7 @@ class ToolSchema:
 
 
 class ToolSchemaCollection:
-    """Schemas for several tools, in order. `to_list()` returns the provider's format."""
+    """An ordered collection of tool schemas. `to_list()` uses the provider's format."""
 
     def __init__(self, schemas: list[ToolSchema]) -> None:
         self._schemas = schemas

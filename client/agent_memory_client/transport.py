@@ -1,4 +1,4 @@
-"""Send calls with httpx."""
+"""Send requests with httpx."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from agent_memory_client.models import ACTING_USER_HEADER, MEDIA_TYPE
 
 
 class Transport:
-    """Connections to one server, for any number of event loops.
+    """Connections to one server, usable from any number of event loops.
 
     `transport` replaces httpx's default transport, and `sleep` replaces the wait between retries.
     """
@@ -46,7 +46,7 @@ class Transport:
             raise MemoryProtocolError(f"the client cannot be set up, check the base URL: {error}") from error
 
     def acting_for(self, user_id: str) -> Self:
-        """Return a transport that shares these connections and limits calls to one user.
+        """Return a transport that shares these connections but acts only for one user.
 
         Raises MemoryValidationError if `user_id` is empty.
         """
@@ -57,11 +57,11 @@ class Transport:
         return acting
 
     async def close(self) -> None:
-        """Close the connections. Any calls still in progress fail."""
+        """Close the connections. Requests in progress fail."""
         await self._pools.close()
 
     async def send(self, call: Call) -> httpx.Response:
-        """Send `call` with retries, and return a 2xx response with its body. Raises MemoryClientError."""
+        """Send `call` with retries, and return a 2xx response. Raises MemoryClientError."""
         if self._pools.is_closed:
             raise MemoryClientError("the client has been closed: create a new one")
         body = body_of(call)
@@ -78,7 +78,10 @@ class Transport:
             await self._sleep(wait)
 
     async def lines(self, call: Call) -> AsyncIterator[bytes]:
-        """Yield a long response's lines, without line endings. Never retries. Raises MemoryClientError."""
+        """Yield the lines of a long response, without line endings and without retries.
+
+        Raises MemoryClientError.
+        """
         rest = b""
         try:
             pool = await self._pools.current()

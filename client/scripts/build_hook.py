@@ -1,4 +1,4 @@
-"""Generate the blocking client in every build of the package, including editable installs and source distributions."""
+"""Generate the blocking client whenever the package is built."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class BlockingClientHook(BuildHookInterface[Any]):
-    """Runs before hatchling collects the files, so that the package includes the generated files."""
+    """Generates files before hatchling collects them, so that the package includes them."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         root = Path(self.root)

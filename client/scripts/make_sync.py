@@ -1,7 +1,7 @@
-"""Generate the blocking client from the asynchronous client: `python client/scripts/make_sync.py`. Needs only Python.
+"""Generate the blocking client from the asynchronous client: `python client/scripts/make_sync.py`.
 
-Every build of the package runs this script, including editable installs. `_sync/` is neither committed nor edited, so
-the two clients cannot diverge.
+Every build of the package runs this script, including editable installs. Do not commit or edit
+`_sync/`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,10 @@ RULES: tuple[tuple[str, str], ...] = (
 
 
 def blocking(text: str, source: str) -> str:
-    """Convert an asynchronous module to blocking code. Raises ValueError if anything asynchronous is left."""
+    """Convert an asynchronous module to blocking code.
+
+    Raises ValueError if the result still contains asynchronous code.
+    """
     for pattern, replacement in RULES:
         text = re.sub(pattern, replacement, text, flags=re.MULTILINE)
     left = sorted(word for word in _words(ast.parse(text)) if re.search("async|await|coroutine", word, re.IGNORECASE))
@@ -51,7 +54,7 @@ def blocking(text: str, source: str) -> str:
 
 
 def _words(tree: ast.AST) -> set[str]:
-    """Return all kinds of nodes and all names in the code, but not the words in strings."""
+    """Return all node types and names in the code, but not the words in strings."""
     words: set[str] = set()
     for node in ast.walk(tree):
         words.add(type(node).__name__)
@@ -61,7 +64,10 @@ def _words(tree: ast.AST) -> set[str]:
 
 
 def twins(package: Path) -> dict[Path, str]:
-    """Return the blocking client's files, with their text. Raises ValueError for asynchronous code without a rule."""
+    """Return the blocking client's files with their contents.
+
+    Raises ValueError for asynchronous code that no rule covers.
+    """
     sources = sorted(path for pattern in TWINNED for path in package.glob(pattern))
     made = {
         package / "_sync" / path.relative_to(package): blocking(path.read_text("utf-8"), path.relative_to(package.parent).as_posix())
@@ -71,7 +77,7 @@ def twins(package: Path) -> dict[Path, str]:
 
 
 def write_twins(package: Path) -> list[Path]:
-    """Write missing and changed files, and delete files without a source. Return the paths of all these files."""
+    """Write new and changed files, and delete files that have no source. Return their paths."""
     expected_files = twins(package)
     changed = [path for path, text in expected_files.items() if not path.exists() or path.read_text("utf-8") != text]
     for path in changed:

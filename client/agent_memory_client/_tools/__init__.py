@@ -1,1 +1,1 @@
-"""Tools for language models. This package sends no requests."""
+"""Tools for language models. This package does not send requests."""

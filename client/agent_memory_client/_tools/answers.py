@@ -1,4 +1,4 @@
-"""Build tool results, as dicts for programs and as text for the model."""
+"""Build tool results as dicts for programs and as text for the model."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _RECORD_FIELDS = {"id", "text", "memory_type", "topics", "entities", "event_date
 
 
 def result_of(function_name: str, result: dict[str, Any]) -> ToolCallResolutionResult:
-    """Return the result of a tool that ran. An `error` in `result` means that the tool failed."""
+    """Convert a tool's return value to a result. An `error` in it means that the tool failed."""
     error = result.get("error")
     if error is not None:
         return failure(function_name, str(error))
@@ -34,14 +34,14 @@ def result_of(function_name: str, result: dict[str, Any]) -> ToolCallResolutionR
 
 
 def failure(function_name: str, reason: str) -> ToolCallResolutionResult:
-    """Return the result of a failed tool call. The model sees `reason`."""
+    """Return the result of a failed tool call. `reason` is shown to the model."""
     return ToolCallResolutionResult(
         success=False, function_name=function_name, result=None, error=reason, formatted_response=f"{function_name} failed: {reason}"
     )
 
 
 def _for_model(result: Mapping[str, Any]) -> str:
-    """Return the text for the model: the summary, followed by the details."""
+    """Format a result for the model: the summary, followed by the details."""
     summary = result.get("summary")
     details = {key: _without_counters(value) for key, value in result.items() if key not in ("summary", "success") and value is not None}
     text = to_json(details, fallback=str, exclude_none=True).decode() if details else ""
@@ -53,7 +53,7 @@ def _without_counters(value: Any) -> Any:
 
 
 def search_answer(query: str, offset: int, page: MemoryRecordResultsResponse) -> dict[str, Any]:
-    """Return the result of search_memory."""
+    """Build the result of search_memory."""
     return {
         "memories": [{"id": memory.id, **_memory_answer(memory), "relevance_score": _relevance(memory)} for memory in page.memories],
         "total_found": page.total,
@@ -82,7 +82,7 @@ def _memory_answer(memory: MemoryRecord) -> dict[str, Any]:
 
 
 def forget_answer(answer: ForgetMemoryResponse) -> dict[str, Any]:
-    """Return the result of forget_memory: the matches and the next step."""
+    """Build the result of forget_memory, with the matches and the next step."""
     if answer.ambiguous:
         summary = "Several things could be meant, and nothing was forgotten: ask the user which one, and call again with its ids."
     elif answer.dry_run:
@@ -104,7 +104,7 @@ def forget_answer(answer: ForgetMemoryResponse) -> dict[str, Any]:
 
 
 def session_answer(session_id: str, session: WorkingMemoryResponse, summary: str) -> dict[str, Any]:
-    """Return the result of a tool that reads a session.
+    """Build the result of a tool that reads a session.
 
     `{counts}` in `summary` is replaced with the session's counts.
     """
@@ -146,12 +146,12 @@ def data_answer(data: Mapping[str, Any], merge_strategy: str) -> dict[str, Any]:
 
 
 def error_answer(action: str, error: Exception, **fields: Any) -> dict[str, Any]:
-    """Return the result of a failed tool call. `action` describes the attempt."""
+    """Build the result of a failed tool call. `action` describes what was attempted."""
     return {**fields, "error": str(error), "summary": f"Error {action}: {error}"}
 
 
 def current_datetime() -> dict[str, Any]:
-    """Return the time in ISO 8601 format and in whole seconds since the epoch."""
+    """Return the current time in ISO 8601 format and as whole seconds since the epoch."""
     now = datetime.now(UTC).replace(microsecond=0)
     return {"iso_utc": now.isoformat().replace("+00:00", "Z"), "unix_ts": int(now.timestamp())}
 

@@ -1,4 +1,4 @@
-"""Validate tool arguments from language models. The errors explain what the model should fix."""
+"""Validate tool arguments from language models. Errors tell the model what to fix."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _as_list(value: Any) -> Any:
 
 
 def _without_nulls(value: Any) -> Any:
-    """Remove nulls, which models send for unused arguments of strict schemas."""
+    """Remove nulls, which models send for unused arguments in strict schemas."""
     return {key: item for key, item in cast("dict[str, Any]", value).items() if item is not None} if isinstance(value, dict) else value
 
 
@@ -61,7 +61,7 @@ class ReadArguments(BaseModel):
 
 
 class NewMemory(NoteArguments):
-    """A memory to store. It has no id, so that a model cannot overwrite other memories."""
+    """A memory to store. It has no id, so a model cannot overwrite existing memories."""
 
     event_date: str | None = None
     namespace: str | None = None
@@ -113,7 +113,10 @@ class ForgetArguments(BaseModel):
 
 
 def parse_arguments(model: type[Arguments], arguments: Mapping[str, Any]) -> Arguments:
-    """Parse a call's arguments. Ignore nulls and unknown arguments. Raises MemoryValidationError."""
+    """Parse a tool call's arguments, ignoring nulls and unknown arguments.
+
+    Raises MemoryValidationError.
+    """
     try:
         return model.model_validate(_without_nulls(dict(arguments)))
     except ValidationError as error:
@@ -121,5 +124,5 @@ def parse_arguments(model: type[Arguments], arguments: Mapping[str, Any]) -> Arg
 
 
 def record_of(memory: NoteArguments, namespace: str | None, user_id: str | None) -> ClientMemoryRecord:
-    """Convert a memory to a record in the given scope. Raises MemoryValidationError."""
+    """Convert a memory to a record for a namespace and user. Raises MemoryValidationError."""
     return parse_arguments(ClientMemoryRecord, {**memory.model_dump(), "namespace": namespace, "user_id": user_id})

@@ -1,4 +1,4 @@
-"""Convert tool calls from all providers to one format."""
+"""Convert tool calls from all providers to a common format."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agent_memory_client.errors import MemoryValidationError
 
 
 class UnifiedToolCall(TypedDict):
-    """A model's tool call, in one format for all providers."""
+    """A model's tool call in a common format for all providers."""
 
     id: str | None
     name: str
@@ -21,7 +21,7 @@ class UnifiedToolCall(TypedDict):
 class ToolCallResolutionResult(TypedDict):
     """The result of a tool call: `result` for programs, `formatted_response` for the model.
 
-    If the call succeeded, `error` is None.
+    `error` is None if the call succeeded.
     """
 
     success: bool
@@ -32,7 +32,7 @@ class ToolCallResolutionResult(TypedDict):
 
 
 def arguments_of(arguments: Any) -> dict[str, Any]:
-    """Parse a call's arguments, given as a mapping or as JSON text.
+    """Parse a call's arguments from a mapping or JSON text.
 
     None and blank text mean no arguments. Raises MemoryValidationError.
     """
@@ -50,7 +50,7 @@ def arguments_of(arguments: Any) -> dict[str, Any]:
 
 
 def call_of(tool_call: Any) -> dict[str, Any]:
-    """Convert a tool call (a dict or a provider's object) to a dict.
+    """Convert a tool call to a dict. Accepts a dict or a provider's object.
 
     Raises MemoryValidationError.
     """
@@ -79,7 +79,7 @@ def _unify(call_id: Any, name: Any, arguments: Any, provider: Literal["openai", 
 
 
 def parse_function_call(function_call: dict[str, Any]) -> UnifiedToolCall:
-    """Parse a call in OpenAI's old function format or Responses API format."""
+    """Parse a call in OpenAI's legacy function format or Responses API format."""
     call = call_of(function_call)
     return _unify(call.get("call_id"), call.get("name"), call.get("arguments"), "openai")
 

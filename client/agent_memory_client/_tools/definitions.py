@@ -1,4 +1,4 @@
-"""Tools for language models: names, descriptions and JSON schemas of the arguments."""
+"""Names, descriptions and JSON schemas of the tools for language models."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Definition:
     required: tuple[str, ...] = ()
 
     def schema(self, schema_format: SchemaFormat = "openai") -> ToolSchema:
-        """Return the tool's schema as a new object."""
+        """Return a new copy of the tool's schema."""
         rules = {"type": "object", "properties": deepcopy(self.parameters), "required": list(self.required)}
         openai = ToolSchema({"type": "function", "function": {"name": self.name, "description": self.description, "parameters": rules}})
         return openai if schema_format == "openai" else openai.to_anthropic()

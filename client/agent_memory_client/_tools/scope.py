@@ -1,4 +1,4 @@
-"""The user, namespace and agent for the tools in a conversation."""
+"""The user, namespace and agent that a conversation's tools use."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from agent_memory_client.models import MemoryRecord
 
 @dataclass(frozen=True, slots=True)
 class ToolScope:
-    """The scope of a conversation's tools.
+    """The scope of the tools in a conversation.
 
-    The model cannot override these values, but may choose values for the fields that are None.
+    The model cannot override these values, but can choose values for fields that are None.
     """
 
     session_id: str
@@ -36,7 +36,7 @@ class ToolScope:
 
     @property
     def binds(self) -> bool:
-        """True if the scope limits the model to a user or namespace."""
+        """True if the scope restricts the model to a user or namespace."""
         return self.user_id is not None or self.namespace is not None
 
     def check(self, memory: MemoryRecord) -> None:

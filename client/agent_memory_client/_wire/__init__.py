@@ -1,1 +1,1 @@
-"""Build requests, decide on retries, and parse responses. This package sends no requests."""
+"""Build requests, decide on retries, and parse responses. This package does not send requests."""

@@ -34,20 +34,17 @@ class PromptAnswer(dict[str, Any]):
 
     @property
     def system(self) -> str | None:
-        """The `system` text for format "anthropic", or None."""
+        """The `system` text for format "anthropic", otherwise None."""
         return self.get("system")
 
     @property
     def text(self) -> str | None:
-        """The whole prompt for format "text", or None for other formats."""
+        """The complete prompt for format "text", otherwise None."""
         return self.get("text")
 
     @property
     def relevant(self) -> bool | None:
-        """True if memory contributed anything besides the session's messages.
-
-        None if no format was requested.
-        """
+        """True if memory added anything besides the session's messages. None without a `format`."""
         return self.get("relevant")
 
     def to_model(self) -> MemoryPromptResponse:
@@ -60,16 +57,17 @@ class PromptAnswer(dict[str, Any]):
     def to_openai(self) -> list[dict[str, Any]]:
         """Return messages for chat completion APIs.
 
-        The session's messages are returned as they were sent. Other messages contain only a role and text.
+        The session's messages are returned as they were sent. All others contain only a role and
+        text.
         """
         return prompt_messages(self)
 
 
 class Acknowledgement(AckResponse):
-    """An `AckResponse` with additional values from the response's headers.
+    """An `AckResponse` with additional values from the response headers.
 
-    `operation_id` identifies the background job. `pending` is True while the job continues. After a wait, `searchable`
-    is True if semantic search finds the stored data.
+    `operation_id` identifies the background job. `pending` is True while the job is running. After
+    a wait, `searchable` is True if semantic search can find the stored data.
     """
 
     operation_id: str | None = Field(default=None, exclude=True)
@@ -90,7 +88,7 @@ def parse(model: type[Model], response: httpx.Response) -> Model:
 
 
 def parse_acknowledgement(response: httpx.Response) -> Acknowledgement:
-    """Parse a response and its headers. Raises MemoryProtocolError."""
+    """Parse an acknowledgement with its headers. Raises MemoryProtocolError."""
     answer = parse(Acknowledgement, response)
     headers = response.headers
     header_values = {
@@ -102,7 +100,7 @@ def parse_acknowledgement(response: httpx.Response) -> Acknowledgement:
 
 
 def parse_list(adapter: TypeAdapter[list[Value]], noun: str, response: httpx.Response) -> list[Value]:
-    """Parse a response as a list of `noun`. Raises MemoryProtocolError."""
+    """Parse a response as a list. `noun` describes its items. Raises MemoryProtocolError."""
     return cast("list[Value]", _read_or_refuse(lambda: adapter.validate_json(response.content, context=ANSWER), f"list of {noun}"))
 
 
@@ -115,7 +113,7 @@ def parse_object(response: httpx.Response) -> dict[str, Any]:
 
 
 def parse_prompt(response: httpx.Response) -> PromptAnswer:
-    """Parse a response that contains a memory prompt. Raises MemoryProtocolError."""
+    """Parse a memory prompt. Raises MemoryProtocolError."""
     answer = PromptAnswer(parse_object(response))
     if not isinstance(answer.get("messages"), list):
         raise MemoryProtocolError("the memory server's answer is not a prompt: it has no list of messages")
@@ -123,7 +121,7 @@ def parse_prompt(response: httpx.Response) -> PromptAnswer:
 
 
 def add_up(acks: Iterable[AckResponse]) -> AckResponse:
-    """Merge the responses to a deletion that was split into several requests."""
+    """Merge the responses to a deletion that was split into multiple requests."""
     answers = list(acks)
     if len(answers) == 1:
         return answers[0]

@@ -1,4 +1,4 @@
-"""Build bodies and headers, and decide whether and when to retry calls."""
+"""Build request bodies and headers, and decide whether and when to retry."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ _BROKEN_OFF = (*_NEVER_SENT, httpx.ReadError, httpx.WriteError, httpx.CloseError
 
 
 def headers_of(config: MemoryClientConfig) -> dict[str, str]:
-    """Return the headers for every request.
+    """Return the headers to send with every request.
 
-    Raises MemoryValidationError if a header cannot carry the credentials.
+    Raises MemoryValidationError if the credentials are not valid in a header.
     """
     for name, secret in (("api_key", config.api_key), ("bearer_token", config.bearer_token)):
         if secret is not None and not (secret and secret.isascii() and secret.isprintable()):
@@ -54,7 +54,7 @@ def headers_of(config: MemoryClientConfig) -> dict[str, str]:
 def body_of(call: Call) -> bytes | None:
     """Return the body of `call` as UTF-8.
 
-    Raises MemoryValidationError if JSON cannot represent it.
+    Raises MemoryValidationError if the body cannot be encoded as JSON.
     """
     if call.json is None:
         return call.lines
@@ -70,7 +70,7 @@ def body_of(call: Call) -> bytes | None:
 def wait_before(attempt: int, response: httpx.Response | None) -> float | None:
     """Return the delay in seconds before retry `attempt` (1, 2, …).
 
-    None means that the server asks for too long a delay.
+    Return None if the server requests a delay that is too long.
     """
     server_wait = retry_after_of(response.headers) if response is not None else None
     if server_wait is not None and server_wait > MAX_WAIT_SECONDS:
@@ -81,11 +81,11 @@ def wait_before(attempt: int, response: httpx.Response | None) -> float | None:
 
 @dataclass(slots=True)
 class Attempts:
-    """Count a call's attempts, and decide when to retry.
+    """Counts a call's attempts and decides when to retry.
 
-    An idempotent call is retried after a broken connection, after status 429, 502, 503 or 504, and while its
-    Idempotency-Key is in use. Any call is retried if the server did not receive it completely. No call is retried after
-    a response timeout.
+    An idempotent call is retried after a broken connection, after status 429, 502, 503 or 504, and
+    while its Idempotency-Key is in use. Other calls are retried only if the server did not receive
+    the entire request. Calls are never retried after a response timeout.
     """
 
     call: Call
@@ -94,7 +94,7 @@ class Attempts:
     under_way: int = 0
 
     def wait_after_error(self, error: Exception) -> float:
-        """Return the delay in seconds after one of `FAILURES`.
+        """Return the delay in seconds after one of the errors in `FAILURES`.
 
         Raises MemoryClientError after the last attempt.
         """
@@ -106,7 +106,7 @@ class Attempts:
         return wait
 
     def wait_after_refusal(self, response: httpx.Response) -> float:
-        """Return the delay in seconds after a status outside 2xx.
+        """Return the delay in seconds after a non-2xx status.
 
         Raises MemoryClientError after the last attempt.
         """

@@ -1,4 +1,4 @@
-"""Validate and convert input before the client sends it."""
+"""Validate and convert input before it is sent."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _OUR_FIELDS = frozenset({"id", "created_at", "persisted_at", "discrete_memory_ex
 
 
 def as_records(memories: Sequence[ClientMemoryRecord | MemoryRecord | Mapping[str, Any]]) -> list[MemoryRecord]:
-    """Convert memories to records with ids. Ignore None values in dicts.
+    """Convert memories to records with ids. None values in dicts are ignored.
 
     Raises MemoryValidationError for an invalid memory or an unknown field.
     """
@@ -41,7 +41,7 @@ def new_session(session_id: str, namespace: str | None, user_id: str | None, **f
 
 
 def as_messages(messages: Sequence[Mapping[str, Any] | MemoryMessage]) -> list[MemoryMessage]:
-    """Convert messages in any chat API's format to models. Raises MemoryValidationError."""
+    """Convert messages from any chat API's format to models. Raises MemoryValidationError."""
     try:
         return [message if isinstance(message, MemoryMessage) else _message(message) for message in messages]
     except ValidationError as error:
@@ -51,13 +51,13 @@ def as_messages(messages: Sequence[Mapping[str, Any] | MemoryMessage]) -> list[M
 
 
 def _message(message: Mapping[str, Any]) -> MemoryMessage:
-    """Parse a message. In the API's own fields, None means "not given"."""
+    """Parse a message. None in one of the API's own fields means that the field is not set."""
     return MemoryMessage.model_validate({key: value for key, value in message.items() if value is not None or key not in _OUR_FIELDS})
 
 
 def message_body(message: MemoryMessage) -> dict[str, Any]:
-    """Return a message's request body.
+    """Return the request body for a message.
 
-    Fields of the API are omitted if they have no value. Other fields are always included.
+    Fields of this API are omitted if they have no value. All other fields are included.
     """
     return jsonable(message) | {name: None for name, value in message.own_fields.items() if value is None}

@@ -1,4 +1,4 @@
-"""Manage connection pools: one per event loop, or one per blocking client."""
+"""Manage connection pools, one per event loop or per blocking client."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ import httpx
 
 @dataclass(frozen=True, slots=True)
 class _LoopPool:
-    """An event loop's pool, and a generator that closes the pool with the loop."""
+    """A pool for one event loop, and a generator that closes it with the loop."""
 
     client: httpx.AsyncClient
     closing: AsyncGenerator[None]
 
 
 class AsyncPools:
-    """One pool per event loop, because a connection belongs to the loop that opened it.
+    """One pool per event loop, because connections cannot be shared between loops.
 
-    When `asyncio.run` ends a loop, it closes the loop's asynchronous generators, which close the pool.
+    When `asyncio.run` ends a loop, it closes the loop's asynchronous generators, which close the
+    pool.
     """
 
     def __init__(self, make: Callable[[], httpx.AsyncClient]) -> None:
@@ -32,7 +33,7 @@ class AsyncPools:
         self.is_closed = False
 
     async def current(self) -> httpx.AsyncClient:
-        """Return the running loop's pool."""
+        """Return the pool for the running loop."""
         loop = asyncio.get_running_loop()
         pool = self._pools.get(loop)
         if pool is not None and not pool.client.is_closed:
@@ -46,7 +47,7 @@ class AsyncPools:
         return client
 
     async def close(self) -> None:
-        """Close the running loop's pool. Other loops close their own pools."""
+        """Close the pool for the running loop. Other loops close their own pools."""
         with self._lock:
             self.is_closed = True
             own = self._pools.pop(asyncio.get_running_loop(), None)
@@ -59,7 +60,7 @@ class AsyncPools:
 
 
 class Pools:
-    """A blocking client's pool. All threads share it."""
+    """A blocking client's pool, shared by all threads."""
 
     def __init__(self, make: Callable[[], httpx.Client]) -> None:
         self._client = make()
@@ -76,7 +77,7 @@ class Pools:
 
 
 async def _close_at_the_end(client: httpx.AsyncClient) -> AsyncGenerator[None]:
-    """Close `client` when this generator is closed or its loop ends."""
+    """Close `client` when this generator is closed or its event loop ends."""
     try:
         yield
     finally:

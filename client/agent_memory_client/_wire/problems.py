@@ -1,4 +1,4 @@
-"""Describe pydantic's validation errors in plain words, without repeating values."""
+"""Describe pydantic's validation errors in plain words, without including the invalid values."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _MODEL = re.compile(r"[A-Z][A-Za-z]+")
 def plain_problems(problems: ValidationError | Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return each problem's `type`, `loc` and plain `msg`. Idempotent.
 
-    Problems with a union's alternatives become one problem.
+    Problems with the alternatives in a union become one problem.
     """
     if isinstance(problems, ValidationError):
         problems = problems.errors(include_url=False, include_input=False, include_context=False)
@@ -62,14 +62,14 @@ def plain_problems(problems: ValidationError | Iterable[Mapping[str, Any]]) -> l
 
 
 def problem_line(error: ValidationError) -> str:
-    """Return all problems in one line: each field and what it must be."""
+    """Describe all problems in one line, with each field and its requirement."""
     return "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}".removeprefix(": ") for problem in plain_problems(error))
 
 
 def _without_branches(problems: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Remove model names in unions from `loc`.
+    """Remove the model names in unions from `loc`.
 
-    If a model's fields have problems, omit the other alternatives.
+    If a model's fields have problems, the other alternatives are omitted.
     """
     problems = list(problems)
     unions = {tuple(problem["loc"][:-1]) for problem in problems if _place(problem) != tuple(problem["loc"])}
@@ -97,7 +97,7 @@ def _plain(problem: Mapping[str, Any]) -> str:
 
 
 def plain_words(text: str) -> str:
-    """Return a pydantic message in plain words."""
+    """Convert a pydantic message to plain words."""
     for pattern, words in _WORDS:
         text = pattern.sub(words, text)
     return text

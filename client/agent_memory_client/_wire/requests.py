@@ -1,4 +1,4 @@
-"""Build requests as data. This module sends no requests."""
+"""Build requests. This module does not send them."""
 
 from __future__ import annotations
 
@@ -33,9 +33,10 @@ WAIT_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request. Without `json`, the body consists of `lines` or is empty.
+    """A request. If `json` is None, the body consists of `lines` or is empty.
 
-    `idempotent` is True if the request is safe to repeat. `wait` is the longest delay of the response in seconds.
+    `idempotent` is True if the request can safely be repeated. `wait` is how many seconds the
+    server may delay the response.
     """
 
     method: Method
@@ -49,7 +50,7 @@ class Call:
 
 
 def jsonable(value: Any) -> Any:
-    """Return `value` as plain JSON data, without model fields that are None.
+    """Convert `value` to plain JSON data, omitting model fields that are None.
 
     Raises MemoryValidationError.
     """
@@ -60,7 +61,7 @@ def jsonable(value: Any) -> Any:
 
 
 def omit_none(**values: Any) -> dict[str, Any]:
-    """Return the values that are not None."""
+    """Remove values that are None."""
     return {name: value for name, value in values.items() if value is not None}
 
 
@@ -83,7 +84,7 @@ def checked(model: type[Model], **values: Any) -> Model:
 
 
 def segment(name: str, value: str) -> str:
-    """Return `value` as one segment of a URL path.
+    """Encode `value` as one segment of a URL path.
 
     Raises MemoryValidationError if it is empty.
     """
@@ -93,13 +94,13 @@ def segment(name: str, value: str) -> str:
 
 
 def query(**values: Any) -> dict[str, str]:
-    """Return query parameters as text. Omit parameters that are None."""
+    """Convert query parameters to text, omitting those that are None."""
     present = {key: str(to_jsonable_python(value)) for key, value in omit_none(**values).items()}
     return {key: text.lower() if isinstance(values[key], bool) else text for key, text in present.items()}
 
 
 def short_queries(memory_ids: Sequence[str]) -> list[list[str]]:
-    """Split ids into batches for short query strings. Without ids, return one empty batch."""
+    """Split ids into batches that fit in a query string. No ids make one empty batch."""
     batches: list[list[str]] = [[]]
     length = 0
     for memory_id in memory_ids:
@@ -113,9 +114,9 @@ def short_queries(memory_ids: Sequence[str]) -> list[list[str]]:
 
 
 def idempotency_headers(key: str | None = None) -> dict[str, str]:
-    """Return the header that makes a POST safe to repeat. Generate a new key if `key` is None.
+    """Return the header that makes a POST safe to repeat. Generate a key if `key` is None.
 
-    Raises MemoryValidationError for a key that a header cannot carry.
+    Raises MemoryValidationError if `key` is not valid in a header.
     """
     if key is not None and not (0 < len(key) <= MAX_KEY_CHARS and key.isascii() and key.isprintable()):
         raise MemoryValidationError(f"idempotency_key: must be 1 to {MAX_KEY_CHARS} printable ASCII characters")
@@ -123,7 +124,10 @@ def idempotency_headers(key: str | None = None) -> dict[str, str]:
 
 
 def wait_seconds(wait: MessageWait) -> float:
-    """Return how many seconds the server may wait. Raises MemoryValidationError."""
+    """Convert `wait` to the number of seconds that the server may wait.
+
+    Raises MemoryValidationError.
+    """
     if wait is True or wait in ("promoted", "searchable"):
         return WAIT_SECONDS
     if isinstance(wait, str):
@@ -136,7 +140,7 @@ def wait_seconds(wait: MessageWait) -> float:
 def search_body(default_namespace: str | None, recency: RecencyConfig | None = None, **values: Any) -> dict[str, Any]:
     """Build the body of a search from filters (models or mappings) and plain values.
 
-    Without a namespace filter, use the default namespace.
+    The default namespace is used if there is no namespace filter.
     """
     body = within({key: _search_value(value) for key, value in omit_none(**values).items()}, default_namespace)
     for key, value in (recency.model_dump(exclude_none=True) if recency is not None else {}).items():
@@ -146,7 +150,7 @@ def search_body(default_namespace: str | None, recency: RecencyConfig | None = N
 
 
 def within(search: dict[str, Any], namespace: str | None) -> dict[str, Any]:
-    """Limit `search` to `namespace`, unless `search` already specifies a namespace."""
+    """Restrict `search` to `namespace`, unless it already specifies a namespace."""
     if "namespace" not in search and namespace is not None:
         search["namespace"] = {"eq": namespace}
     return search

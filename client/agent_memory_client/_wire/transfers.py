@@ -1,4 +1,4 @@
-"""Split imports into requests, merge their reports, and check exports."""
+"""Split imports into multiple requests, merge their reports, and verify exports."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ PART_BYTES = 2 * 1024 * 1024
 
 
 def import_parts(lines: Iterable[bytes | str]) -> Iterator[tuple[int, bytes]]:
-    """Yield `(number of the first line, body)` for each part of an import file.
+    """Yield `(first line number, body)` for each part of an import file.
 
-    Each body starts with the file's header, and is safe to send again. Yield nothing for an empty file.
+    Each body starts with the file's header and can safely be sent again. An empty file has no
+    parts.
     """
     header = b""
     part: list[bytes] = []
@@ -35,7 +36,7 @@ def import_parts(lines: Iterable[bytes | str]) -> Iterator[tuple[int, bytes]]:
 
 
 def add_up_reports(reports: Iterable[ImportReport]) -> ImportReport:
-    """Merge the reports of all parts of an import."""
+    """Merge the reports for all parts of an import."""
     whole = ImportReport()
     for report in reports:
         for name in ("imported", "present", "not_restored"):
@@ -51,7 +52,7 @@ def add_up_reports(reports: Iterable[ImportReport]) -> ImportReport:
 
 
 def check_export_end(count: int, last_line: bytes) -> None:
-    """Raise MemoryProtocolError unless the last line is an end line with the correct count."""
+    """Raise MemoryProtocolError unless the last line ends the export with the correct count."""
     try:
         last = json.loads(last_line) if len(last_line) < 10_000 else {}
     except ValueError:

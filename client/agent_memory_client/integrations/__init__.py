@@ -1,4 +1,4 @@
-"""Adapters for other libraries. Each adapter needs the package extra of the same name.
+"""Adapters for other libraries. Each adapter needs the package extra with the same name.
 
 Calls raise the errors in `agent_memory_client.errors`.
 """

@@ -1,4 +1,4 @@
-"""Code that the adapters share."""
+"""Code shared by the adapters."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _ID: TypeAdapter[str] = TypeAdapter(Identifier)
 
 
 class EitherClient:
-    """A wrapper for one user and namespace around an asynchronous or blocking client.
+    """Wraps an asynchronous or blocking client for one user and namespace.
 
-    Calls work with and without `await`. With a `SyncMemoryClient`, awaited calls run in a thread. With a
-    `MemoryClient`, blocking calls use a second client with the same config, which `close` closes. Raises
-    MemoryValidationError if the user or namespace is an empty string.
+    Calls work with and without `await`. With a `SyncMemoryClient`, awaited calls run in a thread.
+    With a `MemoryClient`, blocking calls use a second client with the same config, which `close`
+    closes. Raises MemoryValidationError if the user or namespace is an empty string.
     """
 
     def __init__(self, client: AnyClient, user_id: str | None = None, namespace: str | None = None) -> None:
@@ -51,7 +51,7 @@ class EitherClient:
 
     @property
     def blocking(self) -> SyncMemoryClient:
-        """Return `client` if it is blocking, or a blocking client with the same settings."""
+        """Return `client` if it is blocking, or else a blocking client with the same settings."""
         if isinstance(self.client, SyncMemoryClient):
             return self.client
         if self._twin is None:
@@ -60,13 +60,13 @@ class EitherClient:
         return self._twin
 
     def close(self) -> None:
-        """Close the second client, if there is one. The original client stays open."""
+        """Close the second client, if any. The original client stays open."""
         if self._twin is not None:
             self._twin.close()
             self._twin = None
 
     async def awaited(self, call: Callable[[Any], Any]) -> Any:
-        """Call `call` with the client, and return the result.
+        """Pass the client to `call` and await the result.
 
         `call` must make exactly one client call.
         """
@@ -76,20 +76,20 @@ class EitherClient:
 
     @property
     def owner(self) -> dict[str, Any]:
-        """The user and namespace, as arguments for a call."""
+        """The user and namespace as arguments for a call."""
         return {"user_id": self.user_id, "namespace": self.namespace}
 
     @property
     def filters(self) -> dict[str, Any]:
-        """The user and namespace, as filters for a search."""
+        """The user and namespace as search filters."""
         return {name: {"eq": value} for name, value in self.owner.items() if value is not None}
 
     def session(self, session_id: str) -> SessionMessages:
-        """Return the messages of a session of this user and namespace."""
+        """Return the messages in one of this user's sessions in the namespace."""
         return SessionMessages(self.client, session_id, self.user_id, self.namespace)
 
     def keys(self) -> list[str]:
-        """Return the ids of all sessions of this user and namespace."""
+        """Return all session ids for this user and namespace."""
         keys: list[str] = []
         while page := self._list(self.blocking, len(keys)).sessions:
             keys += page
@@ -102,7 +102,7 @@ class EitherClient:
         return [their_session_id(key) for key in keys]
 
     async def aidentities(self) -> list[tuple[str | None, str]]:
-        """Return the user and id of each session. Without a user, include all users."""
+        """Return the user and id of each session. If no user is set, include all users."""
         identities: list[tuple[str | None, str]] = []
         while page := (await self.awaited(lambda client: self._list(client, len(identities), identities=True))).identities:
             identities.extend((session.user_id, their_session_id(session.session_id)) for session in page)
@@ -119,7 +119,7 @@ class _OfSession(EitherClient):
 
 
 class SessionMessages(_OfSession):
-    """All messages in one session, without summaries."""
+    """All messages in one session, not including summaries."""
 
     def read(self, limit: int | None = None) -> list[MemoryMessage]:
         """Return all messages, or only the newest `limit` messages, oldest first."""
@@ -149,7 +149,7 @@ class SessionMessages(_OfSession):
             self._append(self.blocking, part)
 
     async def aappend(self, messages: Sequence[MemoryMessage], wait: MessageWait = None) -> None:
-        """Append messages. `wait` works as in `Sessions.append`."""
+        """Append messages. `wait` works like in `Sessions.append`."""
         for part in _parts(messages):
             await self.awaited(lambda client, part=part: self._append(client, part, wait))
 
@@ -162,7 +162,7 @@ class SessionMessages(_OfSession):
     def change(self, change: Callable[[list[MemoryMessage]], list[MemoryMessage]]) -> list[MemoryMessage]:
         """Replace the messages with the result of `change`, and return the previous messages.
 
-        `change` is called again after a concurrent write.
+        `change` is called again if there was a concurrent write.
         """
         return self._change(self.blocking, change)
 
@@ -176,7 +176,7 @@ class SessionMessages(_OfSession):
         )
 
     def delete(self) -> None:
-        """Delete all messages. Memories made from them are not deleted."""
+        """Delete all messages, but not the memories derived from them."""
         self.blocking.sessions.delete(self.session_id, self.namespace, self.user_id)
 
     async def adelete(self) -> None:
@@ -197,9 +197,10 @@ class SessionMessages(_OfSession):
 
 
 class Recall(EitherClient):
-    """Search for a user's memories that match a text, and format them for a prompt.
+    """Searches for a user's memories that match a text, and formats them for a prompt.
 
-    If the server is unavailable, the search returns no memories or, with `needed`, raises MemoryUnavailableError.
+    If the server is unavailable, the search returns no memories, or raises MemoryUnavailableError
+    if `needed` is True.
     """
 
     def __init__(
@@ -210,7 +211,7 @@ class Recall(EitherClient):
         self.needed = needed
 
     def lines(self, text: str) -> str:
-        """Return matching memories as lines for a prompt, or "" if nothing matches."""
+        """Return matching memories as text for a prompt, or "" if there are none."""
         try:
             return "" if is_blank(text) else _lines(self._render(self.blocking, text))
         except MemoryUnavailableError:
@@ -243,14 +244,14 @@ class Tools(_OfSession):
     """The memory tools for one session, user and namespace."""
 
     def call(self, name: str, arguments: Mapping[str, Any] | str) -> ToolCallResolutionResult:
-        """Call a tool, and return its result for the model. Never raises for the model's mistakes."""
+        """Call a tool and return its result. A mistake by the model does not raise an error."""
         return self._resolve(self.blocking, name, arguments)
 
     async def acall(self, name: str, arguments: Mapping[str, Any] | str) -> ToolCallResolutionResult:
         return await self.awaited(lambda client: self._resolve(client, name, arguments))
 
     def function(self, name: str) -> Callable[..., Awaitable[str]]:
-        """Return an async function that runs a tool and returns the text for the model."""
+        """Return an async function that runs a tool and returns text for the model."""
 
         async def call(**arguments: Any) -> str:
             return (await self.acall(name, arguments))["formatted_response"]
@@ -275,10 +276,10 @@ def tool_schemas(tools: Sequence[str] | Literal["all"] = "all") -> list[dict[str
 
 
 def our_message(role: str, text: str, raw: tuple[str, Any], **more: Any) -> MemoryMessage:
-    """Build a message that also stores the framework's own message.
+    """Build a message that also contains the framework's own message.
 
-    `raw` is the name and value of the field for the framework's message. Accepts any role, text and id. Raises
-    MemoryValidationError if JSON cannot represent the message.
+    `raw` is the name and value of the field for the framework's message. Any role, text and id are
+    accepted. Raises MemoryValidationError if the message cannot be encoded as JSON.
     """
     fields = {name: value for name, value in more.items() if value is not None}
     if "id" in fields:
@@ -291,7 +292,7 @@ def our_message(role: str, text: str, raw: tuple[str, Any], **more: Any) -> Memo
 
 
 def our_id(framework_id: str) -> str:
-    """Return a framework's message id, or a digest of an unsuitable id."""
+    """Return a framework's message id, or a digest if the id is not valid for this API."""
     try:
         return _ID.validate_python(framework_id)
     except ValidationError:
@@ -303,7 +304,7 @@ def _our_role(role: str) -> str:
 
 
 def tool_call(call_id: str | None, name: str | None, arguments: str | None) -> dict[str, Any]:
-    """Return a tool call in the format of chat APIs. `arguments` is JSON text."""
+    """Return a tool call in the chat completions format. `arguments` is JSON text."""
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
@@ -321,12 +322,12 @@ def our_session_id(framework_id: str) -> str:
 
 
 def their_session_id(session_id: str) -> str:
-    """Reverse `our_session_id`."""
+    """Decode a session id that `our_session_id` encoded."""
     return session_id.replace("%2F", "/").replace("%25", "%")
 
 
 def _windows(limit: int | None) -> list[int | None]:
-    """Return the limits to try in turn until a response has `limit` messages.
+    """Return the limits to try until a response contains `limit` messages.
 
     The server omits a tool result if its call is not among the newest messages.
     """

@@ -32,10 +32,11 @@ MESSAGE = "agent_framework_message"
 
 
 class AgentMemoryHistoryProvider(HistoryProvider):
-    """A `HistoryProvider`: `Agent(…, context_providers=[AgentMemoryHistoryProvider(client, user_id="ada")])`.
+    """A `HistoryProvider` that stores messages on the memory server.
 
-    Each session keeps its id from the framework. Messages are returned exactly as they were saved, including tool
-    calls, and become long-term memories. Pass other `HistoryProvider` options as keyword arguments.
+    Use `Agent(…, context_providers=[AgentMemoryHistoryProvider(client, user_id="ada")])`. Sessions keep the framework's ids. Messages are returned exactly as they were saved, including
+    tool calls, and become long-term memories. Other `HistoryProvider` options can be passed as
+    keyword arguments.
     """
 
     DEFAULT_SOURCE_ID = "agent_memory_history"
@@ -61,7 +62,7 @@ class AgentMemoryHistoryProvider(HistoryProvider):
         await self._session(session_id).aappend([_our(message) for message in messages])
 
     async def clear(self, session_id: str) -> None:
-        """Delete all of a session's messages, but not memories made from them."""
+        """Delete all messages in a session, but not the memories derived from them."""
         await self._session(session_id).adelete()
 
     def _session(self, session_id: str | None) -> SessionMessages:
@@ -73,9 +74,9 @@ class AgentMemoryHistoryProvider(HistoryProvider):
 class AgentMemoryContextProvider(ContextProvider):
     """A `ContextProvider` that adds the user's memories to an agent's instructions.
 
-    With `tools` ("all", or a list of names), the agent also gets the memory tools, limited to `user_id` and
-    `namespace`. If the server is unavailable, the run continues without memories or, with `needed`, raises
-    MemoryUnavailableError.
+    `tools` ("all" or a list of names) also gives the agent memory tools, which can access only
+    `user_id` and `namespace`. If the server is unavailable, the run continues without memories, or
+    raises MemoryUnavailableError if `needed` is True.
     """
 
     DEFAULT_SOURCE_ID = "agent_memory"

@@ -1,6 +1,6 @@
-"""Memory for AgentScope 1.x. Needs the extra: `pip install 'agent-memory-api-client[agentscope]'`.
+"""Memory for AgentScope 1.x.
 
-For 2.x, use `agent_memory_client.integrations.agentscope_middleware`.
+Install the extra with `pip install 'agent-memory-api-client[agentscope]'`. For AgentScope 2.x, use `agent_memory_client.integrations.agentscope_middleware`.
 """
 
 # pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false, reportUnnecessaryIsInstance=false
@@ -33,10 +33,10 @@ SUMMARY = "agentscope-summary"
 
 
 class AgentMemoryMemory(MemoryBase):
-    """A `MemoryBase` stored in a session: `ReActAgent(…, memory=AgentMemoryMemory("monday", client))`.
+    """A `MemoryBase` stored in a session on the server.
 
-    Messages and marks are returned exactly as they were added, including tool calls. The messages become long-term
-    memories.
+    Use `ReActAgent(…, memory=AgentMemoryMemory("monday", client))`. Messages and marks are returned exactly as they were added, including tool calls. The messages
+    become long-term memories.
     """
 
     def __init__(self, session_id: str, client: AnyClient, *, user_id: str | None = None, namespace: str | None = None) -> None:
@@ -58,10 +58,10 @@ class AgentMemoryMemory(MemoryBase):
     async def get_memory(
         self, mark: str | None = None, exclude_mark: str | None = None, prepend_summary: bool = True, **kwargs: Any
     ) -> list[Msg]:
-        """Return the messages that have `mark` and do not have `exclude_mark`.
+        """Return the messages that have `mark` but not `exclude_mark`.
 
-        If `mark` is None, return all messages without `exclude_mark`. With `prepend_summary`, any compressed summary
-        comes first.
+        If `mark` is None, return all messages that do not have `exclude_mark`. `prepend_summary`
+        puts the compressed summary first, if there is one.
         """
         for name in (mark, exclude_mark):
             if name is not None and not isinstance(name, str):
@@ -74,11 +74,11 @@ class AgentMemoryMemory(MemoryBase):
         return messages
 
     async def delete(self, msg_ids: list[str], **kwargs: Any) -> int:
-        """Delete messages by id. Return the number of deleted messages."""
+        """Delete messages by id, and return how many were deleted."""
         return await self._remove(lambda message: _their_id(message) in msg_ids)
 
     async def delete_by_mark(self, mark: str | list[str], *args: Any, **kwargs: Any) -> int:
-        """Delete messages that have any of the marks. Return the number deleted."""
+        """Delete messages that have any of the marks, and return how many were deleted."""
         named = set(_names(mark))
         return await self._remove(lambda message: bool(named & set(_marks(message))))
 
@@ -86,7 +86,7 @@ class AgentMemoryMemory(MemoryBase):
         return len(await self._session.aread())
 
     async def clear(self) -> None:
-        """Delete all messages. The summary and long-term memories are not deleted."""
+        """Delete all messages, but not the summary or long-term memories."""
         await self._session.adelete()
 
     async def update_compressed_summary(self, summary: str) -> None:
@@ -102,7 +102,7 @@ class AgentMemoryMemory(MemoryBase):
     async def update_messages_mark(self, new_mark: str | None, old_mark: str | None = None, msg_ids: list[str] | None = None) -> int:
         """Add a mark to messages, or replace `old_mark`. Return the number of changed messages.
 
-        If `new_mark` is None, remove the old mark.
+        If `new_mark` is None, the old mark is removed.
         """
 
         def change(messages: list[MemoryMessage]) -> list[MemoryMessage]:
@@ -134,9 +134,10 @@ class AgentMemoryMemory(MemoryBase):
 class AgentMemoryLongTermMemory(LongTermMemoryBase):
     """A `LongTermMemoryBase`: `ReActAgent(…, long_term_memory=…, long_term_memory_mode="both")`.
 
-    Programs call `record` and `retrieve`, which raise the errors in `agent_memory_client.errors`. The agent calls the
-    tools `record_to_memory` and `retrieve_from_memory`, which report errors to the model. The session `session_id`
-    stores the messages. Searches find them as soon as `record` returns.
+    Programs call `record` and `retrieve`, which raise the errors in `agent_memory_client.errors`.
+    Agents call the tools `record_to_memory` and `retrieve_from_memory`, which report errors to the
+    model. Messages are stored in the session `session_id`, and are searchable as soon as `record`
+    returns.
     """
 
     def __init__(
@@ -147,13 +148,13 @@ class AgentMemoryLongTermMemory(LongTermMemoryBase):
         self._recall = Recall(client, user_id, namespace)
 
     async def record(self, msgs: Msg | list[Msg | None] | None, **kwargs: Any) -> None:
-        """Store messages. Skip messages that are already stored."""
+        """Store messages that are not stored yet."""
         message_list: list[Any] = msgs if isinstance(msgs, list) else [msgs]
         messages = [_our(message, []) for message in message_list if message is not None]
         await self._session.aappend(messages, wait="searchable")
 
     async def retrieve(self, msg: Msg | list[Msg] | None, limit: int = 5, **kwargs: Any) -> str:
-        """Return the texts of matching memories, one per line."""
+        """Return the text of matching memories, one per line."""
         messages: list[Any] = msg if isinstance(msg, list) else [] if msg is None else [msg]
         query = "\n".join(text for message in messages if (text := message.get_text_content()))
         return "\n".join(memory.text for memory in await self._recall.asearch(query, limit)) if query.strip() else ""
@@ -223,7 +224,7 @@ def _marked(message: MemoryMessage, new: str | None, old: str | None) -> MemoryM
 
 
 def _our(message: Msg, marks: Sequence[str], *, again: bool = False) -> MemoryMessage:
-    """Convert a message. With `again`, give it a new id."""
+    """Convert a message to our format. `again` gives it a new id."""
     raw = json.loads(json.dumps(message.to_dict()))
     calls = [
         tool_call(block["id"], block["name"], json.dumps(block["input"], default=str)) for block in message.get_content_blocks("tool_use")

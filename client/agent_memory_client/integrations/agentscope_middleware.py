@@ -1,6 +1,6 @@
-"""Memory as middleware for AgentScope 2.x. Needs the extra: `pip install 'agent-memory-api-client[agentscope]'`.
+"""Memory middleware for AgentScope 2.x.
 
-For 1.x, use `agent_memory_client.integrations.agentscope`.
+Install the extra with `pip install 'agent-memory-api-client[agentscope]'`. For AgentScope 1.x, use `agent_memory_client.integrations.agentscope`.
 """
 
 # pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false
@@ -28,11 +28,12 @@ MESSAGE = "agentscope_message"
 
 
 class AgentMemoryMiddleware(MiddlewareBase):
-    """Middleware that stores a conversation, and adds the user's memories to the system prompt.
+    """Middleware that stores a conversation and adds the user's memories to the system prompt.
 
-    Use `Agent(…, middlewares=[AgentMemoryMiddleware("monday", client, user_id="ada")])`. To give the agent the memory
-    tools, use `Toolkit(tools=await middleware.list_tools())`. `history` returns the messages, including tool calls. If
-    the server is unavailable, the middleware does nothing or, with `needed`, raises MemoryUnavailableError.
+    Use `Agent(…, middlewares=[AgentMemoryMiddleware("monday", client, user_id="ada")])`. To give
+    the agent the memory tools, use `Toolkit(tools=await middleware.list_tools())`. `history`
+    returns the messages, including tool calls. If the server is unavailable, the middleware does
+    nothing, or raises MemoryUnavailableError if `needed` is True.
     """
 
     def __init__(
@@ -67,11 +68,11 @@ class AgentMemoryMiddleware(MiddlewareBase):
         return f"{current_prompt}\n\n{lines}" if lines else current_prompt
 
     async def list_tools(self) -> list[ToolBase]:
-        """Return the memory tools for the user and namespace. They report errors to the model."""
+        """Return the memory tools for this user and namespace, which report errors to the model."""
         return [_MemoryTool(self._tools, schema) for schema in self._schemas]
 
     async def keep(self, messages: Sequence[Msg]) -> None:
-        """Add messages to the session. Skip messages that are already stored."""
+        """Add messages to the session, skipping messages that are already stored."""
         try:
             await self._session.aappend([_our(message) for message in messages])
         except MemoryUnavailableError:
@@ -83,7 +84,7 @@ class AgentMemoryMiddleware(MiddlewareBase):
         return [_their(message) for message in await self._session.aread(limit)]
 
     async def clear(self) -> None:
-        """Delete all messages. Memories made from them are not deleted."""
+        """Delete all messages, but not the memories derived from them."""
         await self._session.adelete()
 
 

@@ -27,7 +27,7 @@ _FILTERED = 20
 
 
 class AgentMemoryStorage:
-    """CrewAI's `StorageBackend`. Each record is an item whose path is the record's scope.
+    """CrewAI's `StorageBackend`. Each record is an item, and its scope is the item's path.
 
     CrewAI's vectors are not stored. Use `search_text`, because `search` raises NotImplementedError.
     """
@@ -43,7 +43,7 @@ class AgentMemoryStorage:
     ) -> list[tuple[MemoryRecord, float]]:
         """Return the best-matching records in a scope, each with a score from 0 to 1.
 
-        If `categories` is given, a record must have at least one of them.
+        If `categories` is given, a record must match at least one of them.
         """
         count = min(_ALL, limit * (_FILTERED if categories else 1))
         items = self._access.blocking.items.search(_path(scope_prefix), query=query, limit=count, **self._access.owner)
@@ -61,7 +61,7 @@ class AgentMemoryStorage:
         older_than: datetime | None = None,
         metadata_filter: dict[str, Any] | None = None,
     ) -> int:
-        """Delete the records that match all given conditions. Return the number deleted."""
+        """Delete records that match all given conditions, and return how many were deleted."""
 
         def fits(record: MemoryRecord) -> bool:
             return (
@@ -134,9 +134,9 @@ class AgentMemoryStorage:
 class AgentMemoryMemory(Memory):
     """CrewAI's `Memory`: `Agent(…, memory=AgentMemoryMemory(client, user_id="ada"))`.
 
-    `remember` stores records as given, without asking a model for a scope or categories. `recall` searches by meaning
-    and keywords, and ranks results the way CrewAI does. `depth` has no effect. After an error, an agent continues
-    without memories.
+    `remember` stores records as given, and does not ask a model for a scope or categories. `recall`
+    searches by meaning and keywords, and ranks results the way CrewAI does. `depth` is ignored.
+    After an error, an agent continues without memories.
     """
 
     def __init__(self, client: AnyClient, *, user_id: str | None = None, namespace: str | None = None, **fields: Any) -> None:
@@ -154,7 +154,7 @@ class AgentMemoryMemory(Memory):
         agent_role: str | None = None,
         root_scope: str | None = None,
     ) -> MemoryRecord | None:
-        """Store text. Return its record, or None if this memory is read-only."""
+        """Store text and return its record, or None if this memory is read-only."""
         values: dict[str, Any] = {"metadata": metadata, "importance": importance, "source": source, "private": private}
         records = self.remember_many([content], scope, categories, agent_role=agent_role, root_scope=root_scope, **values)
         return records[0] if records else None
@@ -171,7 +171,7 @@ class AgentMemoryMemory(Memory):
         agent_role: str | None = None,
         root_scope: str | None = None,
     ) -> list[MemoryRecord]:
-        """Store each text in `contents`. Return the records, or [] if this memory is read-only."""
+        """Store each text and return the records, or [] if this memory is read-only."""
         if self.read_only:
             return []
         values: dict[str, Any] = {"categories": categories or [], "metadata": metadata or {}, "source": source, "private": private}
@@ -194,7 +194,7 @@ class AgentMemoryMemory(Memory):
     ) -> list[MemoryMatch]:
         """Return matching records, ranked by similarity, age and importance.
 
-        Private records of other sources are returned only if `include_private` is True.
+        Other sources' private records are returned only if `include_private` is True.
         """
         place = join_scope_paths(self.root_scope, scope) if self.root_scope else scope
         scored = self._storage.search_text(query, place, categories, limit * 2) if query.strip() else []
@@ -214,7 +214,7 @@ class AgentMemoryMemory(Memory):
         metadata: dict[str, Any] | None = None,
         importance: float | None = None,
     ) -> MemoryRecord:
-        """Change some fields of a record. None leaves a field unchanged.
+        """Update the given fields of a record. None leaves a field unchanged.
 
         Raises ValueError for an unknown record.
         """

@@ -45,9 +45,10 @@ _WITHOUT_SESSION = "adk-events"
 class AgentMemorySessionService(BaseSessionService):
     """A `BaseSessionService`: `Runner(…, session_service=AgentMemorySessionService(client))`.
 
-    Each session keeps its ADK id and user, in the app's namespace. Events are returned exactly as they were appended,
-    and become long-term memories. Items store the state of the session, user (`user:`) and app (`app:`). Calls raise
-    the errors in `agent_memory_client.errors` and the same errors as ADK's own services.
+    Sessions keep their ADK ids and users, and use the app as their namespace. Events are returned
+    exactly as they were appended, and become long-term memories. Session, user (`user:`) and app
+    (`app:`) state is stored in items. Calls raise the errors in `agent_memory_client.errors`, and
+    the same errors as ADK's own services.
     """
 
     def __init__(self, client: AnyClient) -> None:
@@ -58,7 +59,7 @@ class AgentMemorySessionService(BaseSessionService):
     ) -> Session:
         """Create a session.
 
-        Raises AlreadyExistsError if the user has a session with this id in the app.
+        Raises AlreadyExistsError if the user already has a session with this id in the app.
         """
         session_id = (session_id or "").strip() or str(uuid4())
         access = _Access(self._client, app_name, user_id, session_id)
@@ -71,7 +72,7 @@ class AgentMemorySessionService(BaseSessionService):
         return session
 
     async def get_session(self, *, app_name: str, user_id: str, session_id: str, config: GetSessionConfig | None = None) -> Session | None:
-        """Return a session with its events and all of its state, or None."""
+        """Return a session with its events and state, or None."""
         access = _Access(self._client, app_name, user_id, session_id)
         recent = None if config is None else config.num_recent_events
         try:
@@ -84,7 +85,7 @@ class AgentMemorySessionService(BaseSessionService):
         return await _session(access, stored, events)
 
     async def list_sessions(self, *, app_name: str, user_id: str | None = None) -> ListSessionsResponse:
-        """Return one user's or all users' sessions without events, ordered by last write."""
+        """Return one or all users' sessions, excluding events, ordered by last write."""
         sessions: list[Session] = []
         for owner, session_id in await EitherClient(self._client, user_id, app_name).aidentities():
             if owner is None:  # not an ADK session
@@ -98,13 +99,13 @@ class AgentMemorySessionService(BaseSessionService):
         return ListSessionsResponse(sessions=sorted(sessions, key=lambda session: (session.last_update_time, session.user_id, session.id)))
 
     async def delete_session(self, *, app_name: str, user_id: str, session_id: str) -> None:
-        """Delete a session and its state, but not memories made from it."""
+        """Delete a session and its state, but not the memories derived from it."""
         access = _Access(self._client, app_name, user_id, session_id)
         await access.adelete()
         await access.delete_state()
 
     async def get_user_state(self, *, app_name: str, user_id: str) -> dict[str, Any]:
-        """Return the user's state without the prefix `user:`."""
+        """Return the user's state, with the `user:` prefix removed from the keys."""
         access = _Access(self._client, app_name, user_id, "-")
         return _values(await access.awaited(lambda client: client.items.search([STATE, "user"], limit=10_000, **access.owner)))
 
@@ -128,8 +129,8 @@ class AgentMemorySessionService(BaseSessionService):
 class AgentMemoryMemoryService(BaseMemoryService):
     """A `BaseMemoryService`: `Runner(…, memory_service=AgentMemoryMemoryService(client))`.
 
-    The sessions of an `AgentMemorySessionService` are remembered automatically, so add only sessions from other
-    services. The app is the namespace. A search returns at most `limit` memories.
+    Sessions from an `AgentMemorySessionService` become memories automatically, so add only sessions
+    from other services. The app is the namespace. A search returns at most `limit` memories.
     """
 
     def __init__(self, client: AnyClient, *, limit: int = 10) -> None:
@@ -137,7 +138,7 @@ class AgentMemoryMemoryService(BaseMemoryService):
         self._limit = limit
 
     async def add_session_to_memory(self, session: Session) -> None:
-        """Store a session's messages. Repeating the call adds only new messages."""
+        """Store a session's messages. Messages that are already stored are skipped."""
         await self.add_events_to_memory(app_name=session.app_name, user_id=session.user_id, events=session.events, session_id=session.id)
 
     async def add_events_to_memory(
@@ -149,14 +150,14 @@ class AgentMemoryMemoryService(BaseMemoryService):
         session_id: str | None = None,
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
-        """Store events. Skip events that are already stored. Metadata is not stored."""
+        """Store events that are not stored yet. Metadata is not stored."""
         session = SessionMessages(self._client, session_id or _WITHOUT_SESSION, user_id, app_name)
         await session.aappend([_our(event) for event in events if not event.partial])
 
     async def add_memory(
         self, *, app_name: str, user_id: str, memories: Sequence[MemoryEntry], custom_metadata: Mapping[str, object] | None = None
     ) -> None:
-        """Store memories, replacing memories with the same ids. Metadata is not stored."""
+        """Store memories, replacing memories that have the same ids. Metadata is not stored."""
         records = [{"text": _text(entry.content), "user_id": user_id, "namespace": app_name, "id": entry.id or None} for entry in memories]
         access = EitherClient(self._client, user_id, app_name)
         await access.awaited(lambda client: client.memories.create(records))
@@ -166,7 +167,7 @@ class AgentMemoryMemoryService(BaseMemoryService):
         return SearchMemoryResponse(memories=[_entry(memory) for memory in memories])
 
     async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
-        """Delete a memory of this user and app. An unknown id is not an error."""
+        """Delete a memory of this user and app, if it exists."""
         access = EitherClient(self._client, user_id, app_name)
         if not memory_id:
             return
@@ -183,7 +184,7 @@ class _Access(SessionMessages):
         super().__init__(client, session_id.strip(), user_id, app_name)
 
     async def read_state(self) -> dict[str, Any]:
-        """Return the state of the session, user and app, under ADK's names."""
+        """Return session, user and app state with ADK's key names."""
         reads = [SearchItems(prefix=[STATE, *rest], limit=10_000) for rest in (["session", self.session_id], ["user"])]
         of_session, of_user = await self.awaited(lambda client: client.items.batch(reads, **self.owner))
         of_app = await self.awaited(lambda client: client.items.search([STATE, "app"], limit=10_000, namespace=self.namespace))
@@ -192,7 +193,7 @@ class _Access(SessionMessages):
         return state | {State.USER_PREFIX + name: value for name, value in _values(of_user.items).items()}
 
     async def write_state(self, state: Mapping[str, Any]) -> None:
-        """Set values in the state of the session, user and app. `temp:` values are not stored."""
+        """Set session, user and app state. `temp:` values are not stored."""
         of_app: list[PutItem] = []
         of_user: list[PutItem] = []
         for name, value in state.items():

@@ -22,16 +22,17 @@ MESSAGE = "haystack_message"
 
 
 class AgentMemoryChatMessageStore:
-    """A store of chat messages. Each `chat_history_id` is the id of a session.
+    """Stores chat messages. Each `chat_history_id` is a session id.
 
-    Messages are returned exactly as they were written, including tool calls, and become long-term memories.
+    Messages are returned exactly as they were written, including tool calls, and become long-term
+    memories.
     """
 
     def __init__(self, client: AnyClient, *, user_id: str | None = None, namespace: str | None = None) -> None:
         self._access = EitherClient(client, user_id, namespace)
 
     def write_messages(self, chat_history_id: str, messages: Sequence[ChatMessage]) -> int:
-        """Append messages. Return the number of appended messages."""
+        """Append messages, and return how many were appended."""
         self._access.session(chat_history_id).append([_our(message) for message in messages])
         return len(messages)
 
@@ -47,7 +48,7 @@ class AgentMemoryChatMessageStore:
         return [_their(message) for message in await self._access.session(chat_history_id).aread(last_k)]
 
     def delete_messages(self, chat_history_id: str) -> None:
-        """Delete all messages. Memories made from them are not deleted."""
+        """Delete all messages, but not the memories derived from them."""
         self._access.session(chat_history_id).delete()
 
     async def delete_messages_async(self, chat_history_id: str) -> None:
@@ -55,10 +56,10 @@ class AgentMemoryChatMessageStore:
 
 
 class AgentMemoryRecall(Recall):
-    """A component that recalls a user's memories as system messages.
+    """A component that returns a user's memories as system messages.
 
-    The list is empty if nothing matches the query. If the server is unavailable, the component returns no memories or,
-    with `needed`, raises MemoryUnavailableError.
+    The list is empty if nothing matches the query. If the server is unavailable, the component
+    returns no memories, or raises MemoryUnavailableError if `needed` is True.
     """
 
     def run(self, query: str) -> list[ChatMessage]:
@@ -77,7 +78,7 @@ def get_memory_tools(
     namespace: str | None = None,
     tools: Sequence[str] | Literal["all"] = "all",
 ) -> list[Tool]:
-    """Return all memory tools, or only `tools`, limited to `user_id` and `namespace`.
+    """Return all memory tools, or only `tools`, for one user and namespace.
 
     The tools report errors to the model. Raises ValueError for an unknown name.
     """

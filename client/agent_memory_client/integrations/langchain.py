@@ -32,8 +32,9 @@ _TYPES = {"user": "human", "assistant": "ai", "system": "system"}
 class AgentMemoryChatMessageHistory(BaseChatMessageHistory):
     """A `BaseChatMessageHistory` stored in a session on the server.
 
-    Messages are returned exactly as they were added, including tool calls. With a `MemoryClient`, use the awaited calls
-    (`aget_messages`, `aadd_messages`, `aclear`). With a `SyncMemoryClient`, use either kind of call.
+    Messages are returned exactly as they were added, including tool calls. With a `MemoryClient`,
+    use the awaited calls (`aget_messages`, `aadd_messages`, `aclear`). With a `SyncMemoryClient`,
+    both kinds of calls work.
     """
 
     def __init__(self, session_id: str, client: AnyClient, *, user_id: str | None = None, namespace: str | None = None) -> None:
@@ -58,7 +59,7 @@ class AgentMemoryChatMessageHistory(BaseChatMessageHistory):
         await self._session.aappend([_our_message(message) for message in messages])
 
     def clear(self) -> None:
-        """Delete all messages. Memories made from them are not deleted."""
+        """Delete all messages, but not the memories derived from them."""
         _blocking(self._client)
         self._session.delete()
 
@@ -69,8 +70,9 @@ class AgentMemoryChatMessageHistory(BaseChatMessageHistory):
 class AgentMemoryRetriever(BaseRetriever):
     """A `BaseRetriever` for long-term memories. Each document contains a memory's text.
 
-    The other fields are metadata. `user_id` and `namespace` limit the search. `k` is the maximum number of memories. A
-    call can override `k`: `invoke("…", k=3)`. With a `MemoryClient`, use `ainvoke`.
+    The memory's other fields are metadata. The search covers `user_id` and `namespace`. `k` is the
+    maximum number of memories, and can be overridden for a call: `invoke("…", k=3)`. With a
+    `MemoryClient`, use `ainvoke`.
     """
 
     client: Any
@@ -127,10 +129,10 @@ def get_memory_tools(
     namespace: str | None = None,
     tools: Sequence[str] | Literal["all"] = "all",
 ) -> list[StructuredTool]:
-    """Return all of a conversation's tools, or only `tools`, limited to `user_id` and `namespace`.
+    """Return all of a conversation's tools, or only `tools`, for one user and namespace.
 
-    With a `MemoryClient`, use `ainvoke`. With a `SyncMemoryClient`, use `invoke`. The tools report errors to the model.
-    Raises ValueError for an unknown name.
+    With a `MemoryClient`, use `ainvoke`. With a `SyncMemoryClient`, use `invoke`. The tools report
+    errors to the model. Raises ValueError for an unknown name.
     """
     calls = Tools(memory_client, session_id, user_id, namespace)
     return [_tool(calls, schema) for schema in tool_schemas(tools)]

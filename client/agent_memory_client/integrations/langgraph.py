@@ -1,7 +1,7 @@
-"""A LangGraph store that keeps its items on the memory server.
+"""A LangGraph store that saves its items on the memory server.
 
-Install the store with `pip install 'agent-memory-api-client[langgraph]'`. LangMem's tools and LangGraph's prebuilt
-agents can use this store. For checkpoints, use one of LangGraph's own checkpointers.
+Install it with `pip install 'agent-memory-api-client[langgraph]'`. LangMem's tools and LangGraph's
+prebuilt agents can use this store. For checkpoints, use one of LangGraph's own checkpointers.
 """
 
 # pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false
@@ -38,12 +38,13 @@ _OPERATORS = frozenset({"$eq", "$ne", "$gt", "$gte", "$lt", "$lte"})
 
 
 class AgentMemoryStore(BaseStore):
-    """A `BaseStore` on the server. Searches support filters, meaning and keywords.
+    """A `BaseStore` on the memory server. Searches support filters, meaning and keywords.
 
-    The items belong to `user_id` and `namespace`. Exporting or erasing a user's data includes the items. Blocking and
-    awaited calls work with either client. For an asynchronous client, blocking calls open a second client, which
-    `close` closes. `index` lists the fields to search (default: all). `ttl` is LangGraph's TTL config. Calls raise the
-    errors in `agent_memory_client.errors`, InvalidNamespaceError, and ValueError for an unknown operator.
+    Items are stored for `user_id` and `namespace`, so exporting or erasing the user's data includes
+    them. Blocking and awaited calls work with both clients. With an asynchronous client, blocking
+    calls open a second client, which `close` closes. `index` lists the fields to search (default:
+    all). `ttl` is LangGraph's TTL config. Calls raise the errors in `agent_memory_client.errors`,
+    InvalidNamespaceError, and ValueError for an unknown operator.
     """
 
     supports_ttl = True
@@ -66,7 +67,7 @@ class AgentMemoryStore(BaseStore):
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Run operations. Reads return values from before the batch.
 
-        If a key is put several times, the last put wins.
+        If a key is put more than once, the last put wins.
         """
         op_list = list(ops)
         results: dict[int, ItemResult] = {}
@@ -84,13 +85,13 @@ class AgentMemoryStore(BaseStore):
         return [_result(op, results.get(position)) for position, op in enumerate(op_list)]
 
     def close(self) -> None:
-        """Close the second client, if there is one. The original client stays open."""
+        """Close the second client, if any. The original client stays open."""
         self._access.close()
 
     def _parts(self, ops: Sequence[Op]) -> list[tuple[list[int], list[ItemOperation]]]:
         """Return `(positions in ops, operations)` for each request, with reads before writes.
 
-        Raises ValueError.
+        Raises ValueError for an unknown operation.
         """
         last = {(op.namespace, op.key): position for position, op in enumerate(ops) if isinstance(op, PutOp)}
         reads = [position for position, op in enumerate(ops) if not isinstance(op, PutOp)]
@@ -127,7 +128,7 @@ def _request(values: dict[str, Any]) -> ItemOperation:
 
 
 def _json(value: Any, name: str) -> Any:
-    """Return a value as JSON, with tuples as lists.
+    """Convert a value to JSON, with tuples as lists.
 
     Raises MemoryValidationError for NaN and infinity.
     """
@@ -141,7 +142,7 @@ def _json(value: Any, name: str) -> Any:
 
 
 def _check_operators(filters: Mapping[str, Any] | None) -> None:
-    """Raise ValueError for an unknown operator, as LangGraph's own stores do."""
+    """Raise ValueError for an unknown operator, like LangGraph's own stores."""
     for condition in (filters or {}).values():
         words = cast("Mapping[Any, Any]", condition) if isinstance(condition, Mapping) else {}
         unknown = {str(word) for word in words if str(word).startswith("$")} - _OPERATORS
@@ -150,7 +151,7 @@ def _check_operators(filters: Mapping[str, Any] | None) -> None:
 
 
 def _check_labels(op: Op) -> None:
-    """Raise InvalidNamespaceError for an invalid label, as LangGraph's own stores do."""
+    """Raise InvalidNamespaceError for an invalid label, like LangGraph's own stores."""
     if isinstance(op, GetOp | PutOp):
         paths: list[Sequence[Any]] = [op.namespace]
     elif isinstance(op, SearchOp):

@@ -30,10 +30,10 @@ The status is "archived" once the message has left the queue.
 
 
 class AgentMemoryChatStore(BaseChatStore):
-    """A `BaseChatStore`. Each key is the id of a session.
+    """A `BaseChatStore`. Each key is a session id.
 
-    Messages are returned exactly as they were set, including tool calls. They become long-term memories under `user_id`
-    and `namespace`. Blocking and awaited calls work with either client.
+    Messages are returned exactly as they were set, including tool calls. They become long-term
+    memories for `user_id` and `namespace`. Blocking and awaited calls work with both clients.
     """
 
     _access: EitherClient = PrivateAttr()
@@ -65,7 +65,7 @@ class AgentMemoryChatStore(BaseChatStore):
         await self._access.session(key).aappend(_ours([message]))
 
     def delete_messages(self, key: str) -> list[ChatMessage] | None:
-        """Delete and return all of a key's messages, or return None if there are none."""
+        """Delete and return all messages for a key, or return None if there are none."""
         messages = self.get_messages(key)
         self._access.session(key).delete()
         return messages or None
@@ -89,7 +89,7 @@ class AgentMemoryChatStore(BaseChatStore):
         return await self.adelete_message(key, -1)
 
     def get_keys(self) -> list[str]:
-        """Return the ids of all sessions of the user and namespace."""
+        """Return all session ids for the user and namespace."""
         return self._access.keys()
 
     async def aget_keys(self) -> list[str]:
@@ -97,10 +97,10 @@ class AgentMemoryChatStore(BaseChatStore):
 
 
 class AgentMemoryDBChatStore(AsyncDBChatStore):
-    """An `AsyncDBChatStore`: `Memory.from_defaults(session_id=…, chat_store=AgentMemoryDBChatStore(client))`.
+    """An `AsyncDBChatStore` on the memory server.
 
-    The memory's queue is a session. Messages that leave the queue stay in the session as archived messages.
-    `delete_message` also counts archived messages when it determines a position.
+    Use `Memory.from_defaults(session_id=…, chat_store=AgentMemoryDBChatStore(client))`. The memory's queue is a session. Messages that leave the queue stay in the session as archived
+    messages. `delete_message` includes archived messages when it counts positions.
     """
 
     _access: EitherClient = PrivateAttr()
@@ -116,7 +116,7 @@ class AgentMemoryDBChatStore(AsyncDBChatStore):
     async def get_messages(
         self, key: str, status: MessageStatus | None = MessageStatus.ACTIVE, limit: int | None = None, offset: int | None = None
     ) -> list[ChatMessage]:
-        """Return the messages with the given status (None: all), oldest first."""
+        """Return the messages that have the given status (None: all), oldest first."""
         start = offset or 0
         messages = [message for message in await self._access.session(key).aread() if _has(message, status)]
         return _chat_messages(messages[start:] if limit is None else messages[start : start + limit])
@@ -137,7 +137,7 @@ class AgentMemoryDBChatStore(AsyncDBChatStore):
         return _at(await self._access.session(key).achange(lambda messages: _without(messages, idx)), idx)
 
     async def delete_messages(self, key: str, status: MessageStatus | None = None) -> None:
-        """Delete the messages with the given status (None: all)."""
+        """Delete the messages that have the given status (None: all)."""
         if status is None:
             await self._access.session(key).adelete()
         else:
@@ -165,9 +165,10 @@ class AgentMemoryDBChatStore(AsyncDBChatStore):
 class AgentMemoryBlock(BaseMemoryBlock[str]):
     """A memory block: `Memory.from_defaults(memory_blocks=[AgentMemoryBlock(client)])`.
 
-    `limit` is the maximum number of memories. With an `AgentMemoryDBChatStore`, leave `keep_messages` off. With any
-    other store, `keep_messages` stores messages in a session when they leave the queue. If the server is unavailable,
-    the block is empty or, with `needed`, raises MemoryUnavailableError.
+    `limit` is the maximum number of memories. With an `AgentMemoryDBChatStore`, do not use
+    `keep_messages`. With other stores, it saves messages to a session when they leave the queue. If
+    the server is unavailable, the block is empty, or raises MemoryUnavailableError if `needed` is
+    True.
     """
 
     keep_messages: bool = False

@@ -1,8 +1,8 @@
 """Memory for the OpenAI and Anthropic clients: `with_memory(OpenAI(), memory, user_id="ada")`.
 
-The returned client recalls memories before each call and stores the new messages after it. Every method has memory,
-including streams, helpers and raw responses. A call's headers override its options, as with the proxy:
-`extra_headers={"X-Memory": "off"}`.
+The returned client recalls memories before each call and stores new messages after it. This works
+for all methods, including streams, helpers and raw responses. To override options for a call, use
+headers, like with the proxy: `extra_headers={"X-Memory": "off"}`.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ def with_memory(
 ) -> Client:
     """Return an OpenAI or Anthropic client that adds a user's memory to its calls.
 
-    The new client shares the connections of `client`. `max_tokens` limits the added context. Without `session_id`, each
-    conversation gets its own session. If the memory server fails, calls continue without memory. Raises
-    MemoryValidationError for invalid ids.
+    The new client shares the connections of `client`. `max_tokens` limits the size of the added
+    context. If `session_id` is None, each conversation gets its own session. If the memory server
+    fails, calls continue without memory. Raises MemoryValidationError for invalid ids.
     """
     options = {"user_id": user_id, "session_id": session_id, "namespace": namespace, "agent_id": agent_id, "max_tokens": max_tokens}
     defaults = {HEADERS[name]: str(value) for name, value in options.items() if value is not None}
@@ -75,7 +75,7 @@ def with_memory(
 
 
 class _Call:
-    """A call to a model, with memory.
+    """A model call with memory.
 
     Each method that takes a memory client sends one request to the memory server.
     """
@@ -137,7 +137,7 @@ class _Call:
             log.warning("messages of a model call not stored", extra={"session_id": self._session_id, "error": why})
 
     def request(self) -> Any:
-        """Return the model request with the memories, without the memory headers."""
+        """Return the model request with memories added and memory headers removed."""
         dropped = {*HEADERS.values(), "content-length", "accept-encoding"}
         headers = [(name, value) for name, value in self._request.headers.raw if name.decode().lower() not in dropped]
         body = self._api.with_context(self._body, self._context) if self._context else self._body
@@ -152,7 +152,7 @@ class _Call:
         )
 
     def response(self, response: Any, stream: Any) -> Any:
-        """Return the response with the given stream and headers that list the added memories."""
+        """Return the response with a new stream and headers that list the added memories."""
         headers = memory_headers(self.status, memory_ids=self._memory_ids, session_id=self._session_id)
         headers.pop("x-memory-stored")  # messages are stored at the end
         raw = [*response.headers.raw, *((name.encode(), value.encode()) for name, value in headers.items())]
@@ -195,7 +195,7 @@ def _options(headers: dict[str, str]) -> CallOptions:
 
 
 def _call_of(http: Any, request: Any, defaults: dict[str, str]) -> _Call | None:
-    """Return the model call in a request, or None for other requests and opt-outs.
+    """Return the model call in a request. Return None for other requests and opt-outs.
 
     Raises MemoryValidationError for invalid options.
     """
@@ -211,7 +211,7 @@ def _call_of(http: Any, request: Any, defaults: dict[str, str]) -> _Call | None:
 
 
 def _plain(request: Any) -> Any:
-    """Remove the memory headers from a request, and return the request."""
+    """Remove the memory headers from a request and return it."""
     for name in HEADERS.values():
         request.headers.pop(name, None)
     return request

@@ -23,9 +23,10 @@ ITEM = "agents_item"
 
 
 class AgentMemorySession:
-    """A `Session` for the Agents SDK, stored on the server under `session_id`.
+    """An Agents SDK `Session` that is stored on the server under `session_id`.
 
-    Items are returned exactly as they were added, including tool calls and reasoning, and become long-term memories.
+    Items are returned exactly as they were added, including tool calls and reasoning, and become
+    long-term memories.
     """
 
     def __init__(
@@ -57,12 +58,12 @@ class AgentMemorySession:
         return None if message is None else item_of(message)
 
     async def clear_session(self) -> None:
-        """Delete all items. Memories made from them are not deleted."""
+        """Delete all items, but not the memories derived from them."""
         await self._messages.adelete()
 
 
 def message_of(item: Any) -> MemoryMessage:
-    """Convert an item to a message that contains its text, its tool calls, and the item."""
+    """Convert an item to a message with its text, its tool calls, and the original item."""
     raw = cast("dict[str, Any]", json.loads(json.dumps(item)))
     kind, role = raw.get("type", "message"), raw.get("role")
     if kind == "function_call":
@@ -78,7 +79,7 @@ def message_of(item: Any) -> MemoryMessage:
 
 
 def item_of(message: MemoryMessage) -> dict[str, Any]:
-    """Return the item in a message, or build one if another program wrote the message."""
+    """Return the original item in a message, or build one if another program wrote the message."""
     raw = message.own_fields.get(ITEM)
     if isinstance(raw, dict):
         return cast("dict[str, Any]", raw)
@@ -93,7 +94,7 @@ def get_memory_tools(
     namespace: str | None = None,
     tools: Sequence[str] | Literal["all"] = "all",
 ) -> list[FunctionTool]:
-    """Return all memory tools, or only `tools`, limited to `user_id` and `namespace`.
+    """Return all memory tools, or only `tools`, for one user and namespace.
 
     The tools report errors to the model. Raises ValueError for an unknown tool name.
     """
@@ -117,9 +118,10 @@ def _tool(tools: Tools, schema: Mapping[str, Any]) -> FunctionTool:
 def memory_filter(
     client: AnyClient, *, user_id: str | None = None, namespace: str | None = None, limit: int = 5, needed: bool = False
 ) -> Callable[[CallModelData[Any]], Awaitable[ModelInputData]]:
-    """Return a hook for `RunConfig(call_model_input_filter=…)` that adds memories to the instructions.
+    """Return a hook that adds memories to the instructions.
 
-    If the server is unavailable, the hook adds nothing or, with `needed`, raises MemoryUnavailableError.
+    Use `RunConfig(call_model_input_filter=memory_filter(…))`. If the server is unavailable, the
+    hook adds nothing, or raises MemoryUnavailableError if `needed` is True.
     """
     recall = Recall(client, user_id, namespace, limit=limit, needed=needed)
 

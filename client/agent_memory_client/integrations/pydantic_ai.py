@@ -31,11 +31,12 @@ MESSAGE = "pydantic_ai_message"
 
 
 class AgentMemoryHistory:
-    """A conversation's message history, stored on the server in the session `session_id`.
+    """A conversation's message history, stored on the server in session `session_id`.
 
-    To continue the conversation, call `agent.run(…, message_history=await history.get())`, and then `await
-    history.add(result.new_messages())`. Messages are returned exactly as they were added, and become long-term
-    memories. With `agent.run_sync`, use `get_sync`, `add_sync` and `clear_sync`.
+    To continue the conversation, call `agent.run(…, message_history=await history.get())`, and then
+    `await history.add(result.new_messages())`. Messages are returned exactly as they were added,
+    and become long-term memories. With `agent.run_sync`, use `get_sync`, `add_sync` and
+    `clear_sync`.
     """
 
     def __init__(self, session_id: str, client: AnyClient, *, user_id: str | None = None, namespace: str | None = None) -> None:
@@ -56,7 +57,7 @@ class AgentMemoryHistory:
         self._session.append(_ours(messages))
 
     async def clear(self) -> None:
-        """Delete all messages. Memories made from them are not deleted."""
+        """Delete all messages, but not the memories derived from them."""
         await self._session.adelete()
 
     def clear_sync(self) -> None:
@@ -70,9 +71,10 @@ def get_memory_toolset(
     namespace: str | None = None,
     tools: Sequence[str] | Literal["all"] = "all",
 ) -> FunctionToolset[Any]:
-    """Return all memory tools, or only `tools`, limited to `user_id` and `namespace`.
+    """Return all memory tools, or only `tools`, for one user and namespace.
 
-    Use them in `Agent(toolsets=[…])`. The tools report errors to the model. Raises ValueError for an unknown tool name.
+    Use `Agent(toolsets=[…])`. The tools report errors to the model. Raises ValueError for an
+    unknown tool name.
     """
     calls = Tools(client, session_id, user_id, namespace)
     schemas = tool_schemas(tools)
@@ -86,8 +88,8 @@ def memory_instructions(
 ) -> Callable[[RunContext[Any]], Awaitable[str]]:
     """Return a function that returns the user's memories as instructions.
 
-    Use it in `Agent(instructions=[…, memory_instructions(client)])`. If the server is unavailable, the function returns
-    no memories or, with `needed`, raises MemoryUnavailableError.
+    Use `Agent(instructions=[…, memory_instructions(client)])`. If the server is unavailable, the
+    function returns no memories, or raises MemoryUnavailableError if `needed` is True.
     """
     recall = Recall(client, user_id, namespace, limit=limit, needed=needed)
 
