@@ -34,9 +34,10 @@ MESSAGE = "agent_framework_message"
 class AgentMemoryHistoryProvider(HistoryProvider):
     """A `HistoryProvider` that stores messages on the memory server.
 
-    Use `Agent(…, context_providers=[AgentMemoryHistoryProvider(client, user_id="ada")])`. Sessions keep the framework's ids. Messages are returned exactly as they were saved, including
-    tool calls, and become long-term memories. Other `HistoryProvider` options can be passed as
-    keyword arguments.
+    Use `Agent(…, context_providers=[AgentMemoryHistoryProvider(client, user_id="ada")])`. Sessions
+    keep the framework's ids. Messages are returned exactly as they were saved, including tool
+    calls, and become long-term memories. Other `HistoryProvider` options can be passed as keyword
+    arguments.
     """
 
     DEFAULT_SOURCE_ID = "agent_memory_history"

@@ -1,6 +1,7 @@
 """Memory for AgentScope 1.x.
 
-Install the extra with `pip install 'agent-memory-api-client[agentscope]'`. For AgentScope 2.x, use `agent_memory_client.integrations.agentscope_middleware`.
+Install the extra with `pip install 'agent-memory-api-client[agentscope]'`. For AgentScope 2.x, use
+`agent_memory_client.integrations.agentscope_middleware`.
 """
 
 # pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false, reportUnnecessaryIsInstance=false
@@ -35,8 +36,8 @@ SUMMARY = "agentscope-summary"
 class AgentMemoryMemory(MemoryBase):
     """A `MemoryBase` stored in a session on the server.
 
-    Use `ReActAgent(…, memory=AgentMemoryMemory("monday", client))`. Messages and marks are returned exactly as they were added, including tool calls. The messages
-    become long-term memories.
+    Use `ReActAgent(…, memory=AgentMemoryMemory("monday", client))`. Messages and marks are returned
+    exactly as they were added, including tool calls. The messages become long-term memories.
     """
 
     def __init__(self, session_id: str, client: AnyClient, *, user_id: str | None = None, namespace: str | None = None) -> None:

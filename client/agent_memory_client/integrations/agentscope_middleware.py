@@ -1,6 +1,7 @@
 """Memory middleware for AgentScope 2.x.
 
-Install the extra with `pip install 'agent-memory-api-client[agentscope]'`. For AgentScope 1.x, use `agent_memory_client.integrations.agentscope`.
+Install the extra with `pip install 'agent-memory-api-client[agentscope]'`. For AgentScope 1.x, use
+`agent_memory_client.integrations.agentscope`.
 """
 
 # pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false

@@ -99,7 +99,8 @@ class AgentMemoryChatStore(BaseChatStore):
 class AgentMemoryDBChatStore(AsyncDBChatStore):
     """An `AsyncDBChatStore` on the memory server.
 
-    Use `Memory.from_defaults(session_id=…, chat_store=AgentMemoryDBChatStore(client))`. The memory's queue is a session. Messages that leave the queue stay in the session as archived
+    Use `Memory.from_defaults(session_id=…, chat_store=AgentMemoryDBChatStore(client))`. The
+    memory's queue is a session. Messages that leave the queue stay in the session as archived
     messages. `delete_message` includes archived messages when it counts positions.
     """
 
