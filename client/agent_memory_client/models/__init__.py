@@ -1,4 +1,4 @@
-"""Wire models: requests and responses. Unknown fields are ignored, except in search filters."""
+"""Request and response models. Unknown fields are ignored, except in search filters."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Constrained types for the wire models: text, identifiers, tags, times and JSON objects.
+"""Constrained types for the API models: text, identifiers, tags, times and JSON objects.
 
-Every chat turn passes through these types, so pydantic's core does as much of the checking as possible. A message costs
-one Python call per identifier and time, and none for its text.
+Every chat turn passes through these types, so pydantic's core does as much of the validation as
+possible. A message needs one Python call per identifier and time, and none for its text.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ times."""
 
 
 def no_object() -> dict[str, Any]:
-    """Return an empty object. As a field's default factory, `dict[str, Any]` would be ten times slower."""
+    """Return an empty object. `dict[str, Any]` would be ten times slower as a default factory."""
     return {}
 
 
@@ -84,14 +84,15 @@ def new_id() -> str:
 
 
 def _matching(pattern: str, kind: str, message: str) -> CoreSchema:
-    """Return a schema for text that must match `pattern`. The error has type `kind` and message `message`."""
+    """Return a schema for text that must match `pattern`, with a custom error type and message."""
     return core_schema.custom_error_schema(core_schema.str_schema(pattern=pattern), custom_error_type=kind, custom_error_message=message)
 
 
 def is_blank(text: str) -> bool:
     """True if the text contains no visible characters.
 
-    White space, zero-width and filler characters, control characters and terminal escape sequences are not visible.
+    Whitespace, zero-width and filler characters, control characters and terminal escape sequences
+    are invisible.
     """
     if not text or text.isspace() or _VISIBLE.search(text) is None:
         return True
@@ -99,7 +100,7 @@ def is_blank(text: str) -> bool:
 
 
 def replace_lone_surrogates(text: str) -> str:
-    """Replace each lone surrogate with U+FFFD. In a Python str, every surrogate is a lone surrogate."""
+    """Replace lone surrogates with U+FFFD. Every surrogate in a Python str is a lone surrogate."""
     return text if text.isascii() else _LONE_SURROGATE.sub(REPLACEMENT, text)
 
 
@@ -108,15 +109,19 @@ _SURROGATES = "must be valid Unicode: remove or replace the lone surrogate chara
 
 
 def _strict_string() -> CoreSchema:
-    """Return a schema for str that rejects lone surrogates with a separate error type.
+    """Return a schema for str that rejects lone surrogates with its own error type.
 
-    The schema needs the empty pattern, because a string schema decodes its input only if it has a constraint.
+    The empty pattern is necessary because a string schema decodes its input only if it has a
+    constraint.
     """
     return _string(_matching("", "string_surrogates", _SURROGATES))
 
 
 def _free_string() -> CoreSchema:
-    """Return a schema for str that replaces lone surrogates. Text without lone surrogates needs no Python call."""
+    """Return a schema for str that replaces lone surrogates.
+
+    Text that has none does not need a Python call.
+    """
     valid, other = core_schema.str_schema(pattern=""), core_schema.no_info_plain_validator_function(replace_lone_surrogates)
     return _string(core_schema.union_schema([valid, other], mode="left_to_right"))
 
@@ -130,7 +135,7 @@ def _string(of_python: CoreSchema) -> CoreSchema:
 
 @dataclass(frozen=True, slots=True)
 class _TextRule:
-    """Annotation for text that may contain any characters. Pydantic's core checks it."""
+    """Annotation for text that can contain any characters. Pydantic's core checks it."""
 
     blank: bool = True
 
@@ -180,7 +185,7 @@ def _check_bytes(value: str, limit: int) -> str:
 
 
 def _nfc(value: str) -> str:
-    """Return the text in NFC, so that two encodings of the same characters are equal."""
+    """Normalize the text to NFC, so that different encodings of the same characters are equal."""
     return value if value.isascii() else unicodedata.normalize("NFC", value)
 
 
@@ -203,9 +208,10 @@ def _check_visible(value: str, info: ValidationInfo) -> str:
 
 
 def normalized_bytes(text: str, most: int) -> int:
-    """Return the UTF-8 size of text after NFKC normalization. Stop counting once the size exceeds `most`.
+    """Return the UTF-8 size of text after NFKC normalization. Stop counting once it exceeds `most`.
 
-    Search uses the normalized text. Normalization can turn one character into as many as 18 characters (U+FDFA).
+    Search uses the normalized text. Normalization can expand one character to as many as 18
+    (U+FDFA).
     """
     if text.isascii() or len(text) * _MOST_NORMALIZED_BYTES <= most:
         return len(text.encode())
@@ -272,7 +278,7 @@ ClearableIdentifier: TypeAlias = Annotated[Identifier, WrapValidator(_clear_or_c
 
 
 def _as_utc(value: datetime) -> datetime:
-    """Return the time in UTC. A time without a time zone is assumed to be in UTC."""
+    """Convert the time to UTC. UTC is the default time zone."""
     if value.tzinfo is None:
         return value.replace(tzinfo=UTC)
     try:
@@ -302,7 +308,7 @@ def _day_or_check(value: Any, check: ValidatorFunctionWrapHandler) -> date:
 
 @dataclass(frozen=True, slots=True)
 class _DayOrInstantRule:
-    """Annotation for an `Instant` or a plain day. A plain day stays a `date`."""
+    """Annotation for an `Instant` or a plain date. A plain date stays a `date`."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         as_it_is = core_schema.plain_serializer_function_ser_schema(lambda value: value, return_schema=core_schema.any_schema())
@@ -314,7 +320,7 @@ DayOrInstant: TypeAlias = Annotated[date, _DayOrInstantRule()]
 
 
 def _check_tags(values: list[str] | None, info: ValidationInfo) -> list[str] | None:
-    """Return the tags in NFC and drop blank tags, as the archived server did. Reject commas."""
+    """Normalize tags to NFC and drop blank tags, like the archived server. Reject commas."""
     if values is None or info.context is ANSWER:
         return values
     _check_commas(values)
@@ -348,9 +354,10 @@ JSONTypes: TypeAlias = str | float | int | bool | list[Any] | dict[str, Any] | N
 
 
 def check_json(value: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return `value` with U+FFFD in place of each lone surrogate, at any depth.
+    """Replace lone surrogates with U+FFFD at any depth, and return the JSON value.
 
-    Reject values that are not JSON, and nesting deep enough to overflow a parser's stack. Use no recursion.
+    Values that are not JSON are rejected, as is nesting that is deep enough to overflow a parser's
+    stack. Not recursive.
     """
     level: list[Any] = [value] if value else []
     has_surrogates = False
@@ -391,7 +398,7 @@ def _without_lone_surrogates(value: Any) -> Any:
 
 
 def _is_container(value: Any) -> bool:
-    """True for a list or an object. Raises an error for any other value that is not JSON."""
+    """True for a list or an object. Raises an error if the value is not JSON."""
     if isinstance(value, float):
         if not math.isfinite(value):
             raise PydanticCustomError("json_not_finite", "must not contain NaN or Infinity, which JSON cannot say: use null or a string")
@@ -413,7 +420,7 @@ def _json_value_schema() -> JsonSchemaValue:
 
 @dataclass(frozen=True, slots=True)
 class _JsonObjectRule:
-    """Annotation for a caller's JSON object. With `typed`, the JSON schema specifies the types of the values."""
+    """Annotation for a caller's JSON object. `typed` adds the value types to the JSON schema."""
 
     typed: bool
 

@@ -1,4 +1,4 @@
-"""Versions of memories, their evidence, and changes that can be undone."""
+"""Versions and evidence of memories, and changes that can be undone."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ChangeKindEnum(StrEnum):
 
 
 class ChangeStateEnum(StrEnum):
-    """A change's state: applied, undone, proposed (awaiting approval) or rejected."""
+    """The state of a change: applied, undone, proposed (awaiting approval) or rejected."""
 
     APPLIED = "applied"
     UNDONE = "undone"
@@ -44,7 +44,7 @@ class ChangedMemory(BaseModel):
 
 
 class Change(BaseModel):
-    """A recorded change to memories."""
+    """A change to one or more memories."""
 
     id: str
     """The change's id. Use it to undo, approve or reject the change."""
@@ -94,7 +94,7 @@ class ChangeListResponse(BaseModel):
 
 
 class MemoryVersion(BaseModel):
-    """A version of a memory and the period in which it was the current version on the server."""
+    """A version of a memory, and the period in which it was the current version."""
 
     version: int
     """The version number. Higher numbers are newer."""
@@ -109,7 +109,7 @@ class MemoryVersion(BaseModel):
 
 
 class MemoryHistory(BaseModel):
-    """All of a memory's versions and changes."""
+    """The versions of a memory and the changes to it."""
 
     memory_id: str
     versions: list[MemoryVersion]
@@ -119,14 +119,14 @@ class MemoryHistory(BaseModel):
 
 
 class EvidenceItem(Evidence):
-    """A piece of evidence, including any of its messages that are still stored."""
+    """A piece of evidence with its messages, if they are still stored."""
 
     messages: list[MemoryMessage]
     """The evidence's messages that are still stored."""
 
 
 class MemoryEvidence(BaseModel):
-    """A memory's evidence."""
+    """The evidence for a memory."""
 
     memory_id: str
     evidence: list[EvidenceItem]

@@ -23,7 +23,7 @@ _TEXT: TypeAdapter[str] = TypeAdapter(FreeText)
 
 
 def _text_or_parts(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
-    """Check text as `FreeText`. Leave lists and None to `chat_content`, which checks the whole message."""
+    """Validate text as `FreeText`. Lists and None are left for `chat_content` to validate."""
     return value if value is None or isinstance(value, list) else check(value)
 
 
@@ -38,7 +38,7 @@ Content: TypeAlias = Annotated[
 
 
 def text_of_parts(parts: Iterable[Any]) -> str:
-    """Return the text of all text parts, joined by line breaks. Other parts (images, files, calls) have no text."""
+    """Return the text of all text parts, joined by newlines. Other parts have no text."""
     return "\n".join(text for text in map(_text_of_part, parts) if text.strip())
 
 
@@ -52,11 +52,11 @@ def _text_of_part(part: Any) -> str:
 def chat_content(
     content: Any, has_content: bool, parts: list[Any] | None, reason: NoContent | None, fields: dict[str, Any], *, answered: bool
 ) -> tuple[str, list[Any] | None, NoContent | None]:
-    """Return the text, the parts and the reason for missing content. Raises ValidationError for an invalid field.
+    """Return the text, the parts and the reason for missing content.
 
-    `parts` and `reason` come from a response, where they accompany the text. These values must agree with `content`.
-    Lone surrogates in `fields` are replaced. A response (`answered`) may contain blank text that the archived server
-    stored.
+    `parts` and `reason` come from a response and must agree with `content`. Lone surrogates in
+    `fields` are replaced. `answered` allows blank text that the archived server stored. Raises
+    ValidationError for an invalid field.
     """
     checked = [_check_json({name: value}, name) for name, value in fields.items()]
     fields.clear()
@@ -81,9 +81,9 @@ def chat_content(
 
 
 def _check_not_empty(content: str, parts: Sequence[Any] | None, reason: NoContent | None, fields: Mapping[str, Any]) -> None:
-    """Require parts or another field in a message without text, but accept an empty string.
+    """Require parts or another field in a message that has no text, but accept an empty string.
 
-    Programs that support only text read a message without text as "", and send the empty string back. In that case, the
+    Text-only clients read such a message as "" and send the empty string back. In that case, the
     server still has the other fields.
     """
     if parts or any(value not in (None, "", [], {}) for name, value in fields.items() if name != "name"):
@@ -99,7 +99,7 @@ def _check_not_empty(content: str, parts: Sequence[Any] | None, reason: NoConten
 
 
 def _checked_text(parts: list[Any], field: str) -> str:
-    """Return the text of valid parts. Raises ValidationError for an invalid part."""
+    """Validate parts and return their text. Raises ValidationError for an invalid part."""
     for position, part in enumerate(parts):
         if not isinstance(part, dict):
             raise _refusal((field, position), "content_part", _PART)
@@ -133,7 +133,7 @@ def _refusal(loc: str | tuple[str | int, ...], kind: str, message: str) -> Valid
 
 
 def as_sent(content: str, parts: list[Any] | None, reason: str | None) -> dict[str, Any]:
-    """Return a dict with the `content` as it was sent (text, parts or null), or an empty dict if it was missing."""
+    """Return a dict with the original `content`, or an empty dict if it was missing."""
     if parts is not None:
         return {"content": parts}
     return {} if reason == "missing" else {"content": None if reason == "null" else content}

@@ -1,4 +1,4 @@
-"""Composed filters: filters on metadata, and conditions joined by `and`, `or` and `not`."""
+"""Filters on metadata, and conditions combined with `and`, `or` and `not`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ _Bound: TypeAlias = Annotated[int, Field(strict=True)] | Annotated[Number, Field
 
 
 class MetadataFilter(Filter):
-    """A filter on one metadata key. Bounds are numbers or ISO 8601 dates. Text never equals a number or boolean."""
+    """A filter on one metadata key.
+
+    Bounds are numbers or ISO 8601 dates. Text never equals a number or boolean.
+    """
 
     exclusive: ClassVar[tuple[tuple[str, str], ...]] = (("gt", "gte"), ("lt", "lte"))
 
@@ -63,7 +66,7 @@ MetadataFilters: TypeAlias = Annotated[dict[str, MetadataFilter], Field(max_leng
 
 
 class MemoryFilters(BaseModel):
-    """The memory fields that searches and composed conditions can filter by."""
+    """The memory fields that can be used in searches and combined conditions."""
 
     session_id: SessionId | None = None
     user_id: UserId | None = None
@@ -89,9 +92,10 @@ class MemoryFilters(BaseModel):
 
 
 class Condition(MemoryFilters):
-    """A composed condition. All given fields, every condition in `and` and at least one in `or` must match.
+    """A combined condition.
 
-    The condition in `not` must not match. A condition has at most 8 levels and 64 conditions in total.
+    All fields, all conditions in `and` and at least one condition in `or` must match. The condition
+    in `not` must not match. At most 8 levels and 64 conditions are allowed.
     """
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
@@ -106,7 +110,7 @@ class Condition(MemoryFilters):
     @model_validator(mode="before")
     @classmethod
     def _check_size(cls, value: Any) -> Any:
-        """Reject too many or too deeply nested conditions before they are parsed. Use no recursion."""
+        """Reject too many or too deeply nested conditions before parsing them. Not recursive."""
         level, count = [value], 0
         for _ in range(MAX_CONDITION_DEPTH):
             level = [part for node in level if isinstance(node, dict) for part in _parts(node)]

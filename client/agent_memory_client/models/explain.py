@@ -1,4 +1,4 @@
-"""Explain why a search or prompt did or did not return a memory."""
+"""Explanations of why a search or prompt did or did not return a memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from agent_memory_client.models.search import SearchRequest
 
 
 class ExplainRequest(BaseModel):
-    """A request to explain why a search or prompt did or did not return a memory. Give either `search` or `prompt`."""
+    """A request to explain why a search or prompt did or did not return a memory.
+
+    Give either `search` or `prompt`.
+    """
 
     memory_id: Identifier
     """The memory that you expected."""

@@ -1,4 +1,4 @@
-"""Rules for extracting facts. The rules can apply to all users, a namespace, a user or a session."""
+"""Rules for extracting facts, for all users, a namespace, a user or a session."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ExtractionCategory(BaseModel):
 
 
 class ExtractionRules(BaseModel):
-    """Rules about which facts to extract and how to write them."""
+    """Rules for which facts to extract and how to write them."""
 
     instructions: Annotated[FreeText, Field(max_length=4000)] | None = None
     """Instructions for the language model, in plain words: facts to extract and facts to omit. At most 4,000

@@ -1,6 +1,7 @@
-"""Search filters. A match must satisfy all given operators. Contradictory operators and unknown keys are rejected.
+"""Search filters. A match must satisfy all operators.
 
-Some operators are equivalent to others. `conditions()` merges them into a `TagConditions` or `DateConditions`.
+Contradictory operators and unknown keys are rejected. `conditions()` merges equivalent operators
+into `TagConditions` or `DateConditions`.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ _Values: TypeAlias = Annotated[list[Identifier], Field(min_length=1, max_length=
 
 @dataclass(frozen=True, slots=True)
 class TagConditions:
-    """A tag filter with equivalent operators merged.
+    """A tag filter after merging equivalent operators.
 
-    A match has at least one value from each group in `required`, and no value from `excluded`.
+    A match has at least one value from each group in `required` and no value from `excluded`.
     """
 
     required: tuple[tuple[str, ...], ...] = ()
@@ -34,9 +35,10 @@ class TagConditions:
 
 @dataclass(frozen=True, slots=True)
 class DateConditions:
-    """A date filter with all operators merged: at most one lower bound, one upper bound, and one excluded time or day.
+    """A date filter after merging all operators.
 
-    If there are several bounds on one side, the narrowest applies.
+    There is at most one lower bound, one upper bound, and one excluded time or day. The narrowest
+    bounds apply.
     """
 
     lower: datetime | None = None
@@ -64,7 +66,10 @@ _OPERATORS: Mapping[str, str] = MappingProxyType(
 
 
 class Filter(BaseModel):
-    """Base class of filters. It rejects unknown keys, contradictory pairs of operators, and filters without an operator."""
+    """Base class of filters.
+
+    Rejects unknown keys, contradictory operators, and filters that have no operator.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
@@ -81,7 +86,7 @@ class Filter(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _check_keys(cls, value: Any) -> Any:
-        """Reject unknown keys before pydantic does, so that the error can list the valid keys."""
+        """Reject unknown keys with an error that lists the valid keys."""
         unknown = [key for key in value if key not in cls.model_fields] if isinstance(value, dict) else ()
         if not unknown:
             return value
@@ -120,7 +125,10 @@ def _tag_conditions(item: Any, prefix: str | None = None) -> TagConditions:
 
 
 class TagFilter(Filter):
-    """A filter on ids or tags. `in_` is another name for `any`, `not_eq` for `ne`, and `none` for `not_in`."""
+    """A filter on ids or tags.
+
+    `in_` is an alias for `any`, `not_eq` for `ne`, and `none` for `not_in`.
+    """
 
     exclusive: ClassVar[tuple[tuple[str, str], ...]] = _TAG_EXCLUSIVE + tuple(
         ("startswith", other) for other in ("eq", "ne", "not_eq", "any", "in_", "not_in", "all", "none")
@@ -149,7 +157,7 @@ class SessionId(TagFilter):
 
 
 class UserId(TagFilter):
-    """Filter by user. `exists: false` matches memories without a user."""
+    """Filter by user. `exists: false` matches memories that have no user."""
 
     exclusive: ClassVar[tuple[tuple[str, str], ...]] = (
         *TagFilter.exclusive,
@@ -186,7 +194,10 @@ class ExtractionStrategy(TagFilter):
 
 
 class WrittenBy(Filter):
-    """Filter by the writer of a memory's text: an API key (`token:` and its id), a token's subject, or `anonymous`."""
+    """Filter by the writer of a memory's text.
+
+    The writer is an API key (`token:` plus its id), a token's subject, or `anonymous`.
+    """
 
     exclusive: ClassVar[tuple[tuple[str, str], ...]] = (("eq", "ne"),)
 
@@ -221,9 +232,9 @@ class MemoryType(Filter):
 
 
 class DateFilter(Filter):
-    """A filter on times. A time must satisfy all bounds.
+    """A filter on times. A match must satisfy all bounds.
 
-    A plain day (`2026-11-25`) means the whole day in the request's time zone.
+    A plain date (`2026-11-25`) means the full day in the request's time zone.
     """
 
     exclusive: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -249,7 +260,7 @@ class DateFilter(Filter):
     """Which ends of `between` match: `both`, `neither`, only the first (`left`) or only the second (`right`)."""
 
     def conditions(self, zone: tzinfo = UTC) -> DateConditions:
-        """Return the narrowest bounds that the operators imply. Plain days are in the time zone `zone`."""
+        """Return the narrowest bounds that the operators imply. Dates are in time zone `zone`."""
         starts, ends = ((self.gt, False), (self.gte, True), (self.eq, True)), ((self.lt, False), (self.lte, True), (self.eq, True))
         lowers = [_lower(value, inclusive, zone) for value, inclusive in starts if value is not None]
         uppers = [_upper(value, inclusive, zone) for value, inclusive in ends if value is not None]
@@ -272,7 +283,7 @@ def _upper(value: date, inclusive: bool, zone: tzinfo) -> tuple[datetime, bool]:
 def start_of_day(day: date, zone: tzinfo, *, after: bool = False) -> datetime:
     """Return the start of a day in a time zone. With `after`, return the start of the next day.
 
-    The result is always within the range of `datetime`.
+    The result never exceeds the range of `datetime`.
     """
     try:
         day = day + timedelta(days=1) if after else day
@@ -282,13 +293,13 @@ def start_of_day(day: date, zone: tzinfo, *, after: bool = False) -> datetime:
 
 
 class CreatedAt(DateFilter):
-    """Filter by the time when the memory was created."""
+    """Filter by when the memory was created."""
 
     field: Literal["created_at"] = "created_at"
 
 
 class LastAccessed(DateFilter):
-    """Filter by the time when the memory was last read."""
+    """Filter by when the memory was last read."""
 
     field: Literal["last_accessed"] = "last_accessed"
 

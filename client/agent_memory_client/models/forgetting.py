@@ -1,4 +1,4 @@
-"""Forget memories by a description or by ids."""
+"""Forgetting memories by description or by id."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ForgetMemoryRequest(BaseModel):
 
 
 class ForgetMatch(BaseModel):
-    """A memory, message or summary that matches the request or might match it."""
+    """A memory, message or summary that matches, or possibly matches, the request."""
 
     kind: Literal["fact", "message", "session_message", "summary"]
     """The kind of match: a `fact`, a `message` in long-term memory, a `session_message`, or a session's `summary`."""
@@ -54,7 +54,7 @@ class ForgetMatch(BaseModel):
 
 
 class ForgetMemoryResponse(BaseModel):
-    """The matches for the request and the number of deletions."""
+    """The matches for a request to forget, and the number of deletions."""
 
     matches: list[ForgetMatch]
     """All matches, with clear matches first."""
@@ -72,7 +72,7 @@ class ForgetMemoryResponse(BaseModel):
 
 
 class ForgottenItem(BaseModel):
-    """A memory, message or summary that a request has deleted."""
+    """A memory, message or summary that was deleted by request."""
 
     kind: Literal["fact", "message", "session_message", "summary"]
     """As in `ForgetMatch`."""
@@ -90,7 +90,7 @@ class ForgottenItem(BaseModel):
 
 
 class ForgettingResponse(BaseModel):
-    """What a request to forget has deleted, while it can be undone."""
+    """What a request to forget deleted. Available until it can no longer be undone."""
 
     receipt_id: str
     """The id to pass to `undo_forget_memory`."""
@@ -111,7 +111,7 @@ class ForgettingResponse(BaseModel):
 
 
 class ForgetUndoResponse(BaseModel):
-    """An undo's result."""
+    """The result of undoing a request to forget."""
 
     receipt_id: str
     """The id of the receipt that was undone."""

@@ -1,4 +1,4 @@
-"""Long-term memories: records, and the requests that create, change and forget them."""
+"""Long-term memories, and the requests that create, change and forget them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ ACTING_USER_HEADER: Final = "X-Acting-User"
 
 
 class SearchScoreTypeEnum(StrEnum):
-    """The kind of search that produced a score."""
+    """The type of search that produced a score."""
 
     SEMANTIC = "semantic"
     KEYWORD = "keyword"
@@ -66,7 +66,7 @@ SourceClass: TypeAlias = Literal["user", "assistant", "tool", "import", "inferen
 
 
 class Evidence(BaseModel):
-    """A source of a memory: messages in a session, or a program's statement."""
+    """A source of a memory: messages in a session, or a statement by a program."""
 
     session_id: OptionalIdentifier = None
     """The session that contains the messages. Null if a program stated the memory."""
@@ -86,10 +86,10 @@ class Evidence(BaseModel):
 
 
 class MemoryRecord(BaseModel):
-    """A memory: its owner, its text, the period in which it is true, and its source.
+    """A memory with its text, owner, source, and the period in which it is true.
 
-    Empty strings in scope fields are ignored. The server sets `recorded_at`, `retired_at`, `supersedes` and
-    `superseded_by`.
+    Empty strings in scope fields are ignored. The server sets `recorded_at`, `retired_at`,
+    `supersedes` and `superseded_by`.
     """
 
     id: Identifier
@@ -181,14 +181,14 @@ class MemoryRecord(BaseModel):
 
 
 class ClientMemoryRecord(MemoryRecord):
-    """A memory whose id is optional. By default, the client generates a ULID."""
+    """A memory whose id is optional. The default is a new ULID."""
 
     id: Identifier = Field(default_factory=new_id)
     """The memory's id, at most 512 bytes. If it is missing, a new id is generated."""
 
 
 class ExtractedMemoryRecord(MemoryRecord):
-    """A memory stated by a program. By default, it is a fact. The server does not extract anything from it."""
+    """A memory stated by a program, by default a fact. The server extracts nothing from it."""
 
     discrete_memory_extracted: TrackingFlag = "t"
     """Always stored as `t`: the server does not extract anything from a program's statement."""
@@ -198,7 +198,7 @@ class ExtractedMemoryRecord(MemoryRecord):
 
 
 class HitExplanation(BaseModel):
-    """How a search scored a memory: its rank in the response and in each list, and the parts of its score."""
+    """How a search scored and ranked a memory."""
 
     rank: int
     """The rank in the whole response, starting at 1."""
@@ -221,7 +221,7 @@ class HitExplanation(BaseModel):
 
 
 class Passage(BaseModel):
-    """A part of a memory's text: `text[start:end]`, in Unicode characters."""
+    """A part of a memory's text: `text[start:end]`, counted in Unicode characters."""
 
     text: str
     """The text of the passage."""
@@ -232,7 +232,7 @@ class Passage(BaseModel):
 
 
 class MemoryRecordResult(MemoryRecord):
-    """A memory that a search found."""
+    """A memory that a search returned."""
 
     dist: float
     """The cosine distance from the query, from 0 (same meaning) to 2. It is 0 in listings, which have no query."""
@@ -249,7 +249,7 @@ class MemoryRecordResult(MemoryRecord):
 
 
 def _record_kind(value: Any) -> str:
-    """Return the class name for an entry in a session's `memories`. Entries without an id use the class that generates ids."""
+    """Return the class for an entry in a session's `memories`, based on whether it has an id."""
     if isinstance(value, MemoryRecord):
         return "ClientMemoryRecord" if isinstance(value, ClientMemoryRecord) else "MemoryRecord"
     return "ClientMemoryRecord" if isinstance(value, dict) and "id" not in value else "MemoryRecord"
@@ -262,7 +262,7 @@ SessionMemory: TypeAlias = Annotated[
 
 
 class CreateMemoryRecordRequest(BaseModel):
-    """Memories to store. With `deduplicate`, the server does not store a memory that repeats a stored memory."""
+    """Memories to store. `deduplicate` skips memories that repeat a stored memory."""
 
     memories: list[ExtractedMemoryRecord]
     """The memories to store."""
@@ -273,7 +273,8 @@ class CreateMemoryRecordRequest(BaseModel):
 class EditMemoryRecordRequest(BaseModel):
     """The fields to change.
 
-    Null, an empty list or an empty string clears a field. For `text`, `memory_type` and `pinned`, null changes nothing.
+    Null, an empty list or an empty string clears a field. For `text`, `memory_type` and `pinned`,
+    null changes nothing.
     """
 
     text: MemoryText | None = None
@@ -322,7 +323,7 @@ class ForgetPolicy(BaseModel):
 
 
 class ForgetRequest(BaseModel):
-    """A policy and the ids of memories to keep."""
+    """A policy, and the ids of memories to keep."""
 
     policy: AnyObject
     """The conditions for deletion. `max_age_days`: days since creation. `max_inactive_days`: days since the last read.
@@ -334,7 +335,7 @@ class ForgetRequest(BaseModel):
 
 
 class ForgetResponse(BaseModel):
-    """The result of applying a policy. A dry run reports the result that the policy would have."""
+    """The result of applying a policy. A dry run reports what would be deleted."""
 
     scanned: int
     """The number of memories that were checked against the policy."""
@@ -358,7 +359,7 @@ class QuarantineListResponse(BaseModel):
 class AckResponse(BaseModel):
     """Confirmation that the server accepted a request.
 
-    `status` starts with "ok" if the work is done. Otherwise, it is "pending".
+    `status` starts with "ok" if the work is done, and is "pending" otherwise.
     """
 
     status: str

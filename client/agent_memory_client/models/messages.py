@@ -1,4 +1,4 @@
-"""Session messages, and the request and response for appending messages."""
+"""Session messages, and requests and responses for appending them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TrackingFlag = Literal["t", "f"]
 
 
 def _with_content(schema: dict[str, Any]) -> None:
-    """Require `content` in responses. Requests may omit `content` if the message has other fields."""
+    """Require `content` in responses. Requests can omit it if the message has other fields."""
     schema["required"] = ["role", "content"]
     schema["properties"]["content"].pop("default", None)
 
@@ -41,9 +41,9 @@ def _with_content(schema: dict[str, Any]) -> None:
 class MemoryMessage(BaseModel):
     """A message in the format of chat APIs.
 
-    `content` may be text, a list of parts, null or missing. In this model and in all responses, `content` is the text
-    of the parts. Other fields (`tool_calls`, `tool_call_id`, `name`, `refusal`, ...) are stored unchanged, and
-    `to_chat` returns them.
+    `content` can be text, a list of parts, null or missing. In this model and in all responses,
+    `content` is the text of the parts. Other fields (`tool_calls`, `tool_call_id`, `name`,
+    `refusal`, ...) are stored unchanged, and `to_chat` returns them.
     """
 
     model_config = ConfigDict(extra="allow", json_schema_extra=_with_content)
@@ -86,19 +86,20 @@ class MemoryMessage(BaseModel):
 
     @property
     def own_fields(self) -> dict[str, Any]:
-        """The message's additional fields as they were sent: `tool_calls`, `tool_call_id`, `name`, `refusal` and so on."""
+        """The message's additional fields as they were sent, such as `tool_calls` and `name`."""
         return self.__pydantic_extra__ or {}
 
     def to_chat(self) -> dict[str, Any]:
-        """Return the message as it was sent to a chat API: role, content and all other fields."""
+        """Return the message in its original form, with its role, content and other fields."""
         return {"role": self.role, **as_sent(self.content, self.content_parts, self.no_content), **self.own_fields}
 
 
 class AppendMessagesRequest(BaseModel):
     """Messages to append to a session.
 
-    The server skips messages that it already has (same id, role and content), so repeating the request is safe. If a
-    message has a known id but different content, the server gives it a new id and reports this in `notices`.
+    Messages that are already stored (same id, role and content) are skipped, so the request can be
+    repeated safely. If a message has a known id but different content, it gets a new id, which is
+    reported in `notices`.
     """
 
     messages: Annotated[list[MemoryMessage], Field(min_length=1, max_length=MAX_APPENDED_MESSAGES)]
@@ -114,7 +115,7 @@ class AppendMessagesRequest(BaseModel):
 
 
 class AppendMessagesResponse(BaseModel):
-    """The session after an append, without its messages."""
+    """The session after an append, excluding its messages."""
 
     session_id: str
     namespace: str | None = None

@@ -1,4 +1,4 @@
-"""Bodies of error responses: `{"detail": "…"}`, or a list of the invalid fields and their problems."""
+"""Error response bodies: `{"detail": "…"}`, or a list of invalid fields."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 
 class ValidationError(BaseModel):
-    """A problem in a request: its location (`loc`), its message and its type."""
+    """A problem with a request: its location (`loc`), message and type."""
 
     loc: list[str | int]
     """The location of the problem: `body`, `query`, `path` or `header`, followed by the names and positions that lead
@@ -24,14 +24,14 @@ class ValidationError(BaseModel):
 
 
 class HTTPValidationError(BaseModel):
-    """All problems in a request (status 422)."""
+    """The problems with an invalid request (status 422)."""
 
     detail: list[ValidationError] = Field(default_factory=list[ValidationError])
     """The problems in the request."""
 
 
 class ErrorResponse(BaseModel):
-    """The body of every error response that is not an `HTTPValidationError`."""
+    """The body of all other error responses."""
 
     detail: str
     """The reason and how to fix it."""

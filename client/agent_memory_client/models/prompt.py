@@ -1,4 +1,4 @@
-"""The memory prompt: the request, the response, and content blocks of messages."""
+"""Memory prompts: requests, responses, and content blocks in messages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_SHOWN_MESSAGES = 10_000
 
 
 class ShownMessages(BaseModel):
-    """Messages of a session that the caller sends to the model itself."""
+    """Messages from a session that the caller shows to the model itself."""
 
     session_id: SessionIdentifier
     message_ids: Annotated[list[Identifier], Field(max_length=MAX_SHOWN_MESSAGES)]
@@ -30,7 +30,7 @@ class ShownMessages(BaseModel):
 
 
 class PromptQuestion(BaseModel):
-    """The fields of all prompt requests: a question, a session and a search."""
+    """The fields that all prompt requests share: a question, a session and a search."""
 
     query: FreeText
     """The user's new message. The server searches memory for it and adds it as the last message of the prompt."""
@@ -61,11 +61,11 @@ class PromptQuestion(BaseModel):
 
 
 class MemoryPromptRequest(PromptOptions, PromptQuestion):
-    """A question with its session and a search of long-term memory."""
+    """A question, with an optional session and search of long-term memory."""
 
 
 class _Block(BaseModel):
-    """A part of a message in MCP format. Unknown keys are preserved. `meta` is `_meta` on the wire."""
+    """Part of a message in MCP format. Unknown keys are preserved. `meta` is sent as `_meta`."""
 
     model_config = ConfigDict(extra="allow", validate_by_name=True, validate_by_alias=True, serialize_by_alias=True)
 
@@ -75,7 +75,7 @@ class _Block(BaseModel):
 
 
 class Annotations(_Block):
-    """A block's audience and importance."""
+    """A block's intended audience and importance."""
 
     audience: list[Literal["user", "assistant"]] | None = None
     """The audience: `user` or `assistant`. Null means both."""
@@ -84,7 +84,7 @@ class Annotations(_Block):
 
 
 class Icon(_Block):
-    """An icon for a resource. Each entry in `sizes` looks like "48x48"."""
+    """An icon for a resource. `sizes` contains values such as "48x48"."""
 
     src: str
     """The icon's URL or data URI."""
@@ -95,7 +95,7 @@ class Icon(_Block):
 
 
 class TextContent(_Block):
-    """A part of a message that is text."""
+    """Text in a message."""
 
     type: Literal["text"]
     text: str
@@ -149,7 +149,7 @@ class ResourceLink(_Block):
 
 
 class TextResourceContents(_Block):
-    """A resource's text."""
+    """The text of a resource."""
 
     uri: AnyUrl
     mimeType: str | None = None
@@ -159,7 +159,7 @@ class TextResourceContents(_Block):
 
 
 class BlobResourceContents(_Block):
-    """A resource's bytes, in base64."""
+    """The bytes of a resource in base64."""
 
     uri: AnyUrl
     mimeType: str | None = None
@@ -182,7 +182,7 @@ Content: TypeAlias = TextContent | ImageContent | AudioContent | ResourceLink | 
 
 
 class Message(BaseModel):
-    """A message from the user or the assistant, with its other fields as they were sent (`tool_calls`, ...)."""
+    """A message from the user or assistant. Other fields (`tool_calls`, …) are as they were sent."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -208,7 +208,7 @@ class SystemMessage(BaseModel):
 
 
 class ChatMessage(BaseModel):
-    """A message in the response to a request with a `format`. Additional fields (`tool_calls`, …) are as they were sent."""
+    """A message in a response with a `format`. Other fields are as they were sent."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -219,7 +219,7 @@ class ChatMessage(BaseModel):
 
 
 class MemoryPromptResponse(BaseModel):
-    """The messages for a chat model and the long-term memories in them."""
+    """Messages for a chat model, and the long-term memories that they contain."""
 
     messages: list[Message | SystemMessage | ChatMessage]
     """The messages of the prompt, in the order that a chat model expects. The query is last. Empty for the format
@@ -242,13 +242,14 @@ class MemoryPromptResponse(BaseModel):
     def to_openai(self) -> list[dict[str, Any]]:
         """Return messages for chat completion APIs.
 
-        The session's messages are returned as they were sent. Other messages contain only a role and text.
+        The session's messages are returned as they were sent. All others contain only a role and
+        text.
         """
         return prompt_messages(self)
 
 
 def text_of(content: Any) -> str:
-    """Return the text of a message's content: a string, a text block, or a list of strings and blocks."""
+    """Return the text of a message's content: a string, a text block, or a list of these."""
     if isinstance(content, str):
         return content
     if isinstance(content, Mapping):
@@ -266,9 +267,9 @@ _SHOWN_KEYS = frozenset({"role", "content", "original_role", "content_parts", "n
 
 
 def prompt_messages(response: MemoryPromptResponse | Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the chat messages of a prompt response: `[{"role": …, "content": …}, …]`.
+    """Return a prompt response's chat messages: `[{"role": …, "content": …}, …]`.
 
-    The response may be a model instance or a mapping parsed from JSON.
+    The response can be a model instance or a mapping parsed from JSON.
     """
     if isinstance(response, MemoryPromptResponse):
         return [_chat_message({**dict(message), **(message.model_extra or {})}) for message in response.messages]
@@ -276,7 +277,7 @@ def prompt_messages(response: MemoryPromptResponse | Mapping[str, Any]) -> list[
 
 
 def _chat_message(message: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a message as it was sent. Unknown roles, and tool messages without a call id, become `assistant`."""
+    """Convert a message to chat format. Messages that are not valid become `assistant` messages."""
     own = {name: value for name, value in message.items() if name not in _SHOWN_KEYS}
     role = message.get("original_role") or message["role"]
     names_call = {"tool": "tool_call_id", "function": "name"}.get(role)

@@ -18,7 +18,7 @@ TEXT_SCORERS = ("BM25STD", "BM25", "BM25STD.NORM", "BM25STD.TANH", "TFIDF", "TFI
 
 
 class SearchModeEnum(StrEnum):
-    """How a search compares texts: by meaning, by keywords, or by both."""
+    """How a search compares texts: by meaning, by keywords, or both."""
 
     SEMANTIC = "semantic"
     KEYWORD = "keyword"
@@ -35,10 +35,10 @@ _HalfLife = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class SearchRequest(MemoryFilters):
-    """A search. Without `text`, it lists all memories that match the filters.
+    """A search. If there is no `text`, all memories that match the filters are listed.
 
-    The result contains only current memories, unless `as_of`, `known_at` or `history` is given. The result contains
-    quarantined memories only if `quarantined` is set. Prompts never contain quarantined memories.
+    Only current memories are included, unless `as_of`, `known_at` or `history` is given.
+    Quarantined memories are included only if `quarantined` is set, and never appear in prompts.
     """
 
     text: FreeText | None = None
@@ -100,7 +100,7 @@ class SearchRequest(MemoryFilters):
 
 
 class Cut(BaseModel):
-    """A ranked memory that the response does not contain."""
+    """A ranked memory that was left out of the response."""
 
     memory_id: str
     reason: str
@@ -153,11 +153,11 @@ class MemoryRecordResultsResponse(BaseModel):
 
 
 class MemoryRecordResults(MemoryRecordResultsResponse):
-    """A `MemoryRecordResultsResponse` under its older name."""
+    """An alias for `MemoryRecordResultsResponse`, for older clients."""
 
 
 class RecencyConfig(BaseModel):
-    """How a search weighs a memory's age. None means the server's default. Half-lives are in days."""
+    """How a memory's age affects its rank. None means the default. Half-lives are in days."""
 
     recency_boost: bool | None = None
     semantic_weight: float | None = None

@@ -1,4 +1,4 @@
-"""Summary views: summaries of groups of memories, updated on request or in the background."""
+"""Summary views: summaries of groups of memories, updated on demand or in the background."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from agent_memory_client.models._types import AnyObject, FreeText, Identifier, I
 
 
 class SummaryViewSource(StrEnum):
-    """Where a view's memories come from."""
+    """The source of a view's memories."""
 
     LONG_TERM = "long_term"
     WORKING_MEMORY = "working_memory"
 
 
 class CreateSummaryViewRequest(BaseModel):
-    """A view to create: its memories, its groups, and the model that writes the summaries."""
+    """A view to create: which memories to summarize, how to group them, and with which model."""
 
     name: FreeText | None = None
     """A name, for people."""
@@ -41,7 +41,7 @@ class CreateSummaryViewRequest(BaseModel):
 
 
 class SummaryView(CreateSummaryViewRequest):
-    """A stored view."""
+    """A summary view."""
 
     id: str
 
@@ -54,14 +54,14 @@ class RunSummaryViewRequest(BaseModel):
 
 
 class RunSummaryViewPartitionRequest(BaseModel):
-    """The partition to compute now, given by a value for every field in the view's `group_by`."""
+    """The partition to compute now, with a value for each field in the view's `group_by`."""
 
     group: dict[FreeText, FreeText]
     """A value for every field in the view's `group_by`: `{"user_id": "ada"}`."""
 
 
 class SummaryViewPartitionResult(BaseModel):
-    """The summary of the memories that share the values in `group`."""
+    """The summary of all memories that have the values in `group`."""
 
     view_id: str
     """The view that the summary belongs to."""

@@ -23,7 +23,7 @@ from agent_memory_client.models.messages import MemoryMessage
 
 
 class UpdateWorkingMemory(BaseModel):
-    """A session to store under the id in the path. The server ignores `session_id` in the body."""
+    """A session to store. The id in the path is used, and `session_id` in the body is ignored."""
 
     messages: list[MemoryMessage] = Field(default_factory=list[MemoryMessage])
     """The whole conversation, oldest first. It replaces the stored messages."""
@@ -61,7 +61,10 @@ class WorkingMemory(UpdateWorkingMemory):
 
 
 class WorkingMemoryResponse(WorkingMemory):
-    """A stored session. Older programs may read `new_session` and `unsaved`, which this server never sends."""
+    """A stored session.
+
+    Older clients may read `new_session` and `unsaved`, which this server never sends.
+    """
 
     refused_memories: dict[str, str] | None = Absent
     """Why some of the session's memories did not become long-term memories, by memory id. Omitted if there are no such
@@ -76,7 +79,7 @@ class WorkingMemoryResponse(WorkingMemory):
 
 
 class UpdateDataRequest(BaseModel):
-    """Changes to a session's `data`."""
+    """Changes to the `data` of a session."""
 
     data: JsonObject
     """A JSON merge patch (RFC 7396) for the session's data. Objects are merged, null removes a key, and other values
@@ -86,7 +89,7 @@ class UpdateDataRequest(BaseModel):
 
 
 class WorkingMemoryRequest(BaseModel):
-    """The session and size of a prompt. Any model name is accepted."""
+    """The session for a prompt, and the prompt's size. Any model name is accepted."""
 
     session_id: SessionIdentifier
     namespace: OptionalIdentifier = None
@@ -102,7 +105,7 @@ class WorkingMemoryRequest(BaseModel):
 
 
 class SessionIdentity(BaseModel):
-    """A session's id, with its user and namespace."""
+    """A session id with its user and namespace."""
 
     session_id: str
     namespace: str | None = None
@@ -120,7 +123,7 @@ class SessionListResponse(BaseModel):
 
 
 class HealthCheckResponse(BaseModel):
-    """A response that shows that the server process is alive."""
+    """A response indicating that the server process is alive."""
 
     now: int
     """The server's time, in milliseconds since 1970 UTC."""

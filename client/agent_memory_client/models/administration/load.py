@@ -12,7 +12,10 @@ LoadPeriod = Literal["hour", "day"]
 
 
 class LoadPoint(BaseModel):
-    """The combined load of all processes in an interval of one or ten minutes. Values are null if no process was running."""
+    """The combined load of all processes in an interval of one or ten minutes.
+
+    Values are null if no process was running.
+    """
 
     at: Instant
     """Start of the interval."""

@@ -10,10 +10,10 @@ from agent_memory_client.models._types import Absent, Instant
 
 
 class OperationKind(StrEnum):
-    """The kind of a job.
+    """The kind of job.
 
-    `follow` jobs update derived data. `order` jobs do requested work, such as a rebuild. An `export` runs while the
-    caller reads it. Its operation is only a receipt, which lists do not include.
+    `follow` jobs update derived data. `order` jobs perform requested tasks, such as a rebuild. An
+    `export` runs while the caller reads it, and does not appear in lists of jobs.
     """
 
     DELETION = "deletion"
@@ -27,7 +27,7 @@ class OperationKind(StrEnum):
 
 
 class OperationState(StrEnum):
-    """The job's state. A `dead` job has failed too often, and stays until someone retries or deletes it."""
+    """The job's state. A `dead` job failed too often, and remains until it is retried or deleted."""
 
     PENDING = "pending"
     RUNNING = "running"

@@ -1,4 +1,4 @@
-"""Reports on imports of exported files, which contain one JSON object per line."""
+"""Reports on imports of exported JSON Lines files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MEDIA_TYPE: Final = "application/x-ndjson"
 
 
 class ImportProblem(BaseModel):
-    """A line that the server did not import. The report does not repeat the line's content."""
+    """A line that was not imported. The report does not include the line's content."""
 
     line: int
     """The line number in the file, starting at 1."""
@@ -25,7 +25,7 @@ class ImportProblem(BaseModel):
 
 
 class ImportReport(BaseModel):
-    """An import's result."""
+    """The result of an import."""
 
     imported: dict[str, int] = Field(default_factory=dict[str, int])
     """The number of imported lines, by kind: `{"memory": 12, "session": 1}`."""

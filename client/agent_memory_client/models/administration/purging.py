@@ -1,4 +1,4 @@
-"""Deletion of memories by their source."""
+"""Deletion of memories by source."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agent_memory_client.models.memories import SourceClass
 
 
 class PurgeRequest(BaseModel):
-    """The source of the memories to delete. A memory must match all given conditions. Give at least one condition."""
+    """The source of the memories to delete. All given conditions must match."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -40,7 +40,7 @@ class PurgeRequest(BaseModel):
 
 
 class PurgeResponse(BaseModel):
-    """The progress and result of a purge. A dry run reports the result that the purge would have."""
+    """The progress and result of a purge. A dry run reports what would be deleted."""
 
     status: Literal["ok", "pending"]
     """`ok` if the purge is done, `pending` while a worker is running it."""

@@ -1,4 +1,4 @@
-"""Switches to a different embedding model."""
+"""Switching to a different embedding model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ReembedAction = Literal["pause", "resume", "confirm", "rollback", "abort"]
 
 
 class ReembedRequest(BaseModel):
-    """A request to switch to a new embedding model."""
+    """A request to switch to a different embedding model."""
 
     model: str = Field(min_length=1, max_length=500)
     """The name of the model, or the directory of a local model on every machine."""
@@ -26,7 +26,7 @@ class ReembedRequest(BaseModel):
 
 
 class ReembedStatus(BaseModel):
-    """The state of a switch to a different embedding model."""
+    """The progress of a switch to a different embedding model."""
 
     phase: ReembedPhase
     """`filling` and `paused`: searches use the old model. `swapped`: the new one. `ending`: one is being deleted. `none`: no change."""

@@ -1,4 +1,4 @@
-"""Background tasks whose progress a caller can follow."""
+"""Background tasks with progress reports."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from agent_memory_client.models._types import Instant, now
 
 
 class TaskTypeEnum(StrEnum):
-    """The kind of task."""
+    """The type of task."""
 
     SUMMARY_VIEW_FULL_RUN = "summary_view_full_run"
 
 
 class TaskStatusEnum(StrEnum):
-    """A task's state. `COMPLETED` is another name for `SUCCESS`, for older programs."""
+    """A task's state. `COMPLETED` is an alias for `SUCCESS`, for older clients."""
 
     PENDING = "pending"
     RUNNING = "running"

@@ -22,7 +22,10 @@ class RoleEnum(StrEnum):
 
 
 class CreateTokenRequest(BaseModel):
-    """An API key to create. Without `namespaces`, `users` or `agents`, the key can access all of its tenant's data."""
+    """An API key to create.
+
+    If `namespaces`, `users` and `agents` are not set, the key can access all of its tenant's data.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
@@ -82,7 +85,7 @@ class TokenInfo(BaseModel):
 
 
 class CreatedToken(TokenInfo):
-    """A new API key with its secret. No other response shows the secret."""
+    """A new API key with its secret, which is shown only once."""
 
     token: str = Field(repr=False)
     """The secret. Send it as `Authorization: Bearer …`. No other response shows it."""

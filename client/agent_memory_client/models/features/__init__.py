@@ -1,1 +1,1 @@
-"""Wire models for extensions, one file per extension. Import an extension's models from its file."""
+"""API models for extensions, with one file per extension."""

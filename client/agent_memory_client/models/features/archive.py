@@ -1,4 +1,4 @@
-"""Arguments and results of an agent's archive tools."""
+"""Arguments and results of the tools for an agent's archive."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class ConversationDateArguments(BaseModel):
 
 
 class ArchivedMemory(BaseModel):
-    """An archived memory, or a message from a conversation."""
+    """An archived memory or a message from a conversation."""
 
     id: str
     text: str
@@ -75,7 +75,7 @@ class ArchivePage(BaseModel):
 
 
 class ArchivedReceipt(BaseModel):
-    """A receipt for a stored memory."""
+    """Confirmation that a memory was stored."""
 
     id: str
     status: str = "ok"
@@ -91,8 +91,8 @@ MESSAGE_TYPES: dict[str, Any] = {"eq": MemoryTypeEnum.MESSAGE}
 def archive_of(user_id: str | None, agent_id: str | None) -> dict[str, Any]:
     """Return the filters that select an archive.
 
-    The archive consists of the user's memories or, without a user, of the agent's memories. Without either, return no
-    filters.
+    The archive consists of the user's memories, or of the agent's memories if there is no user. If
+    there is neither, there are no filters.
     """
     if user_id:
         return {"user_id": {"eq": user_id}}
@@ -102,7 +102,7 @@ def archive_of(user_id: str | None, agent_id: str | None) -> dict[str, Any]:
 def conversation_of(user_id: str | None, agent_id: str | None) -> dict[str, Any]:
     """Return the filters that select the user's conversations.
 
-    For an agent without a user, select the conversations without a user.
+    For an agent that has no user, select conversations that have no user.
     """
     if user_id:
         return {"user_id": {"eq": user_id}}
@@ -110,7 +110,7 @@ def conversation_of(user_id: str | None, agent_id: str | None) -> dict[str, Any]
 
 
 def in_days(first: date | None, last: date | None) -> dict[str, Any] | None:
-    """Return the filter for a range of days in UTC, both ends inclusive, or None for all days."""
+    """Return a filter for a range of days in UTC, including both ends, or None for all days."""
     bounds: dict[str, Any] = {}
     if first is not None:
         bounds["gte"] = datetime.combine(first, time(), UTC)

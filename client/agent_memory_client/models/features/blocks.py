@@ -1,4 +1,4 @@
-"""Memory blocks: labeled texts that appear in every prompt for their owner. Agents edit them."""
+"""Memory blocks: labeled texts that agents edit, and that appear in their owner's prompts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BlockOperation: TypeAlias = Literal["append", "replace", "insert", "rethink"]
 
 
 class BlocksInPrompt(BaseModel):
-    """Information about memory that a prompt shows in addition to the blocks."""
+    """Statistics that a prompt shows in addition to the blocks."""
 
     counts: bool = True
     """True to show when a block was last edited, and how many memories and messages the agent can search."""
@@ -40,7 +40,10 @@ class BlockOwner(BaseModel):
 
 
 class OwnerNames(TypedDict, total=False):
-    """The owner of a block. All values must match exactly. By default, the namespace is the client's default namespace."""
+    """The owner of a block. All values must match exactly.
+
+    `namespace` defaults to the client's default namespace.
+    """
 
     agent_id: str | None
     user_id: str | None
@@ -48,7 +51,7 @@ class OwnerNames(TypedDict, total=False):
 
 
 class Block(BlockOwner):
-    """A stored memory block."""
+    """A memory block."""
 
     label: str
     """The block's name, such as `human` or `persona`."""
@@ -84,7 +87,7 @@ class BlockListResponse(BaseModel):
 
 
 class PutBlockRequest(BaseModel):
-    """A block's fields. An existing block keeps the fields that are not given."""
+    """The fields of a block. Fields that are not given are not changed."""
 
     value: BlockText | None = None
     """The whole text. Default for a new block: empty."""
@@ -99,7 +102,7 @@ class PutBlockRequest(BaseModel):
 
 
 class EditBlockRequest(BaseModel):
-    """One edit of a block's text."""
+    """An edit to a block's text."""
 
     operation: BlockOperation
     """The kind of edit: `append` a line, `replace` an exact text, `insert` a line, or `rethink` (rewrite the whole
@@ -130,7 +133,7 @@ class UndoBlockRequest(BaseModel):
 
 
 class BlockChange(BaseModel):
-    """A change to a block: `inserted` replaced `removed` at `position` in the previous text."""
+    """A change to a block, in which `inserted` replaced `removed` at `position`."""
 
     version: int
     """The block's version after the change."""
@@ -155,7 +158,7 @@ class BlockChange(BaseModel):
 
 
 class BlockEdit(BaseModel):
-    """A block after a change, with the change itself."""
+    """A block after a change, together with the change."""
 
     block: Block
     """The block after the change."""
@@ -164,7 +167,7 @@ class BlockEdit(BaseModel):
 
 
 class BlockHistoryResponse(BaseModel):
-    """A block's changes, oldest first. Applying them to `base` in order gives the current text."""
+    """The changes to a block, oldest first. They lead from `base` to the current text."""
 
     label: str
     """The block's label."""
@@ -175,4 +178,7 @@ class BlockHistoryResponse(BaseModel):
 
 
 class BlockAttachRequest(BlockOwner):
-    """Another owner whose prompts show the block. Give at least one value. All values must match exactly."""
+    """Another owner whose prompts will show the block.
+
+    At least one value is required, and all values must match exactly.
+    """

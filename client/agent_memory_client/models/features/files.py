@@ -1,4 +1,4 @@
-"""Files: documents whose text becomes searchable passages."""
+"""Files whose text is split into searchable passages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FileName: TypeAlias = Annotated[FreeText, Field(min_length=1, max_length=255)]
 
 
 class StoredFile(BaseModel):
-    """An uploaded file. The server keeps its text, not its bytes."""
+    """An uploaded file. The server stores its text but not the original file."""
 
     id: Identifier
     """The file's id, which is also the id of the session that keeps its text."""

@@ -1,4 +1,4 @@
-"""Items: JSON values stored under a namespace path and a key, as in LangGraph's stores."""
+"""JSON values stored under a namespace path and a key, like in LangGraph's stores."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ class Item(BaseModel):
 
 
 class ScoredItem(Item):
-    """An item that a search found."""
+    """An item that a search returned."""
 
     score: float | None = None
     """How well the item matches the query, at most 1. Null without a query, and for items that are not indexed."""
 
 
 class PutItem(BaseModel):
-    """Store a value, replacing any value under the same path and key. The creation time does not change."""
+    """Store a value, replacing the existing value for this path and key, if any."""
 
     op: Literal["put"] = "put"
     path: ItemPath
@@ -58,7 +58,7 @@ class PutItem(BaseModel):
 
 
 class GetItem(BaseModel):
-    """Read a value."""
+    """Get a value."""
 
     op: Literal["get"] = "get"
     path: ItemPath
@@ -68,7 +68,7 @@ class GetItem(BaseModel):
 
 
 class DeleteItem(BaseModel):
-    """Delete a value. A missing value is not an error."""
+    """Delete a value, if it exists."""
 
     op: Literal["delete"] = "delete"
     path: ItemPath
@@ -76,7 +76,7 @@ class DeleteItem(BaseModel):
 
 
 class SearchItems(BaseModel):
-    """Search under a path for values that match a filter, and sort them by how well they match a query."""
+    """Search under a path for values that match a filter, optionally ranked by a query."""
 
     op: Literal["search"] = "search"
     prefix: ItemPrefix = Field(default_factory=list[str])
@@ -95,7 +95,7 @@ class SearchItems(BaseModel):
 
 
 class PathCondition(BaseModel):
-    """A condition for the beginning or end of a namespace path."""
+    """A condition on the beginning or end of a namespace path."""
 
     match_type: Literal["prefix", "suffix"]
     """Which end of the path to compare: `prefix` or `suffix`."""
@@ -122,9 +122,10 @@ ItemOperation: TypeAlias = Annotated[PutItem | GetItem | DeleteItem | SearchItem
 
 
 class ItemBatch(BaseModel):
-    """Operations to run in one round trip.
+    """Operations to run in one request.
 
-    Reads return values from before the batch. If a batch writes a key several times, the last write wins.
+    Reads return values from before the batch. If a batch writes to a key more than once, the last
+    write wins.
     """
 
     operations: Annotated[list[ItemOperation], Field(max_length=MAX_ITEM_OPERATIONS)]
@@ -139,14 +140,14 @@ class ItemSearchResults(BaseModel):
 
 
 class ItemPaths(BaseModel):
-    """Namespace paths that contain items."""
+    """The namespace paths that contain items."""
 
     namespaces: list[list[str]]
     """The paths, sorted."""
 
 
 class ItemResult(BaseModel):
-    """The result of an operation. Only the field for the operation's kind is set. A put or delete sets no field."""
+    """The result of an operation. Puts and deletes have no result."""
 
     item: Item | None = None
     """The item that a get returned. Null if it does not exist."""
@@ -157,7 +158,7 @@ class ItemResult(BaseModel):
 
 
 class ItemBatchResults(BaseModel):
-    """A result for each operation of a batch, in the same order."""
+    """The results of a batch, in the order of its operations."""
 
     results: list[ItemResult]
     """One result per operation, in the same order."""

@@ -8,6 +8,6 @@ from pydantic import BaseModel, Field
 
 
 class PinnedInPrompt(BaseModel):
-    """The maximum size of the user's pinned memories in a prompt, in tokens."""
+    """The maximum size in tokens of the user's pinned memories in a prompt."""
 
     tokens: Annotated[int, Field(ge=32, le=300)] = 300

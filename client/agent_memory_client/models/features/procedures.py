@@ -39,7 +39,7 @@ ProcedureText: TypeAlias = Annotated[FreeText, Field(max_length=MAX_PROCEDURE_CH
 
 
 class ProcedureOwner(BaseModel):
-    """The owner of a procedure. The user, agent and namespace must match exactly."""
+    """The owner of a procedure. User, agent and namespace must match exactly."""
 
     user_id: OptionalIdentifier = None
     agent_id: OptionalIdentifier = None
@@ -47,7 +47,7 @@ class ProcedureOwner(BaseModel):
 
 
 class CreateProcedureRequest(ProcedureOwner):
-    """A procedure to store: when to use it, and what to do (as `steps`, as `text`, or both)."""
+    """A procedure to store, with `steps`, `text`, or both."""
 
     when_to_use: Situation
     """The situation in which to use the procedure. Searches compare their situation with this text. At most 4,000
@@ -68,7 +68,10 @@ class CreateProcedureRequest(ProcedureOwner):
 
 
 class UpdateProcedureRequest(BaseModel):
-    """The fields to change. Null clears `steps`, `text`, `tools` and `pitfalls`, and leaves other fields unchanged."""
+    """The fields to change.
+
+    Null clears `steps`, `text`, `tools` and `pitfalls`, and leaves other fields unchanged.
+    """
 
     when_to_use: Situation | None = None
     steps: Steps | None = None
@@ -85,7 +88,7 @@ class UpdateProcedureRequest(BaseModel):
 
 
 class ProcedureSource(BaseModel):
-    """A session from which the server learned a procedure."""
+    """A session from which a procedure was learned."""
 
     session_id: str
     result: ProcedureResult
@@ -98,7 +101,7 @@ class ProcedureSource(BaseModel):
 
 
 class ProcedureContent(ProcedureOwner):
-    """A procedure's content, without counts. Edits change the content, and an undo restores it."""
+    """A procedure's content. Edits change it, and an undo restores it."""
 
     id: str
     when_to_use: str
@@ -120,7 +123,7 @@ class ProcedureContent(ProcedureOwner):
 
 
 class Procedure(ProcedureContent):
-    """A stored procedure with its feedback counts."""
+    """A procedure with its feedback counts."""
 
     version: Annotated[int, Field(ge=1, le=MAX_COUNT)]
     """The version, for use with `If-Match`. Feedback does not change it."""
@@ -146,7 +149,7 @@ class ProcedureMatch(Procedure):
 
 
 class ProcedureSearchRequest(ProcedureOwner):
-    """Search for procedures by situation. A given user, agent or namespace must match exactly."""
+    """A search for procedures by situation. A given user, agent or namespace must match exactly."""
 
     situation: Situation
     """The situation or task, in plain words. At most 4,000 characters."""
@@ -173,7 +176,7 @@ class ProcedureListResponse(BaseModel):
 
 
 class ProcedureFeedbackRequest(BaseModel):
-    """Feedback about using a procedure."""
+    """Feedback on a procedure."""
 
     helped: bool
     """True if the procedure helped."""
@@ -183,14 +186,14 @@ class ProcedureFeedbackRequest(BaseModel):
 
 
 class ProcedureFeedback(ProcedureFeedbackRequest):
-    """A stored feedback entry."""
+    """Stored feedback on a procedure."""
 
     at: Instant
     """The time when the feedback was given."""
 
 
 class ProcedureChange(BaseModel):
-    """A change to a procedure's content. The last change can be undone."""
+    """A change to a procedure's content."""
 
     version: Annotated[int, Field(ge=1, le=MAX_COUNT)]
     """The version after the change."""
@@ -207,7 +210,7 @@ class ProcedureChange(BaseModel):
 
 
 class ProcedureHistory(BaseModel):
-    """A procedure's latest changes and latest feedback, both oldest first."""
+    """A procedure's latest changes and feedback, oldest first."""
 
     changes: list[ProcedureChange]
     """The changes, at most 50."""
@@ -216,7 +219,7 @@ class ProcedureHistory(BaseModel):
 
 
 class SessionResultRequest(BaseModel):
-    """A session's result."""
+    """The result of a session."""
 
     result: ProcedureResult
     """`success` if the session reached its goal, otherwise `failure`."""
@@ -228,7 +231,7 @@ class SessionResultRequest(BaseModel):
 
 
 class SessionResult(SessionResultRequest):
-    """A session's result and the procedure that the server learned from it."""
+    """The result of a session and the procedure learned from it."""
 
     session_id: str
     namespace: str | None = None
@@ -260,7 +263,7 @@ class ToolCallRequest(ProcedureOwner):
 
 
 class ToolArguments(BaseModel):
-    """A combination of arguments, identified by their names and types."""
+    """Statistics for one combination of argument names and types."""
 
     shape: dict[str, str]
     """The arguments' names and JSON types."""
@@ -274,7 +277,7 @@ class ToolArguments(BaseModel):
 
 
 class ToolMemory(ProcedureOwner):
-    """A tool's statistics."""
+    """Statistics for a tool."""
 
     tool: str
     """The tool's name."""
@@ -307,7 +310,7 @@ class ToolMemoryListResponse(BaseModel):
 
 
 class ProcedurePromptOptions(BaseModel):
-    """The maximum number of procedures in a prompt and their maximum size in tokens."""
+    """The maximum number of procedures in a prompt and their maximum total size in tokens."""
 
     limit: Annotated[int, Field(ge=1, le=20)] = 3
     """The maximum number of procedures, at most 20."""

@@ -17,7 +17,7 @@ _About = Annotated[FreeText, Field(max_length=500)]
 
 
 class ProfileEvidence(BaseModel):
-    """Where a profile entry comes from."""
+    """The source of a profile entry."""
 
     session_id: str | None = None
     """The session in which the fact was stated. Null if a program stated it."""
@@ -70,7 +70,7 @@ class Profile(BaseModel):
 
 
 class ProfileMove(BaseModel):
-    """A move of a memory into, within or out of a profile."""
+    """The move of a memory into, within or out of a profile."""
 
     memory_id: str
     """The id of the memory that moved."""
@@ -100,7 +100,7 @@ class ProfileTopic(BaseModel):
 
 
 class ProfileSchema(BaseModel):
-    """The topics and subtopics that define a profile's slots."""
+    """The topics and subtopics that define the slots of a profile."""
 
     topics: dict[TopicName, ProfileTopic] = Field(max_length=MAX_TOPICS)
     """The topics by name."""
@@ -120,7 +120,7 @@ class ProfileQuery(BaseModel):
 
 
 class RebuildProfileRequest(BaseModel):
-    """The user and namespace of a profile to rebuild."""
+    """The user and namespace of the profile to rebuild."""
 
     user_id: Identifier
     """The profile's user."""
@@ -129,6 +129,6 @@ class RebuildProfileRequest(BaseModel):
 
 
 class ProfileInPrompt(BaseModel):
-    """The maximum size of the user's profile in a prompt, in tokens."""
+    """The maximum size in tokens of the user's profile in a prompt."""
 
     tokens: Annotated[int, Field(ge=32, le=4000)] = 300

@@ -1,7 +1,7 @@
-"""Sections that extensions add to a memory prompt on request.
+"""Optional prompt sections that extensions provide.
 
-Each section has a field in `PromptOptions` and a key of the same name in `PromptOptionArguments`. HTTP, the clients and
-MCP all use these definitions.
+Each section has a field in `PromptOptions` and a matching key in `PromptOptionArguments`. HTTP, the
+clients and MCP all use these definitions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from agent_memory_client.models.features.timeline import TimelineInPrompt
 
 
 class PromptOptions(BaseModel):
-    """The optional sections of a prompt, in addition to the session and the memories."""
+    """The optional sections of a prompt."""
 
     # Descriptions instead of docstrings, because models read them over MCP, too.
     profile: ProfileInPrompt | None = Field(
@@ -45,7 +45,7 @@ class PromptOptions(BaseModel):
 
 
 class PromptOptionArguments(TypedDict, total=False):
-    """The options in `PromptOptions` as keyword arguments, each given as a model or mapping."""
+    """The fields of `PromptOptions` as keyword arguments, each a model or mapping."""
 
     profile: dict[str, Any] | ProfileInPrompt | None
     timeline: dict[str, Any] | TimelineInPrompt | None

@@ -53,7 +53,7 @@ class TimelineEvent(BaseModel):
 
 
 class PeriodSummary(BaseModel):
-    """A summary of a day's, week's or month's events."""
+    """A summary of the events in a day, week or month."""
 
     text: str
     """The summary, with days and speakers."""
@@ -66,7 +66,7 @@ class PeriodSummary(BaseModel):
 
 
 class TimelinePeriod(BaseModel):
-    """The events of a day, week or month. A period may be longer if the times of its events are less precise."""
+    """The events in a day, week or month. Events with imprecise times can extend the period."""
 
     name: str
     """The period: 2024-03-05, 2024-W10, 2024-03 or 2024."""
@@ -85,7 +85,7 @@ class TimelinePeriod(BaseModel):
 
 
 class Timeline(BaseModel):
-    """A user's events in one namespace, by day."""
+    """A user's events in one namespace, sorted by day."""
 
     user_id: str
     namespace: str | None = None
@@ -120,7 +120,7 @@ class TimelineDays(BaseModel):
 
 
 class TimelineQuery(TimelineDays):
-    """The events to select, how to group them, and the time at which to read them (default: now)."""
+    """Which events to select, how to group them, and the time as of which to read them."""
 
     granularity: Granularity | None = None
     """Group the events by `day`, `week` or `month`."""
@@ -135,6 +135,6 @@ class TimelineQuery(TimelineDays):
 
 
 class TimelineInPrompt(BaseModel):
-    """The maximum size of the user's timeline in a prompt, in tokens."""
+    """The maximum size in tokens of the user's timeline in a prompt."""
 
     tokens: Annotated[int, Field(ge=32, le=4000)] = 300

@@ -1,4 +1,4 @@
-"""Memory for calls to language models through the Chat Completions, Responses and Anthropic Messages APIs."""
+"""Memory for model calls through the Chat Completions, Responses and Anthropic Messages APIs."""
 
 from __future__ import annotations
 

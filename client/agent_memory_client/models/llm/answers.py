@@ -1,4 +1,4 @@
-"""Collect a model's answer from a response body (JSON or a stream of server-sent events)."""
+"""Read a model's reply from a JSON response or a stream of server-sent events."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ _MAX_CHARS = 4 * 1024 * 1024
 
 
 class AnswerReader(ABC):
-    """Collects the answer from pieces of a response's body. `is_complete` is True after the end of the answer."""
+    """Collects a model's reply from pieces of a response body.
+
+    `is_complete` is True after the end of the reply.
+    """
 
     last_events: ClassVar[tuple[str, ...]] = ()
 
@@ -27,11 +30,11 @@ class AnswerReader(ABC):
 
     @property
     def begins_line(self) -> bool:
-        """True if the next piece of an event stream starts a new line."""
+        """True if the next piece of the event stream starts on a new line."""
         return not self._line
 
     def feed(self, piece: bytes) -> bool:
-        """Read a piece of an event stream. Return True if the answer is complete."""
+        """Read a piece of an event stream. Return True if the reply is complete."""
         *lines, self._line = (self._line + piece).split(b"\n")
         if len(self._line) > _MAX_CHARS:
             self._line = b""
@@ -41,14 +44,14 @@ class AnswerReader(ABC):
         return self.is_complete
 
     def read_body(self, body: bytes) -> bool:
-        """Read a whole JSON body. Return True if it is an answer."""
+        """Read a complete JSON body. Return True if it is a reply."""
         if (value := _json_object(body)) is not None:
             self.read_answer(value)
             self.is_complete = True
         return self.is_complete
 
     def message(self) -> Message | None:
-        """Return the answer received so far as a chat message, or None if there is none."""
+        """Return the reply received so far as a chat message, or None if there is none."""
         # A stream may split an emoji into two surrogates.
         text = "".join(self._texts).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         if not (text.strip() or self._calls):
@@ -58,7 +61,7 @@ class AnswerReader(ABC):
 
     @abstractmethod
     def read_answer(self, answer: dict[str, Any]) -> None:
-        """Read an answer that is not a stream."""
+        """Read a reply that is not streamed."""
 
     @abstractmethod
     def read_event(self, event: dict[str, Any]) -> None: ...
@@ -76,9 +79,9 @@ class AnswerReader(ABC):
             self._chars += len(text)
 
     def add_call(self, key: Any, call_id: Any, name: Any, arguments: Any) -> None:
-        """Add a tool call, or append arguments to an existing tool call.
+        """Add a tool call, or append arguments to an existing one.
 
-        Some servers, such as older versions of Ollama, give all calls in a stream the same key.
+        Some servers, such as older versions of Ollama, use the same key for all calls in a stream.
         """
         call = self._last_calls.get(str(key))
         if call is None and not name:
@@ -92,7 +95,7 @@ class AnswerReader(ABC):
 
 
 class ChatAnswer(AnswerReader):
-    """Reads chat completions. If there are several choices, reads only the first."""
+    """Reads chat completions. If there is more than one choice, only the first is read."""
 
     def read_answer(self, answer: dict[str, Any]) -> None:
         self.read_event(answer)

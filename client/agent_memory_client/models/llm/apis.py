@@ -1,4 +1,4 @@
-"""Descriptions of the model APIs: their request paths and the functions for their requests and answers."""
+"""The supported model APIs, with their paths and functions for requests and replies."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The conversation in a request: its new messages and an id for each message.
+"""The conversation in a request, with an id for each message.
 
-Programs send the whole conversation in every request. A message's id is a digest of all messages up to and including
-that message. A repeated request therefore stores nothing twice. If the same words occur later in the conversation, they
-become a new message.
+Programs send the entire conversation in every request. A message's id is a digest of all messages
+up to and including it, so repeating a request stores nothing twice. If the same words occur later
+in the conversation, they are a new message.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _ID_BYTES = 12
 
 
 class Conversation:
-    """The messages of a request, oldest first, and their ids.
+    """The messages in a request, oldest first, and their ids.
 
-    `new` contains the messages after the model's last answer, with their pictures and ids. `answer_id` is the id of the
-    answer to this request.
+    `new` contains the messages after the model's last reply, with their images and ids. `answer_id`
+    is the id of the reply to this request.
     """
 
     def __init__(self, body: Body, messages: Sequence[Message]) -> None:
@@ -53,22 +53,22 @@ class Conversation:
 
     @property
     def default_session_id(self) -> str:
-        """The session id to use if the request has none. Requests with the same first message get the same id."""
+        """The default session id. Requests that start with the same message get the same id."""
         return f"chat-{self.ids[0] if self.ids else self.answer_id}"
 
     def shown_messages(self, session_id: str | None = None) -> ShownMessages:
-        """Return the ids of the conversation's last messages. A prompt leaves out memories made only from them."""
+        """Return the ids of the latest messages. A prompt omits memories derived only from them."""
         return ShownMessages(session_id=session_id or self.default_session_id, message_ids=self.ids[-MAX_SHOWN_MESSAGES:])
 
 
 def last_question(messages: Sequence[Message]) -> str:
-    """Return the text of the user's last message that has text, or ""."""
+    """Return the text of the user's last message that contains text, or ""."""
     texts = (text_of(message["content"]) for message in reversed(messages) if message["role"] == "user")
     return next((text for text in texts if not is_blank(text)), "")
 
 
 def stored_message(message: Message, message_id: str) -> MemoryMessage:
-    """Return a message in the form that a session stores. Raises ValidationError if a session cannot store it."""
+    """Convert a message for storage in a session. Raises ValidationError if it is invalid."""
     return MemoryMessage.model_validate({**message, "id": message_id, "created_at": now()})
 
 

@@ -1,4 +1,4 @@
-"""Memory options for a call to a language model: request headers and the response headers that report the result."""
+"""Memory options for a model call: request headers, and response headers that report the result."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MAX_IDS_CHARS = 4096
 
 
 class CallOptions(BaseModel):
-    """Options that say whose memory a call uses and how."""
+    """Whose memory a call uses, and how."""
 
     mode: Literal["on", "read", "off"] = "on"
     """`on` recalls memories and stores the new messages, `read` only recalls, `off` does neither."""
@@ -43,9 +43,10 @@ class CallOptions(BaseModel):
 
 
 def read_options(headers: Mapping[str, str], body: Mapping[str, Any]) -> CallOptions:
-    """Read options from lowercase headers. Missing ids come from the body's `user`, `metadata` and `conversation`.
+    """Read options from lowercase headers.
 
-    Raises ValidationError for invalid options.
+    Missing ids are taken from the body's `user`, `metadata` and `conversation`. Raises
+    ValidationError for invalid options.
     """
     values: dict[str, Any] = {name: value for name, header in HEADERS.items() if (value := headers.get(header))}
     body_metadata = body.get("metadata")
@@ -66,7 +67,10 @@ def memory_headers(
     session_id: str | None = None,
     stored: Literal["yes", "no", "failed"] = "no",
 ) -> dict[str, str]:
-    """Return response headers that list what was added to a request. Ids are percent-encoded, up to 4 KB in total."""
+    """Return response headers that list what was added to a request.
+
+    Ids are percent-encoded, up to 4 KB in total.
+    """
     ids = ""
     for encoded in (quote(name, safe="") for name in memory_ids):
         if len(ids) + len(encoded) >= _MAX_IDS_CHARS:

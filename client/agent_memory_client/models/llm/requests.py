@@ -1,8 +1,8 @@
-"""Read the conversation in a request to a language model, and add context to the request.
+"""Read the conversation in a model request, and add context to the request.
 
-Each API has its own format. All functions are pure, and return messages in the format of chat completions, without
-instructions (`system`, `developer`). The functions accept any JSON, because the model's server rejects invalid
-requests.
+Each API has its own format. The functions return messages in the chat completions format, excluding
+instructions (`system`, `developer`). They accept any JSON, because the model's server rejects
+invalid requests.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _MAX_PICTURE_BYTES = 6 * 1024 * 1024
 
 
 def objects(value: Any) -> Iterator[dict[str, Any]]:
-    """Yield the JSON objects in a list. Yield nothing if `value` is not a list."""
+    """Yield the JSON objects in a list, or nothing if `value` is not a list."""
     for item in cast("list[Any]", value) if isinstance(value, list) else ():
         if isinstance(item, dict):
             yield cast("dict[str, Any]", item)
 
 
 def tool_call(call_id: Any, name: Any, arguments: Any) -> dict[str, Any]:
-    """Return a tool call in the format of chat completions. `arguments` is JSON text."""
+    """Return a tool call in the chat completions format. `arguments` is JSON text."""
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
@@ -42,7 +42,7 @@ def chat_messages(body: Body) -> list[Message]:
 
 
 def with_chat_context(body: Body, text: str) -> Body:
-    """Add text to the instruction at the start, or insert an instruction there.
+    """Add text to the first instruction, or insert an instruction at the start.
 
     Many chat templates accept an instruction only at the start.
     """
@@ -76,7 +76,7 @@ def _message_of_item(item: Mapping[str, Any]) -> Message | None:
 
 
 def with_responses_context(body: Body, text: str) -> Body:
-    """Add the text to the instructions, because the API does not keep them for the next response."""
+    """Add text to the instructions, because the API does not keep them for the next response."""
     return {**body, "instructions": _joined(body.get("instructions"), text)}
 
 
@@ -106,7 +106,7 @@ def with_anthropic_context(body: Body, text: str) -> Body:
 
 
 def without_files(value: Any) -> Any:
-    """Return a message's content with each encoded file replaced by its digest. Text is not changed."""
+    """Replace each encoded file in a message's content with its digest. Text is not changed."""
     if isinstance(value, list):
         return [without_files(item) for item in cast("list[Any]", value)]
     if isinstance(value, dict):
@@ -118,7 +118,7 @@ def without_files(value: Any) -> Any:
 
 
 def with_pictures(parts: list[Any]) -> list[Any]:
-    """Return a message's parts like `without_files`, but keep the pictures unless they are too large in total."""
+    """Do the same as `without_files`, but keep images unless they are too large in total."""
     pictures = [_is_picture(part) for part in parts]
     size = sum(len(to_json(part)) for part, picture in zip(parts, pictures, strict=True) if picture)
     if size > _MAX_PICTURE_BYTES:
