@@ -1,1 +1,1 @@
-"""API calls, one file per resource."""
+"""API calls, with one file per resource."""

@@ -16,16 +16,16 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 class Resource:
-    """An API resource. All resources share one transport.
+    """Base class for API resources, which share one transport.
 
     Every call can raise these errors from `agent_memory_client.errors`:
 
-    - MemoryValidationError: the input is invalid, and the client sent nothing.
-    - MemoryProtocolError: the response is unreadable.
+    - MemoryValidationError: the input is invalid, and no request was sent.
+    - MemoryProtocolError: the response is invalid.
     - MemoryServerError: the server rejected the request.
     - MemoryUnavailableError: no server responded.
 
-    The calls' docstrings mention only other errors.
+    Docstrings of individual calls mention only other errors.
     """
 
     def __init__(self, transport: Transport, config: MemoryClientConfig) -> None:

@@ -24,14 +24,14 @@ class Changes(Resource):
         limit: int = 20,
         offset: int = 0,
     ) -> ChangeListResponse:
-        """Return a page of changes, newest first. State "proposed" selects pending changes."""
+        """Return a page of changes, newest first. Use state "proposed" for pending changes."""
         params = query(
             memory_id=memory_id, kind=kind, state=state, batch_id=batch_id, namespace=namespace, user_id=user_id, limit=limit, offset=offset
         )
         return await self._read(ChangeListResponse, Call("GET", _PATH, params))
 
     async def get(self, change_id: str) -> Change:
-        """Return a change, including the memories before and after. Raises MemoryNotFoundError."""
+        """Return a change with the memories before and after it. Raises MemoryNotFoundError."""
         return await self._read(Change, Call("GET", f"{_PATH}/{segment('change_id', change_id)}"))
 
     async def undo(self, change_id: str) -> Change:

@@ -27,10 +27,10 @@ class ExtractionRuleSets(Resource):
     ) -> ExtractionRules:
         """Replace the rules for this namespace and user.
 
-        For a single session, use the session's `long_term_memory_strategy.config` instead.
+        To set rules for a single session, use its `long_term_memory_strategy.config`.
         """
         return await self._read(ExtractionRules, Call("PUT", _PATH, query(namespace=namespace, user_id=user_id), as_body(rules)))
 
     async def delete(self, namespace: str | None = None, user_id: str | None = None) -> AckResponse:
-        """Delete the rules for this namespace and user. Missing rules are not an error."""
+        """Delete the rules for this namespace and user, if any."""
         return await self._read(AckResponse, Call("DELETE", _PATH, query(namespace=namespace, user_id=user_id)))

@@ -10,14 +10,14 @@ _PATH = "/v1/operations"
 
 
 class Jobs(Resource):
-    """List the server's background jobs. Retry or delete jobs that failed permanently."""
+    """List background jobs, and retry or delete jobs that failed permanently."""
 
     async def list(
         self, state: OperationState | str | None = None, kind: OperationKind | str | None = None, limit: int = 20, offset: int = 0
     ) -> OperationListResponse:
-        """Return a page of unfinished jobs (`limit` 1 to 100). State "dead" selects failed jobs.
+        """Return a page of unfinished jobs (`limit` 1 to 100). Use state "dead" for failed jobs.
 
-        To continue, pass the `next_offset` of the previous page as `offset`.
+        For the next page, pass the previous page's `next_offset` as `offset`.
         """
         return await self._read(OperationListResponse, Call("GET", _PATH, query(state=state, kind=kind, limit=limit, offset=offset)))
 
@@ -28,20 +28,20 @@ class Jobs(Resource):
     async def replay(self, operation_id: str) -> OperationRecord:
         """Retry a job that failed permanently.
 
-        Raises MemoryNotFoundError, or MemoryConflictError for a job in any other state.
+        Raises MemoryNotFoundError, or MemoryConflictError if the job is in any other state.
         """
         return await self._read(OperationRecord, Call("POST", f"{_job_path(operation_id)}/replay", headers=idempotency_headers()))
 
     async def drop(self, operation_id: str) -> AckResponse:
         """Delete a job that failed permanently.
 
-        Raises MemoryNotFoundError, or MemoryConflictError for a job in any other state.
+        Raises MemoryNotFoundError, or MemoryConflictError if the job is in any other state.
         """
         # Sent only once: the server would reject a second request, as if the first had failed.
         return await self._read(AckResponse, Call("DELETE", _job_path(operation_id), idempotent=False))
 
     async def get_task(self, task_id: str) -> Task:
-        """Return the task that `views.run` started. Raises MemoryNotFoundError."""
+        """Return a task started by `views.run`. Raises MemoryNotFoundError."""
         return await self._read(Task, Call("GET", f"/v1/tasks/{segment('task_id', task_id)}"))
 
 

@@ -83,12 +83,13 @@ class Memories(Resource):
         wait: Wait = None,
         idempotency_key: str | None = None,
     ) -> Acknowledgement:
-        """Store memories, given as records or dicts. A new memory replaces a memory with the same id.
+        """Store memories (records or dicts), replacing existing memories with the same ids.
 
-        Keyword search finds the memories immediately, and semantic search a moment later. With `wait` (seconds, or True
-        for up to 10), the call waits for semantic search. In that case, `searchable` in the response is True on
-        success. The call is safe to repeat. To repeat it from another process, pass the same records and your own
-        `idempotency_key`. Raises MemoryConflictError if an id belongs to another owner.
+        Keyword search can find the memories immediately, and semantic search a moment later. `wait`
+        (seconds, or True for up to 10) waits for semantic search, and the response's `searchable`
+        is True on success. The call is safe to repeat. To repeat it from another process, pass the
+        same records and your own `idempotency_key`. Raises MemoryConflictError if an id belongs to
+        another owner.
         """
         namespace = self._config.default_namespace
         bodies = [record.model_dump(mode="json", exclude_none=True, by_alias=True) for record in as_records(memories)]
@@ -110,7 +111,7 @@ class Memories(Resource):
         batch_size: int = 100,
         delay_between_batches: float = 0.1,
     ) -> list[AckResponse]:
-        """Store memories in requests of at most `batch_size` memories. Return the responses.
+        """Store memories in batches of at most `batch_size`, and return the responses.
 
         `delay_between_batches` is the pause between requests in seconds.
         """
@@ -129,21 +130,22 @@ class Memories(Resource):
     ) -> MemoryRecord:
         """Return the current version of a memory.
 
-        `as_of` selects the version valid at that time, and `known_at` the version known at that time. With `history`,
-        return the last version even if it is no longer current. Raises MemoryNotFoundError.
+        `as_of` selects the version valid at that time, and `known_at` the version known at that
+        time. With `history`, the last version is returned even if it is no longer current. Raises
+        MemoryNotFoundError.
         """
         params = query(as_of=as_of, known_at=known_at, history=history or None)
         return await self._read(MemoryRecord, Call("GET", _path(memory_id), params))
 
     async def edit(self, memory_id: str, updates: dict[str, Any]) -> MemoryRecord:
-        """Change some fields of a memory and return the changed memory.
+        """Change the given fields of a memory and return the memory.
 
         None clears an optional field. Raises MemoryNotFoundError.
         """
         return await self._read(MemoryRecord, Call("PATCH", _path(memory_id), json=as_body(updates)))
 
     async def delete(self, memory_ids: Sequence[str]) -> AckResponse:
-        """Delete memories. The status contains the number deleted. Raises MemoryServerError."""
+        """Delete memories. The status includes the number deleted. Raises MemoryServerError."""
         calls = [Call("DELETE", _PATH, {"memory_ids": ids}) for ids in short_queries(memory_ids)]
         return add_up([parse(AckResponse, await self._send(call)) for call in calls])
 
@@ -187,13 +189,14 @@ class Memories(Resource):
         distinct: bool = False,
         quarantined: bool = False,
     ) -> MemoryRecordResults:
-        """Return a page of memories that match `text`. If `text` is empty, list all memories.
+        """Return a page of memories that match `text`, or of all memories if `text` is empty.
 
-        `limit` is 1 to 100. By default, the search combines meaning and keywords. `distance_threshold` is the maximum
-        cosine distance (0 to 2). `hybrid_alpha` sets the balance from keywords only (0) to meaning only (1). `timezone`
-        and `reference_time` are used to resolve times in the text ("last week"). `explain` adds a scoring breakdown to
-        each hit. `min_trust` and `min_relevance` (0 to 1) exclude memories with lower values. `SearchRequest` describes
-        the other options.
+        `limit` is 1 to 100. By default, the search combines meaning and keywords.
+        `distance_threshold` is the maximum cosine distance (0 to 2). `hybrid_alpha` weighs keywords
+        (0) against meaning (1). `timezone` and `reference_time` are used to resolve times in the
+        text ("last week"). `explain` adds a score breakdown to each result. `min_trust` and
+        `min_relevance` (0 to 1) exclude memories with lower values. See `SearchRequest` for the
+        other options.
         """
         body = search_body(
             self._config.default_namespace,
@@ -249,7 +252,7 @@ class Memories(Resource):
         memory_type: MemoryType | dict[str, Any] | None = None,
         batch_size: int = 50,
     ) -> AsyncIterator[MemoryRecordResult]:
-        """Yield all hits of a search, fetched in pages of `batch_size` (1 to 100)."""
+        """Yield all search results, fetching pages of `batch_size` (1 to 100)."""
         offset: int | None = 0
         while offset is not None:
             page = await self.search(
@@ -290,17 +293,20 @@ class Memories(Resource):
         return await self._read(Explanation, Call("POST", f"{_PATH}/explain", json=body))
 
     async def evidence(self, memory_id: str) -> MemoryEvidence:
-        """Return a memory's evidence, including stored source messages. Raises MemoryNotFoundError."""
+        """Return a memory's evidence, with any source messages that are still stored.
+
+        Raises MemoryNotFoundError.
+        """
         return await self._read(MemoryEvidence, Call("GET", f"{_path(memory_id)}/evidence"))
 
     async def history(self, memory_id: str) -> MemoryHistory:
-        """Return a memory's versions, newest first, and its changes. Raises MemoryNotFoundError."""
+        """Return a memory's changes and versions, newest first. Raises MemoryNotFoundError."""
         return await self._read(MemoryHistory, Call("GET", f"{_path(memory_id)}/history"))
 
     async def compact(self, namespace: str | None = None, user_id: str | None = None) -> Acknowledgement:
-        """Merge duplicate memories. The status contains the number of remaining memories.
+        """Merge duplicate memories. The status includes the number of remaining memories.
 
-        If the work takes longer than 20 seconds, the response is `pending`.
+        If this takes longer than 20 seconds, the response is `pending`.
         """
         params = query(namespace=namespace, user_id=user_id)
         call = Call("POST", f"{_PATH}/compact", params, headers=idempotency_headers(), wait=COMPACTION_SECONDS)
@@ -316,7 +322,7 @@ class Memories(Resource):
         dry_run: bool = False,
         pinned_ids: list[str] | None = None,
     ) -> ForgetResponse:
-        """Delete the memories that `policy` selects, or list them with `dry_run`.
+        """Delete the memories that `policy` selects. With `dry_run`, only list them.
 
         A retry returns the first report.
         """
@@ -334,11 +340,12 @@ class Memories(Resource):
         session_id: str | None = None,
         dry_run: bool = False,
     ) -> ForgetMemoryResponse:
-        """Forget facts by description (`text`) or by `ids`, and delete the messages behind them.
+        """Forget facts by description (`text`) or by `ids`, and delete the messages they came from.
 
-        The call covers a user's memories in `namespace`. If `namespace` is None, the call covers all namespaces, even
-        if the client has a default. If the request is ambiguous, nothing is deleted, and the `ambiguous` response lists
-        the candidates. To undo the call, pass its `receipt_id` to `undo_forget` before `undo_until`.
+        The call covers a user's memories in `namespace`. If `namespace` is None, it covers all
+        namespaces, even if the client has a default. If the request is ambiguous, nothing is
+        deleted, and the response lists the candidates. To undo the call, pass its `receipt_id` to
+        `undo_forget` before `undo_until`.
         """
         values = omit_none(text=text, ids=ids, user_id=user_id, namespace=namespace, session_id=session_id, dry_run=dry_run)
         body = as_body(checked(ForgetMemoryRequest, **values))
@@ -346,16 +353,16 @@ class Memories(Resource):
         return await self._read(ForgetMemoryResponse, Call("POST", _FORGET, {}, body, idempotent=False))
 
     async def get_forgotten(self, receipt_id: str) -> ForgettingResponse:
-        """Return what `forget_by_request` has deleted or `undo_forget` has restored.
+        """Return what a `forget_by_request` call deleted, or what was restored if it was undone.
 
-        Raises MemoryNotFoundError after the time limit.
+        Raises MemoryNotFoundError after the deadline.
         """
         return await self._read(ForgettingResponse, Call("GET", f"{_FORGET}/{segment('receipt_id', receipt_id)}"))
 
     async def undo_forget(self, receipt_id: str) -> ForgetUndoResponse:
         """Undo a `forget_by_request` call. Idempotent.
 
-        Raises MemoryNotFoundError after the time limit.
+        Raises MemoryNotFoundError after the deadline.
         """
         return await self._read(ForgetUndoResponse, Call("POST", f"{_FORGET}/{segment('receipt_id', receipt_id)}/undo"))
 
@@ -368,28 +375,32 @@ class Memories(Resource):
         dry_run: bool = True,
         wait: Wait = True,
     ) -> PurgeResponse:
-        """Delete the memories that come from a source and the memories made only from them.
+        """Delete the memories from a source, and the memories derived only from them.
 
-        With `dry_run`, only count these memories. The call covers a user's memories in `namespace`. If `namespace` is
-        None, the call covers all namespaces, even if the client has a default. If the work takes longer than `wait`
-        (seconds, or True for up to 10), the response is `pending`. In that case, call `jobs.get` with its
-        `operation_id` later. The call is safe to repeat.
+        With `dry_run`, these memories are only counted. The call covers a user's memories in
+        `namespace`. If `namespace` is None, it covers all namespaces, even if the client has a
+        default. If the purge takes longer than `wait` (seconds, or True for up to 10), the response
+        is `pending`. In that case, pass its `operation_id` to `jobs.get` later. The call is safe to
+        repeat.
         """
         seconds = wait_seconds(wait)
         params = query(namespace=namespace, user_id=user_id, dry_run=dry_run, wait=seconds)
         return await self._read(PurgeResponse, Call("POST", f"{_PATH}/purge", params, as_body(source), wait=seconds))
 
     def validate(self, memory: ClientMemoryRecord | MemoryRecord) -> None:
-        """Raise MemoryValidationError if the record is invalid, or its id is not a ULID.
+        """Raise MemoryValidationError if the record is invalid or its id is not a ULID.
 
-        This sends no request.
+        Does not send a request.
         """
         checked(MemoryRecord, **memory.model_dump())
         if not _ULID.fullmatch(memory.id):
             raise MemoryValidationError(f"id: must be a ULID (26 characters of Crockford's base 32), got {memory.id!r}")
 
     def validate_search(self, **filters: Any) -> None:
-        """Raise MemoryValidationError if the search parameters are invalid. This sends no request."""
+        """Raise MemoryValidationError if the search parameters are invalid.
+
+        Does not send a request.
+        """
         if unknown := sorted(set(filters) - set(SearchRequest.model_fields)):
             raise MemoryValidationError(f"{', '.join(unknown)}: no search parameter, use {', '.join(SearchRequest.model_fields)}")
         checked(SearchRequest, **filters)

@@ -1,4 +1,4 @@
-"""Base class for the tools that extensions offer to models."""
+"""Base class for the tools that extensions provide to models."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agent_memory_client.resources.base import Resource
 
 
 class ModelTools(Resource, ABC):
-    """Tools for one resource. Subclasses define `definitions` and run the calls."""
+    """Tools for one resource. Subclasses set `definitions` and run the calls."""
 
     definitions: ClassVar[tuple[Definition, ...]] = ()
 
@@ -20,6 +20,6 @@ class ModelTools(Resource, ABC):
     async def run_tool(self, name: str, values: Mapping[str, Any], scope: ToolScope) -> dict[str, Any]:
         """Run a tool and return a dict with a `summary` for the model, or an `error`.
 
-        The model cannot override the values in `scope`. Can raise MemoryClientError.
+        The model cannot override the values in `scope`. Raises MemoryClientError.
         """
         ...

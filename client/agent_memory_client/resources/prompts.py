@@ -39,16 +39,17 @@ class Prompts(Resource):
     ) -> PromptAnswer:
         """Return messages for a chat model, with a session and the memories that match `query`.
 
-        Pass a session, a search, or both. `user_id` and `namespace` identify their owner. The result is a dict with
-        properties. For a chat completion API, pass the result of `to_openai()`. `format` selects the target API:
-        "openai" (`messages`), "anthropic" (`system` and `messages`) or "text" (`text`). `relevant` is True if memory
-        added something. `agent_id` adds the agent's memory blocks. You can omit it if the session was stored with this
-        agent. `timezone` (an IANA name) sets the time zone for dates. The default is the user's time zone.
+        Pass a session, a search, or both. `user_id` and `namespace` identify their owner. The
+        result is a dict with properties. For chat completion APIs, use its `to_openai()`. `format`
+        selects the target API: "openai" (`messages`), "anthropic" (`system` and `messages`) or
+        "text" (`text`). `relevant` is True if memory added anything. `agent_id` adds the agent's
+        memory blocks, and is not needed if it was set when the session was stored. `timezone` (an
+        IANA name) sets the time zone for dates. The default is the user's time zone.
 
-        Without a session, `shown_messages` (`session_id`, `message_ids`) lists messages that you show to the model
-        yourself. The prompt omits memories made only from these messages.
+        If there is no session, `shown_messages` (`session_id`, `message_ids`) lists messages that
+        you show to the model yourself. The prompt omits memories derived only from these messages.
 
-        `options` add more sections, each given as a model or mapping. See `models.features.prompt_options`.
+        `options` adds more sections, each a model or mapping. See `models.features.prompt_options`.
         """
         values = omit_none(
             max_tokens=max_tokens, format=format, agent_id=agent_id, timezone=timezone, include_ids=None if include_ids else False
@@ -133,7 +134,7 @@ class Prompts(Resource):
 
 
 def _bodies_of(options: PromptOptionArguments) -> dict[str, Any]:
-    """Return the given options as request fields. Raises TypeError for an unknown option."""
+    """Convert the given options to request fields. Raises TypeError for an unknown option."""
     sections = cast("Mapping[str, BaseModel | Mapping[str, Any] | None]", options)
     for name in sections:
         if name not in PromptOptions.model_fields:

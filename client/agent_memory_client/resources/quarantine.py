@@ -1,4 +1,4 @@
-"""Review quarantined memories: memories whose text looks like instructions to a model."""
+"""Review quarantined memories, whose text looks like instructions to a model."""
 
 from __future__ import annotations
 
@@ -32,5 +32,5 @@ class Quarantine(Resource):
 
 
 def _review(memory_id: str, action: str) -> Call:
-    """Build the call that ends a review. The call must not be repeated."""
+    """Build the call that approves or rejects a memory. The call must not be repeated."""
     return Call("POST", f"{_PATH}/{segment('memory_id', memory_id)}/{action}", idempotent=False)

@@ -1,4 +1,4 @@
-"""List the extensions' resources and tools. Every extension adds a line to each list."""
+"""The extensions' resources and tools. Each extension adds itself to both lists."""
 
 from __future__ import annotations
 

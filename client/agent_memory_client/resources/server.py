@@ -1,4 +1,4 @@
-"""Read the server's state."""
+"""Check the server's state."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from agent_memory_client.resources.base import Resource
 
 
 class Server(Resource):
-    """Read the server's state."""
+    """Check the server's state."""
 
     async def health(self) -> HealthCheckResponse:
-        """Return the server's time. This call does not check the server's components."""
+        """Return the server's time, without checking its components."""
         return await self._read(HealthCheckResponse, Call("GET", "/v1/health"))
 
     async def ready(self) -> dict[str, Any]:

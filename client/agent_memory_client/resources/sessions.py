@@ -1,6 +1,7 @@
-"""Sessions: a conversation's working memory.
+"""Sessions: the working memory of conversations.
 
-Changes without an endpoint are conditional writes (`ETag`, `If-Match`), repeated after concurrent changes.
+Changes that have no endpoint are conditional writes (`ETag`, `If-Match`), retried after concurrent
+changes.
 """
 
 from __future__ import annotations
@@ -55,14 +56,14 @@ _Change: TypeAlias = Callable[[WorkingMemory], dict[str, Any]]
 
 
 class Sessions(Resource):
-    """Read and write sessions, with the client's default namespace, model and window."""
+    """Read and write sessions, using the client's default namespace, model and context window."""
 
     async def list(
         self, limit: int = 20, offset: int = 0, namespace: str | None = None, user_id: str | None = None, *, identities: bool = False
     ) -> SessionListResponse:
         """Return a page of session ids (`limit` 1 to 100).
 
-        With `identities`, include the sessions' users.
+        `identities` adds the sessions' users.
         """
         params = query(limit=limit, offset=offset, **self._scope(namespace, user_id), identities=identities or None)
         return await self._read(SessionListResponse, Call("GET", "/v1/working-memory/", params))
@@ -77,8 +78,9 @@ class Sessions(Resource):
         *,
         recent_messages_limit: int | None = None,
     ) -> WorkingMemoryResponse:
-        """Return a session. With a model or window (tokens), return only the newest messages that fit.
+        """Return a session.
 
+        With a model or context window (in tokens), only the newest messages that fit are included.
         Raises MemoryNotFoundError.
         """
         window = self._window(model_name, context_window_max)
@@ -95,10 +97,10 @@ class Sessions(Resource):
         *,
         if_match: str | None = None,
     ) -> WorkingMemoryResponse:
-        """Store a session, replacing any stored version, and return it.
+        """Store and return a session, replacing any existing one.
 
-        `user_id` overrides the user in `memory`. With `if_match` (an `ETag`), raises MemoryPreconditionFailedError for
-        a different version.
+        `user_id` overrides the user in `memory`. `if_match` is an `ETag`. Raises
+        MemoryPreconditionFailedError if the stored session has a different one.
         """
         condition = {} if if_match is None else {"If-Match": if_match}
         session = memory if isinstance(memory, WorkingMemory) else checked(WorkingMemory, **{**memory, "session_id": session_id})
@@ -114,7 +116,7 @@ class Sessions(Resource):
         context_window_max: int | None = None,
         long_term_memory_strategy: MemoryStrategyConfig | None = None,
     ) -> tuple[bool, WorkingMemoryResponse]:
-        """Return `(created, session)`. If the session does not exist, create an empty one."""
+        """Return `(created, session)`. Creates an empty session if it does not exist."""
         try:
             session = await self.get(session_id, user_id, namespace, model_name, context_window_max)
         except MemoryNotFoundError:
@@ -138,11 +140,12 @@ class Sessions(Resource):
         *,
         agent_id: str | None = None,
     ) -> AppendMessagesResponse:
-        """Append messages to a session atomically. Create the session if it does not exist.
+        """Append messages to a session atomically. Creates the session if it does not exist.
 
-        The server skips messages that it already has (same id, role and content), so the call is safe to repeat. `wait`
-        delays the response until the messages are long-term memories ("promoted"), or until semantic search finds them
-        ("searchable", True, or seconds). `reached` is the stage at the end of the wait. `agent_id` sets the session's
+        Messages that are already stored (same id, role and content) are skipped, so the call is
+        safe to repeat. `wait` delays the response until the messages are long-term memories
+        ("promoted"), or until semantic search can find them ("searchable", True, or seconds).
+        `reached` in the response is the stage at the end of the wait. `agent_id` sets the session's
         agent.
         """
         more = self._window(model_name, context_window_max) | omit_none(agent_id=agent_id)
@@ -162,8 +165,8 @@ class Sessions(Resource):
     ) -> WorkingMemoryResponse:
         """Append messages to a session and return the session.
 
-        Without a `user_id`, the messages go to the session that a read without a user would return. `append` needs
-        fewer requests, and writes to exactly the given scope.
+        If `user_id` is None, messages are appended to the session that `get` would return. `append`
+        needs fewer requests, and writes to exactly the given scope.
         """
         if not messages:
             _, session = await self.get_or_create(session_id, user_id, namespace, model_name, context_window_max)
@@ -181,7 +184,7 @@ class Sessions(Resource):
     async def set_data(
         self, session_id: str, data: dict[str, Any], namespace: str | None = None, preserve_existing: bool = True
     ) -> WorkingMemoryResponse:
-        """Replace a session's `data`. If `preserve_existing` is False, replace the whole session."""
+        """Replace a session's `data`, or the entire session if `preserve_existing` is False."""
         if not preserve_existing:
             return await self.put(session_id, new_session(session_id, namespace, None, data=data))
         return await self._change(session_id, namespace, None, lambda _: {"data": data})
@@ -196,7 +199,8 @@ class Sessions(Resource):
     ) -> WorkingMemoryResponse:
         """Update a session's `data`.
 
-        `merge` sets keys, `deep_merge` also merges nested objects, and `replace` replaces all of `data`.
+        `merge` sets keys, `deep_merge` also merges nested objects, and `replace` replaces all
+        `data`.
         """
         merge_data(None, {}, merge_strategy)
         return await self._change(
@@ -214,7 +218,7 @@ class Sessions(Resource):
     ) -> WorkingMemoryResponse:
         """Add structured memories to a session, replacing memories with the same ids.
 
-        With `replace`, the added memories replace all of the session's memories.
+        With `replace`, all existing memories in the session are removed.
         """
         added = as_records(memories)
         ids = {memory.id for memory in added}
@@ -228,8 +232,8 @@ class Sessions(Resource):
     async def promote_memories(self, session_id: str, memory_ids: Sequence[str] | None = None, namespace: str | None = None) -> AckResponse:
         """Store a session's structured memories (all, or `memory_ids`) as long-term memories now.
 
-        Without this call, the server stores them later, under the same ids. Records without a scope get the session's
-        scope. Raises MemoryNotFoundError.
+        Otherwise, the server stores them later with the same ids. Records that have no scope get
+        the session's scope. Raises MemoryNotFoundError.
         """
         session = await self._read(WorkingMemoryResponse, self._get_call(session_id, None, namespace))
         scope = {"namespace": session.namespace, "user_id": session.user_id, "session_id": session_id}
@@ -241,9 +245,10 @@ class Sessions(Resource):
         return await Memories(self._transport, self._config).create(memories) if memories else AckResponse(status="ok")
 
     async def flush(self, session_id: str, namespace: str | None = None, user_id: str | None = None, wait: Wait = None) -> Acknowledgement:
-        """Run a session's pending work now: promotion, summarization and fact extraction.
+        """Run a session's pending background work now.
 
-        `wait` (seconds, or True for up to 10) waits for the work. If the work takes longer, the response is `pending`.
+        This includes promotion, summarization and fact extraction. `wait` (seconds, or True for up
+        to 10) waits until it is done. If it takes longer, the response is `pending`.
         """
         params = query(**self._scope(namespace, user_id), wait=wait)
         call = Call("POST", f"{_path(session_id)}/flush", params, headers=idempotency_headers(), wait=wait_seconds(wait))
@@ -252,10 +257,10 @@ class Sessions(Resource):
     async def delete(
         self, session_id: str, namespace: str | None = None, user_id: str | None = None, *, memories: bool = False, wait: Wait = None
     ) -> Acknowledgement:
-        """Delete a session. A missing session is not an error.
+        """Delete a session, if it exists.
 
-        With `memories`, the server also deletes the session's long-term memories in the background. `wait` works as in
-        `flush`.
+        `memories` also deletes the session's long-term memories in the background. `wait` works
+        like in `flush`.
         """
         params = query(**self._scope(namespace, user_id), memories=memories or None, wait=wait)
         return parse_acknowledgement(await self._send(Call("DELETE", _path(session_id), params, wait=wait_seconds(wait))))
@@ -265,7 +270,7 @@ class Sessions(Resource):
     ) -> MemoryMessage | None:
         """Remove and return the newest message, or None if the session is empty.
 
-        Memories made from the message are not deleted.
+        Memories derived from the message are not deleted.
         """
         before = await self.change_messages(session_id, lambda messages: messages[:-1], namespace, user_id, context_window_max)
         return before[-1] if before else None
@@ -280,8 +285,8 @@ class Sessions(Resource):
     ) -> Messages:
         """Replace a session's messages with the result of `change`. Return the previous messages.
 
-        `change` receives a copy of the messages ([] if there is no session), and is called again after a concurrent
-        write. Memories made from removed messages are not deleted.
+        `change` receives a copy of the messages ([] if there is no session), and is called again
+        after a concurrent write. Memories derived from removed messages are not deleted.
         """
         before: Messages = []
 
@@ -297,7 +302,7 @@ class Sessions(Resource):
     async def _change(
         self, session_id: str, namespace: str | None, user_id: str | None, change: _Change, window: Mapping[str, Any] | None = None
     ) -> WorkingMemoryResponse:
-        """Apply the fields that `change` returns to the session, and write the session back."""
+        """Apply the fields that `change` returns to the session, and write it back."""
         for attempt in range(1, MAX_CHANGE_ATTEMPTS + 1):
             try:
                 response = await self._send(self._get_call(session_id, user_id, namespace))

@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 
 
 class ToolCalls(Resource):
-    """Tools that let a model search, store, change and delete memories."""
+    """Tools that models can use to search, store, change and delete memories."""
 
     def __init__(self, transport: Transport, config: MemoryClientConfig) -> None:
         super().__init__(transport, config)
@@ -49,7 +49,10 @@ class ToolCalls(Resource):
 
     @staticmethod
     def schemas(schema_format: SchemaFormat = "openai") -> ToolSchemaCollection:
-        """Return all tools' schemas in a provider's format: `tools=client.tools.schemas().to_list()`."""
+        """Return all tool schemas in a provider's format.
+
+        Use `tools=client.tools.schemas().to_list()`.
+        """
         of_features = [definition for group in MODEL_TOOLS for definition in group.definitions]
         return definitions.schemas(schema_format, [*definitions.DEFINITIONS, *of_features])
 
@@ -70,11 +73,12 @@ class ToolCalls(Resource):
         *,
         namespace: str | None = None,
     ) -> dict[str, Any]:
-        """Search memories. Return `memories`, `summary`, `query` and the paging fields.
+        """Search memories. Return `memories`, `summary`, `query` and paging fields.
 
-        The paging fields are `total_found`, `offset`, `next_offset` and `has_more`. A memory has `id`, `text`,
-        `memory_type`, `topics`, `entities`, `created_at` and `relevance_score` (at most 1). With `min_relevance` (0 to
-        1) and no mode, the search is semantic. Raises MemoryClientError.
+        The paging fields are `total_found`, `offset`, `next_offset` and `has_more`. A memory has
+        `id`, `text`, `memory_type`, `topics`, `entities`, `created_at` and `relevance_score` (at
+        most 1). If `min_relevance` (0 to 1) is set but the mode is not, the search is semantic.
+        Raises MemoryClientError.
         """
         by_meaning = search_mode in (None, SearchModeEnum.SEMANTIC)
         page = await self._memories.search(
@@ -95,9 +99,9 @@ class ToolCalls(Resource):
         return search_answer(query, offset, page)
 
     async def get_working_memory(self, session_id: str, namespace: str | None = None, user_id: str | None = None) -> dict[str, Any]:
-        """Return a session's counts, `messages`, `memories`, `data`, `context` and `summary`, or an `error`.
+        """Return a session's counts, `messages`, `memories`, `data`, `context` and `summary`.
 
-        Only the newest messages are included.
+        Only the newest messages are included. On failure, return an `error`.
         """
         try:
             _, session = await self._sessions.get_or_create(session_id, user_id, namespace)
@@ -112,7 +116,7 @@ class ToolCalls(Resource):
         user_id: str | None = None,
         long_term_memory_strategy: MemoryStrategyConfig | None = None,
     ) -> dict[str, Any]:
-        """Return the result of `get_working_memory` and `created`.
+        """Return the result of `get_working_memory`, and `created`.
 
         `created` is True if this call created the session.
         """
@@ -135,7 +139,7 @@ class ToolCalls(Resource):
         namespace: str | None = None,
         user_id: str | None = None,
     ) -> dict[str, Any]:
-        """Add a memory to a session. The server stores it as a long-term memory later.
+        """Add a memory to a session. The server later stores it as a long-term memory.
 
         Return `success`, `summary` and the memory, or an `error`.
         """
@@ -156,7 +160,7 @@ class ToolCalls(Resource):
         namespace: str | None = None,
         user_id: str | None = None,
     ) -> dict[str, Any]:
-        """Change a session's `data`.
+        """Update a session's `data`.
 
         Return `success`, the updated keys and a preview, or an `error`.
         """
@@ -175,10 +179,11 @@ class ToolCalls(Resource):
         *,
         agent_id: str | None = None,
     ) -> ToolCallResolutionResult:
-        """Run a model's tool call, in OpenAI's, Anthropic's or LangChain's format. Never raises.
+        """Run a model's tool call in OpenAI's, Anthropic's or LangChain's format. Never raises.
 
-        The model cannot override `namespace` and `user_id`. If `user_id` is None, the model may choose a user.
-        `agent_id` selects the blocks that the tools change. Send `formatted_response` to the model.
+        The model cannot override `namespace` and `user_id`. If `user_id` is None, the model can
+        choose a user. `agent_id` determines which blocks the tools change. Send
+        `formatted_response` to the model.
         """
         try:
             call = parse_call(tool_call)
@@ -195,7 +200,7 @@ class ToolCalls(Resource):
         *,
         agent_id: str | None = None,
     ) -> list[ToolCallResolutionResult]:
-        """Run several tool calls in order and return their results. Never raises."""
+        """Run tool calls in order and return their results. Never raises."""
         return [await self.resolve_tool_call(call, session_id, namespace, user_id, agent_id=agent_id) for call in tool_calls]
 
     async def resolve_function_call(
@@ -208,9 +213,9 @@ class ToolCalls(Resource):
         *,
         agent_id: str | None = None,
     ) -> ToolCallResolutionResult:
-        """Run a tool by its name and arguments (a dict or JSON text).
+        """Run a tool by name, with arguments given as a dict or JSON text.
 
-        Otherwise, this works like `resolve_tool_call`.
+        This works like `resolve_tool_call` in all other respects.
         """
         scope = ToolScope(session_id, self._namespace(namespace or None), user_id or None, agent_id or None)
         try:
@@ -299,9 +304,9 @@ class ToolCalls(Resource):
         return forget_answer(answer)
 
     async def _delete(self, tool_input: arguments.DeleteArguments, scope: ToolScope) -> dict[str, Any]:
-        """Delete memories. Skip other owners' memories.
+        """Delete memories, skipping those that belong to other owners.
 
-        Raises MemoryNotFoundError if no memory is left.
+        Raises MemoryNotFoundError if none are left.
         """
         memory_ids = list(tool_input.memory_ids)
         for memory_id in tool_input.memory_ids if scope.binds else ():

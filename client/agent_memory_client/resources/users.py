@@ -1,4 +1,4 @@
-"""Export, import and erase all of a user's data."""
+"""Export, import and erase a user's data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agent_memory_client.resources.base import Resource
 
 
 class OwnerData(Resource):
-    """Requests for all of an owner's data. `path` is the owner's URL path."""
+    """Calls that affect all of an owner's data. `path` is the owner's URL path."""
 
     async def _export(self, path: str, namespace: str | None) -> AsyncIterator[bytes]:
         count, line = 0, b""
@@ -39,27 +39,30 @@ class Users(OwnerData):
     def export(self, user_id: str, namespace: str | None = None) -> AsyncIterator[bytes]:
         """Yield a user's data as JSON Lines.
 
-        If `namespace` is None, the export covers all namespaces. The export contains everything that the server had
-        acknowledged before the call. Raises MemoryProtocolError at the end if the export is incomplete.
+        If `namespace` is None, all namespaces are exported. The export includes everything that the
+        server acknowledged before the call. Raises MemoryProtocolError at the end if the export is
+        incomplete.
         """
         return self._export(_path(user_id), namespace)
 
     async def import_lines(
         self, user_id: str, lines: Iterable[bytes | str], namespace: str | None = None, import_source: str | None = None
     ) -> ImportReport:
-        """Import lines from an export as this user's data, into `namespace` if given. Idempotent.
+        """Import an export as this user's data, into `namespace` if given. Idempotent.
 
-        For a different user or namespace, the import creates copies with new ids. Stored data does not change. The
-        report lists rejected lines by number. `complete` is True if all lines up to the export's end were included. To
-        delete the imported data, pass its `import_source` to `memories.purge`.
+        If the user or namespace differs from the export's, copies with new ids are created.
+        Existing data does not change. The report contains the line numbers of rejected lines.
+        `complete` is True if the import reached the end of the export. To delete the imported data,
+        pass its `import_source` to `memories.purge`.
         """
         return await self._import(_path(user_id), lines, namespace, import_source)
 
     async def delete(self, user_id: str, namespace: str | None = None, wait: Wait = None) -> Acknowledgement:
         """Delete a user's sessions and memories.
 
-        If `namespace` is None, the call covers all namespaces. `wait` (seconds, or True for up to 10) waits for the
-        deletion. If the deletion takes longer, the response is `pending`. `operation_id` identifies the background job.
+        If `namespace` is None, the data in all namespaces is deleted. `wait` (seconds, or True for
+        up to 10) waits for the deletion. If it takes longer, the response is `pending`.
+        `operation_id` identifies the background job.
         """
         return await self._delete(_path(user_id), namespace, wait)
 

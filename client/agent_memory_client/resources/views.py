@@ -1,4 +1,4 @@
-"""Summary views: summaries of memories, grouped by fields that the view specifies."""
+"""Summary views: summaries of memories, grouped by the fields in the view."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Views(Resource):
         return parse_list(_VIEWS, "summary views", await self._send(Call("GET", _PATH)))
 
     async def create(self, request: CreateSummaryViewRequest | Mapping[str, Any]) -> SummaryView:
-        """Create a summary view. The server generates its id."""
+        """Create a summary view. The server assigns its id."""
         return await self._read(SummaryView, Call("POST", _PATH, json=as_body(request), headers=idempotency_headers()))
 
     async def get(self, view_id: str) -> SummaryView:
@@ -36,7 +36,7 @@ class Views(Resource):
         return await self._read(SummaryView, Call("GET", _view_path(view_id)))
 
     async def delete(self, view_id: str) -> AckResponse:
-        """Delete a summary view. A missing view is not an error."""
+        """Delete a summary view, if it exists."""
         return await self._read(AckResponse, Call("DELETE", _view_path(view_id)))
 
     async def run(self, view_id: str, force: bool = False) -> Task:
@@ -46,7 +46,7 @@ class Views(Resource):
         return await self._read(Task, Call("POST", f"{_view_path(view_id)}/run", json=body, headers=idempotency_headers()))
 
     async def run_partition(self, view_id: str, group: dict[str, str]) -> SummaryViewPartitionResult:
-        """Compute and store one partition's summary. `group` needs a value for every grouping field.
+        """Compute and store a partition's summary. `group` needs a value for every grouping field.
 
         Raises MemoryNotFoundError.
         """
@@ -61,7 +61,7 @@ class Views(Resource):
         session_id: str | None = None,
         memory_type: str | None = None,
     ) -> PartitionList:
-        """Return the stored summaries for a view's partitions. Raises MemoryNotFoundError."""
+        """Return the stored summaries of a view's partitions. Raises MemoryNotFoundError."""
         params = query(namespace=namespace, user_id=user_id, session_id=session_id, memory_type=memory_type)
         return parse_list(_PARTITIONS, "partitions", await self._send(Call("GET", f"{_view_path(view_id)}/partitions", params)))
 

@@ -11,7 +11,7 @@ from agent_memory_client.models.memories import SourceClass
 
 
 class PurgeRequest(BaseModel):
-    """The source of the memories to delete. All given conditions must match."""
+    """The source of the memories to delete. Give at least one condition; all must match."""
 
     model_config = ConfigDict(extra="forbid")
 

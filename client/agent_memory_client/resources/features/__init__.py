@@ -1,1 +1,1 @@
-"""Resources from extensions, one file per resource. `registry.py` lists them."""
+"""Resources from extensions, with one file per resource. `registry.py` lists them."""

@@ -1,4 +1,4 @@
-"""Export, import and erase all of an agent's data."""
+"""Export, import and erase an agent's data."""
 
 from __future__ import annotations
 
@@ -16,24 +16,26 @@ class Agents(OwnerData):
     def export(self, agent_id: str, namespace: str | None = None) -> AsyncIterator[bytes]:
         """Yield an agent's data as JSON Lines.
 
-        The data consists of sessions, messages, memories, blocks and procedures. If `namespace` is None, the export
-        covers all namespaces. Raises MemoryProtocolError at the end if the export is incomplete.
+        The data includes sessions, messages, memories, blocks and procedures. If `namespace` is
+        None, all namespaces are exported. Raises MemoryProtocolError at the end if the export is
+        incomplete.
         """
         return self._export(_path(agent_id), namespace)
 
     async def import_lines(
         self, agent_id: str, lines: Iterable[bytes | str], namespace: str | None = None, import_source: str | None = None
     ) -> ImportReport:
-        """Import an agent's export as this agent's data. The users in the data keep their ids.
+        """Import an agent's export as this agent's data. Users keep their ids.
 
-        Otherwise, this works like `users.import_lines`.
+        This works like `users.import_lines` in all other respects.
         """
         return await self._import(_path(agent_id), lines, namespace, import_source)
 
     async def delete(self, agent_id: str, namespace: str | None = None, wait: Wait = None) -> Acknowledgement:
         """Delete an agent's data, as described in `export`.
 
-        If `namespace` is None, the call covers all namespaces. `wait` works as in `users.delete`.
+        If `namespace` is None, the data in all namespaces is deleted. `wait` works like in
+        `users.delete`.
         """
         return await self._delete(_path(agent_id), namespace, wait)
 

@@ -1,4 +1,4 @@
-"""Tools for an agent's archive and for conversation search."""
+"""Tools for searching conversations and an agent's archive."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class ArchiveTools(ModelTools):
         return await self._search("", dated.page, scope, {**message_filters, "created_at": in_days(dated.start_date, dated.end_date)})
 
     async def _insert(self, tool_input: ArchiveInsertArguments, scope: ToolScope) -> dict[str, Any]:
-        """Store a memory that belongs to the user or, without a user, to the agent."""
+        """Store a memory for the user, or for the agent if there is no user."""
         record = checked(
             ClientMemoryRecord,
             text=tool_input.content,

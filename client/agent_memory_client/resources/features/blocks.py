@@ -1,4 +1,4 @@
-"""Memory blocks: labeled texts that appear in every prompt for their owner."""
+"""Memory blocks: labeled texts that appear in their owner's prompts."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ CORE_MEMORY_APPEND, CORE_MEMORY_REPLACE = "core_memory_append", "core_memory_rep
 class Blocks(Resource):
     """Create, read, edit and share memory blocks.
 
-    Calls find only blocks whose `agent_id`, `user_id` and `namespace` (default: the client's) match exactly. With
-    `if_match`, calls raise MemoryPreconditionFailedError for a different version.
+    A block is found only if `agent_id`, `user_id` and `namespace` (default: the client's) match
+    exactly. If the block's version differs from `if_match`, calls raise
+    MemoryPreconditionFailedError.
     """
 
     async def list(self, *, shown: bool = False, **owner: Unpack[OwnerNames]) -> BlockListResponse:
-        """Return the blocks that belong to exactly this owner.
+        """Return the blocks that have exactly this owner.
 
-        With `shown`, return all blocks shown in prompts for this agent, user and namespace.
+        With `shown`, return all blocks that appear in prompts for this agent, user and namespace.
         """
         return await self._read(BlockListResponse, Call("GET", _PATH, self._owner(owner) | query(shown=shown or None)))
 
@@ -51,9 +52,9 @@ class Blocks(Resource):
         if_match: int | None = None,
         **owner: Unpack[OwnerNames],
     ) -> BlockEdit:
-        """Create a block, or change the given fields.
+        """Create a block, or change the given fields of an existing one.
 
-        Raises MemoryServerError if the text exceeds its limit.
+        Raises MemoryServerError if the text is too long.
         """
         body = omit_none(value=value, description=description, limit=limit, limit_tokens=limit_tokens, read_only=read_only)
         return await self._read(BlockEdit, self._call("PUT", label, owner, json=body, headers=_matching(if_match)))
@@ -69,32 +70,37 @@ class Blocks(Resource):
         if_match: int | None = None,
         **owner: Unpack[OwnerNames],
     ) -> BlockEdit:
-        """Edit the text: `append` or `insert` a line, `replace` exact text, or `rethink` (rewrite) it.
+        """Edit a block's text.
 
-        Raises MemoryNotFoundError. Raises MemoryServerError if the block is full or read-only, or if it does not
-        contain the old text exactly once.
+        `append` and `insert` add a line, `replace` replaces exact text, and `rethink` rewrites the
+        entire text. Raises MemoryNotFoundError if the block does not exist. Raises
+        MemoryServerError if it is full or read-only, or does not contain the old text exactly once.
         """
         body = omit_none(operation=operation, content=content, old_content=old_content, line=line)
         return await self._read(BlockEdit, self._call("PATCH", label, owner, json=body, headers=_matching(if_match), idempotent=False))
 
     async def delete(self, label: str, *, if_match: int | None = None, **owner: Unpack[OwnerNames]) -> AckResponse:
-        """Delete a block and its history. A missing block is not an error."""
+        """Delete a block and its history, if it exists."""
         return await self._read(AckResponse, self._call("DELETE", label, owner, headers=_matching(if_match)))
 
     async def history(self, label: str, **owner: Unpack[OwnerNames]) -> BlockHistoryResponse:
-        """Return a block's changes, oldest first. Raises MemoryNotFoundError."""
+        """Return the changes to a block, oldest first. Raises MemoryNotFoundError."""
         return await self._read(BlockHistoryResponse, self._call("GET", label, owner, "/history"))
 
     async def undo(self, label: str, version: int | None = None, *, if_match: int | None = None, **owner: Unpack[OwnerNames]) -> BlockEdit:
         """Undo the change that created `version`, or the newest change if `version` is None.
 
-        Raises MemoryNotFoundError. Raises MemoryServerError if a later change prevents the undo.
+        Raises MemoryNotFoundError. Raises MemoryServerError if a later change conflicts with the
+        undo.
         """
         headers = {**idempotency_headers(), **_matching(if_match)}
         return await self._read(BlockEdit, self._call("POST", label, owner, "/undo", json=omit_none(version=version), headers=headers))
 
     async def attach(self, label: str, to: Mapping[str, str], **owner: Unpack[OwnerNames]) -> Block:
-        """Also show a block in another owner's prompts: `to={"agent_id": "helper"}`. Raises MemoryNotFoundError."""
+        """Show a block in another owner's prompts too: `to={"agent_id": "helper"}`.
+
+        Raises MemoryNotFoundError.
+        """
         return await self._read(Block, self._call("POST", label, owner, "/attach", json=dict(to), headers=idempotency_headers()))
 
     async def detach(self, label: str, to: Mapping[str, str], **owner: Unpack[OwnerNames]) -> Block:
@@ -151,7 +157,7 @@ class BlockTools(ModelTools):
     )
 
     async def run_tool(self, name: str, values: Mapping[str, Any], scope: ToolScope) -> dict[str, Any]:
-        """Edit a block, and return its label, text and size."""
+        """Edit a block and return its label, text and size."""
         body: dict[str, Any]
         if name == CORE_MEMORY_APPEND:
             appended = parse_arguments(AppendArguments, values)
@@ -167,7 +173,10 @@ class BlockTools(ModelTools):
         return {"summary": f"{label}: {change_text}; it has {size} now", "label": label, "value": edit.block.value}
 
     async def _shown_block(self, label: str, scope: ToolScope) -> Block:
-        """Return the block with this label from the conversation's prompts. Raises MemoryNotFoundError."""
+        """Return the block with this label that appears in the conversation's prompts.
+
+        Raises MemoryNotFoundError.
+        """
         params = query(agent_id=scope.agent_id, user_id=scope.user_id, namespace=scope.namespace, shown=True)
         blocks = (await self._read(BlockListResponse, Call("GET", _PATH, params))).blocks
         for block in blocks:

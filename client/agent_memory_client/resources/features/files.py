@@ -1,4 +1,4 @@
-"""Files: documents that are split into passages for searches and prompts."""
+"""Files whose text is split into passages for searches and prompts."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ class Files(Resource):
         user_id: str | None = None,
         agent_id: str | None = None,
     ) -> StoredFile:
-        """Upload a file for a worker to read. To follow the progress, pass `operation_id` to `jobs.get`.
+        """Upload a file. A worker processes it in the background.
 
-        Uploading the same bytes again changes nothing. Different bytes with the same name or `file_id` replace the
-        file. Without `media_type`, the extension of `name` determines the type.
+        To track progress, pass `operation_id` to `jobs.get`. Uploading the same file again changes
+        nothing. A different file with the same name or `file_id` replaces the existing one. If
+        `media_type` is None, the file type is determined by the extension of `name`.
         """
         params = query(name=name, file_id=file_id, agent_id=agent_id, **self._scope(namespace, user_id))
         headers = {"Content-Type": media_type or "application/octet-stream"}
@@ -38,14 +39,14 @@ class Files(Resource):
         return await self._read(FileList, Call("GET", _PATH, query(limit=limit, offset=offset, **self._scope(namespace, user_id))))
 
     async def get(self, file_id: str, *, namespace: str | None = None, user_id: str | None = None) -> StoredFile:
-        """Return a file's state and counts, and the `reason` for a failure.
+        """Return a file's state and counts. If processing failed, `reason` contains the reason.
 
         Raises MemoryNotFoundError.
         """
         return await self._read(StoredFile, Call("GET", _path(file_id), query(**self._scope(namespace, user_id))))
 
     async def delete(self, file_id: str, *, namespace: str | None = None, user_id: str | None = None) -> AckResponse:
-        """Delete a file, its passages, and the facts that came only from it.
+        """Delete a file, its passages, and facts that came only from it.
 
         Raises MemoryNotFoundError.
         """

@@ -1,4 +1,4 @@
-"""Items: JSON values, stored under a namespace path and a key."""
+"""Items: JSON values stored under a namespace path and a key."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PathList: TypeAlias = list[list[str]]
 
 
 class Items(Resource):
-    """Store, read, search and delete items. An owner is a namespace, a user, both, or neither."""
+    """Store, read, search and delete items. The owner is a namespace, a user, both, or neither."""
 
     async def put(
         self,
@@ -46,10 +46,10 @@ class Items(Resource):
         namespace: str | None = None,
         user_id: str | None = None,
     ) -> AckResponse:
-        """Store a value, replacing any value under the same path and key.
+        """Store a value, replacing any existing value for the path and key.
 
-        `index` lists the fields to make searchable (None: all fields, False: no fields). The item expires `ttl_minutes`
-        after it was last read or stored.
+        `index` lists the fields to make searchable (None: all fields, False: no fields). The item
+        expires `ttl_minutes` after it was last read or stored.
         """
         fields = index if index is None or index is False else list(index)
         body = checked(PutItem, path=list(path), key=key, value=value, index=fields, ttl_minutes=ttl_minutes)
@@ -59,7 +59,7 @@ class Items(Resource):
     async def get(
         self, path: Sequence[str], key: str, *, refresh_ttl: bool = True, namespace: str | None = None, user_id: str | None = None
     ) -> Item | None:
-        """Return an item, or None. Restart its TTL unless `refresh_ttl` is False."""
+        """Return an item, or None. Restarts the item's TTL unless `refresh_ttl` is False."""
         params = {**self._owner(namespace, user_id), "path": list(path), "key": key, **query(refresh_ttl=refresh_ttl)}
         try:
             return await self._read(Item, Call("GET", _PATH, params))
@@ -67,7 +67,7 @@ class Items(Resource):
             return None
 
     async def delete(self, path: Sequence[str], key: str, *, namespace: str | None = None, user_id: str | None = None) -> AckResponse:
-        """Delete an item. A missing item is not an error."""
+        """Delete an item, if it exists."""
         params = {**self._owner(namespace, user_id), "path": list(path), "key": key}
         return await self._read(AckResponse, Call("DELETE", _PATH, params))
 
@@ -85,7 +85,8 @@ class Items(Resource):
     ) -> ScoredItems:
         """Return the items under a path that match a filter.
 
-        With a query, return the best matches first. Otherwise, sort by path and key.
+        If there is a query, the best matches come first. Otherwise, items are sorted by path and
+        key.
         """
         body = checked(SearchItems, prefix=list(prefix), query=query, filter=filter, limit=limit, offset=offset, refresh_ttl=refresh_ttl)
         call = Call("POST", f"{_PATH}/search", self._owner(namespace, user_id), json=as_body(body))
@@ -102,7 +103,7 @@ class Items(Resource):
         namespace: str | None = None,
         user_id: str | None = None,
     ) -> PathList:
-        """Return the namespace paths that contain items, sorted. `*` matches any label."""
+        """Return a sorted list of the namespace paths that contain items. `*` matches any label."""
         ends: tuple[tuple[Literal["prefix", "suffix"], Sequence[str] | None], ...] = (("prefix", prefix), ("suffix", suffix))
         conditions = [checked(PathCondition, match_type=end, path=list(path)) for end, path in ends if path]
         body = checked(ListItemPaths, match_conditions=conditions, max_depth=max_depth, limit=limit, offset=offset)
@@ -110,9 +111,9 @@ class Items(Resource):
         return (await self._read(ItemPaths, call)).namespaces
 
     async def batch(self, operations: Sequence[ItemOperation], *, namespace: str | None = None, user_id: str | None = None) -> ItemResults:
-        """Run several operations in one round trip.
+        """Run multiple operations in one request.
 
-        Reads return values from before the batch. All writes are applied together.
+        Reads return values from before the batch. Writes are applied atomically.
         """
         body = checked(ItemBatch, operations=list(operations))
         call = Call("POST", f"{_PATH}/batch", self._owner(namespace, user_id), json=as_body(body))

@@ -37,7 +37,7 @@ class Procedures(Resource):
     """Store procedures, search them by situation, and record session results."""
 
     async def create(self, request: CreateProcedureRequest | Mapping[str, Any]) -> Procedure:
-        """Store a procedure. The server generates its id."""
+        """Store a procedure. The server assigns its id."""
         body = as_body(request)
         body["namespace"] = self._namespace(body.get("namespace"))
         return await self._read(Procedure, Call("POST", _PATH, json=body, headers=idempotency_headers()))
@@ -85,7 +85,7 @@ class Procedures(Resource):
         return await self._read(Procedure, Call("PATCH", _procedure_path(procedure_id), json=body))
 
     async def delete(self, procedure_id: str) -> AckResponse:
-        """Delete a procedure. A missing procedure is not an error."""
+        """Delete a procedure, if it exists."""
         return await self._read(AckResponse, Call("DELETE", _procedure_path(procedure_id)))
 
     async def give_feedback(self, procedure_id: str, helped: bool, score: float | None = None, comment: str | None = None) -> Procedure:
@@ -95,7 +95,10 @@ class Procedures(Resource):
         return await self._read(Procedure, Call("POST", path, json=body, headers=idempotency_headers()))
 
     async def history(self, procedure_id: str) -> ProcedureHistory:
-        """Return a procedure's latest changes and feedback. Raises MemoryNotFoundError."""
+        """Return the latest changes to a procedure and its latest feedback.
+
+        Raises MemoryNotFoundError.
+        """
         return await self._read(ProcedureHistory, Call("GET", f"{_procedure_path(procedure_id)}/history"))
 
     async def undo(self, procedure_id: str) -> Procedure:
@@ -119,7 +122,7 @@ class Procedures(Resource):
         return await self._read(SessionResult, Call("PATCH", path, query(**self._scope(namespace, user_id)), json=body))
 
     async def get_result(self, session_id: str, user_id: str | None = None, namespace: str | None = None) -> SessionResult:
-        """Return a session's result and what a worker learned from it. Raises MemoryNotFoundError."""
+        """Return a session's result and what was learned from it. Raises MemoryNotFoundError."""
         path = f"/v1/session-results/{segment('session_id', session_id)}"
         return await self._read(SessionResult, Call("GET", path, query(**self._scope(namespace, user_id))))
 
@@ -139,7 +142,7 @@ class Procedures(Resource):
         limit: int = 20,
         offset: int = 0,
     ) -> ToolMemoryListResponse:
-        """Return a page of statistics for tools: arguments, counts, durations and costs."""
+        """Return a page of tool statistics: arguments, counts, durations and costs."""
         params = query(tool=tool, **self._scope(namespace, user_id), agent_id=agent_id, limit=limit, offset=offset)
         return await self._read(ToolMemoryListResponse, Call("GET", _TOOLS_PATH, params))
 
@@ -172,7 +175,7 @@ class ProcedureTools(ModelTools):
     )
 
     async def run_tool(self, name: str, values: Mapping[str, Any], scope: ToolScope) -> dict[str, Any]:
-        """Search or store procedures in `scope`. Return the procedures."""
+        """Search or store procedures within `scope`, and return them."""
         owner = {"user_id": scope.user_id, "agent_id": scope.agent_id, "namespace": scope.namespace}
         if name == _SEARCH:
             call = Call("POST", f"{_PATH}/search", json={"situation": values.get("situation"), **owner})

@@ -1,4 +1,4 @@
-"""User profiles and a tool that lets models read one."""
+"""User profiles, and a tool that models can use to read a profile."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SCHEMA = f"{_PATH}/schema"
 
 
 class Profiles(Resource):
-    """Read one user's profile in one namespace (default: the client's)."""
+    """Read a user's profile in one namespace (default: the client's)."""
 
     async def get(
         self,
@@ -30,9 +30,9 @@ class Profiles(Resource):
         as_of: datetime | None = None,
         timezone: str | None = None,
     ) -> Profile:
-        """Return a user's profile: `static`, `dynamic` and `slots`.
+        """Return a user's profile, with `static`, `dynamic` and `slots`.
 
-        With `q`, include the matching memories.
+        If `q` is given, the matching memories are included.
         """
         params = query(**self._scope(namespace, user_id), q=q, limit=limit, as_of=as_of, timezone=timezone)
         return await self._read(Profile, Call("GET", _PATH, params))
@@ -42,24 +42,27 @@ class Profiles(Resource):
         return await self._read(ProfileMoves, Call("GET", f"{_PATH}/moves", query(**self._scope(namespace, user_id), limit=limit)))
 
     async def rebuild(self, user_id: str, namespace: str | None = None) -> AckResponse:
-        """Request a rebuild of the profile from the memories."""
+        """Request a rebuild of the profile from the user's memories."""
         return await self._read(AckResponse, Call("POST", f"{_PATH}/rebuild", query(**self._scope(namespace, user_id))))
 
     async def get_schema(self, namespace: str | None = None) -> ProfileSchema:
-        """Return the topics and slots for the profiles in a namespace."""
+        """Return the profile topics and slots for a namespace."""
         return await self._read(ProfileSchema, Call("GET", _SCHEMA, query(namespace=self._namespace(namespace))))
 
     async def put_schema(self, schema: ProfileSchema, namespace: str | None = None) -> ProfileSchema:
-        """Replace a namespace's profile schema, or the tenant's if `namespace` is None."""
+        """Replace a namespace's profile schema, or the tenant's schema if `namespace` is None."""
         return await self._read(ProfileSchema, Call("PUT", _SCHEMA, query(namespace=self._namespace(namespace)), as_body(schema)))
 
     async def delete_schema(self, namespace: str | None = None) -> AckResponse:
-        """Delete a namespace's profile schema, or the tenant's schema if `namespace` is None. Idempotent."""
+        """Delete the profile schema of a namespace, or the tenant's schema if `namespace` is None.
+
+        Idempotent.
+        """
         return await self._read(AckResponse, Call("DELETE", _SCHEMA, query(namespace=self._namespace(namespace))))
 
 
 class ProfileTools(ModelTools):
-    """A tool that lets models read the user's profile."""
+    """A tool that models can use to read the user's profile."""
 
     definitions: ClassVar[tuple[Definition, ...]] = (
         Definition(

@@ -1,4 +1,4 @@
-"""User timelines and a tool that lets models read one."""
+"""User timelines, and a tool that models can use to read a timeline."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PATH = "/v1/timeline"
 
 
 class Timelines(Resource):
-    """Read one user's timeline in one namespace (default: the client's)."""
+    """Read a user's timeline in one namespace (default: the client's)."""
 
     async def get(self, user_id: str, namespace: str | None = None, which: TimelineQuery | None = None) -> Timeline:
         """Return a user's events by day. `which` selects and groups the events."""
@@ -25,12 +25,12 @@ class Timelines(Resource):
         return await self._read(Timeline, Call("GET", _PATH, query(**{**narrowed, **self._scope(namespace, user_id)})))
 
     async def rebuild(self, user_id: str, namespace: str | None = None) -> AckResponse:
-        """Request a rebuild of the timeline from the memories."""
+        """Request a rebuild of the timeline from the user's memories."""
         return await self._read(AckResponse, Call("POST", f"{_PATH}/rebuild", query(**self._scope(namespace, user_id))))
 
 
 class TimelineTools(ModelTools):
-    """A tool that lets models read the user's timeline."""
+    """A tool that models can use to read the user's timeline."""
 
     definitions: ClassVar[tuple[Definition, ...]] = (
         Definition(
