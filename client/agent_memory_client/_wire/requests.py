@@ -94,7 +94,7 @@ def segment(name: str, value: str) -> str:
 
 
 def query(**values: Any) -> dict[str, str]:
-    """Convert query parameters to text, omitting those that are None."""
+    """Convert query parameters to text, omitting None values."""
     present = {key: str(to_jsonable_python(value)) for key, value in omit_none(**values).items()}
     return {key: text.lower() if isinstance(values[key], bool) else text for key, text in present.items()}
 

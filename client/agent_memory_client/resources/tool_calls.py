@@ -304,7 +304,7 @@ class ToolCalls(Resource):
         return forget_answer(answer)
 
     async def _delete(self, tool_input: arguments.DeleteArguments, scope: ToolScope) -> dict[str, Any]:
-        """Delete memories, skipping those that belong to other owners.
+        """Delete memories, skipping other owners' memories.
 
         Raises MemoryNotFoundError if none are left.
         """

@@ -122,7 +122,7 @@ class Procedures(Resource):
         return await self._read(SessionResult, Call("PATCH", path, query(**self._scope(namespace, user_id)), json=body))
 
     async def get_result(self, session_id: str, user_id: str | None = None, namespace: str | None = None) -> SessionResult:
-        """Return a session's result and what was learned from it. Raises MemoryNotFoundError."""
+        """Return a session's result and the procedure learned from it. Raises MemoryNotFoundError."""
         path = f"/v1/session-results/{segment('session_id', session_id)}"
         return await self._read(SessionResult, Call("GET", path, query(**self._scope(namespace, user_id))))
 
