@@ -154,7 +154,7 @@ def upper_bound(values: Sequence[float], confidence: float = 0.95) -> float:
 
 
 def markdown(rows: Sequence[dict[str, Any]], before: str = "before", after: str = "after") -> str:
-    """Return the rows as a table whose header shows the names of both sides."""
+    """Format the rows as a table with the names of both sides in the header."""
     head = [
         "operation",
         "at one time",

@@ -210,7 +210,7 @@ class Sample:
 
 
 async def ask(name: str, store: Turns, question: Question, embedding: Embedding, *, whole: bool = False) -> Sample | None:
-    """Ask a question like a prompt does. Return None if the model does not support its script."""
+    """Ask a question the way a prompt does. Return None if its script is not supported."""
     builder = QueryBuilder(embedding.settings, cast("Any", store), lambda _: cast("Any", embedding), cast("Any", None), reranks=False)
     request = SearchRequest.model_validate(
         {"text": question.text, "limit": _SHOWN, "user_id": {"eq": "u"}, "quarantined": False, "min_relevance": 0.0}

@@ -61,7 +61,7 @@ def _one(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def paired(figure: Callable[..., float], *rows: dict[str, Any]) -> float:
-    """Return the median over all rounds of a figure that compares several series.
+    """Compare series by the median of a figure over all rounds.
 
     Ratios of sums would depend too much on slow rounds. Series with different numbers of rounds are
     compared by their combined figures.

@@ -167,7 +167,7 @@ class BlockEdit(BaseModel):
 
 
 class BlockHistoryResponse(BaseModel):
-    """The changes to a block, oldest first. They lead from `base` to the current text."""
+    """The changes to a block, oldest first. Applied to `base`, they produce the current text."""
 
     label: str
     """The block's label."""

@@ -70,7 +70,7 @@ class Profile(BaseModel):
 
 
 class ProfileMove(BaseModel):
-    """The move of a memory into, within or out of a profile."""
+    """A memory's move into, within or out of a profile."""
 
     memory_id: str
     """The id of the memory that moved."""

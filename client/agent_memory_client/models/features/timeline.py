@@ -120,7 +120,7 @@ class TimelineDays(BaseModel):
 
 
 class TimelineQuery(TimelineDays):
-    """Which events to select, how to group them, and the time as of which to read them."""
+    """Which events to select and how to group them, as of a given time."""
 
     granularity: Granularity | None = None
     """Group the events by `day`, `week` or `month`."""

@@ -118,7 +118,7 @@ def without_files(value: Any) -> Any:
 
 
 def with_pictures(parts: list[Any]) -> list[Any]:
-    """Do the same as `without_files`, but keep images unless they are too large in total."""
+    """Like `without_files`, but keep images unless their total size is too large."""
     pictures = [_is_picture(part) for part in parts]
     size = sum(len(to_json(part)) for part, picture in zip(parts, pictures, strict=True) if picture)
     if size > _MAX_PICTURE_BYTES:

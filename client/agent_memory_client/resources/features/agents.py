@@ -25,14 +25,14 @@ class Agents(OwnerData):
     async def import_lines(
         self, agent_id: str, lines: Iterable[bytes | str], namespace: str | None = None, import_source: str | None = None
     ) -> ImportReport:
-        """Import an agent's export as this agent's data. Users keep their ids.
+        """Import an agent's export as this agent's data. User ids do not change.
 
         This works like `users.import_lines` in all other respects.
         """
         return await self._import(_path(agent_id), lines, namespace, import_source)
 
     async def delete(self, agent_id: str, namespace: str | None = None, wait: Wait = None) -> Acknowledgement:
-        """Delete an agent's data, as described in `export`.
+        """Delete the agent's data that `export` returns.
 
         If `namespace` is None, the data in all namespaces is deleted. `wait` works like in
         `users.delete`.

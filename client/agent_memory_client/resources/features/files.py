@@ -39,7 +39,7 @@ class Files(Resource):
         return await self._read(FileList, Call("GET", _PATH, query(limit=limit, offset=offset, **self._scope(namespace, user_id))))
 
     async def get(self, file_id: str, *, namespace: str | None = None, user_id: str | None = None) -> StoredFile:
-        """Return a file's state and counts. If processing failed, `reason` contains the reason.
+        """Return a file's state and counts. `reason` explains a failure.
 
         Raises MemoryNotFoundError.
         """
