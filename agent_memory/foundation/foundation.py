@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from redis.asyncio import Redis
 from redisvl.schema import IndexSchema
 
+from agent_memory.foundation.core.errors import RedisUnavailable
 from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.llm.base import ChatModel, Embedder, Reranker
@@ -137,21 +138,21 @@ async def open_foundation(
         # The watch needs its own client, because the gate closes the store to all other clients until it is ready.
         unguarded = bucket_redis.connect(pool_size=4, command_timeout=timeout)
         stack.push_async_callback(unguarded.aclose)
-        version = await (
-            _check(settings, keys, unguarded, bucket_redis.url) if begin else check_engine(unguarded, shown_url(bucket_redis.url))
-        )
+        shown = shown_url(bucket_redis.url)
+        check = partial(_check, settings, keys, unguarded, bucket_redis.url) if begin else partial(check_engine, unguarded, shown)
         watch = StoreWatch(unguarded, keys, file, schemas=tuple(schemas.values()) if begin else (), makes=begin)
-        await watch.open()
+        version = await _open_watch(watch, keys, unguarded, check)
         if watch.intact and begin:
             await _make_indexes(keys, schemas.values(), unguarded)
         if settings.models.embeds_latin_only and begin:
             log.info("embedding model knows only Latin scripts", model=embedder.model, hint=LATIN_ONLY)
+        watch.on_renewal(check)
         watch.on_renewal(bucket_redis.renew)
         await stack.enter_async_context(watch.running())
         connect = partial(bucket_redis.connect, pool_size=settings.redis.pool_size, command_timeout=timeout, gate=watch)
         client = connect()
         stack.push_async_callback(client.aclose)
-        lists = connect(protocol=2) if await answers_in_lists(unguarded) else None
+        lists = connect(protocol=2) if version is not None and await answers_in_lists(unguarded) else None
         if lists is not None:
             stack.push_async_callback(lists.aclose)
         ids = KeyedIds()
@@ -173,13 +174,27 @@ async def open_foundation(
             chat=models.chat,
             reranker=models.reranker,
             counter=models.counter,
-            redis_description=f"Redis {version} at {shown_url(bucket_redis.url)}" + bucket_redis.remark(settings.redis.buckets),
+            redis_description=f"Redis {version} at {shown}" + bucket_redis.remark(settings.redis.buckets),
             models_description=models.description,
             on_close=stack.push_async_callback,
             buckets=buckets,
         )
         buckets.append(foundation)
         yield foundation
+
+
+async def _open_watch(watch: StoreWatch, keys: Keys, client: Redis, check: Callable[[], Awaitable[str]]) -> str | None:
+    """Return the version of Redis, or None if a bucket other than the first must wait for its Redis."""
+    if keys.bucket > 0:
+        try:
+            with redis_errors():
+                await client.ping()
+        except RedisUnavailable as error:
+            watch.await_answer(error)
+            return None
+    version = await check()
+    await watch.open()
+    return version
 
 
 async def _check(settings: Settings, keys: Keys, client: Redis, url: str) -> str:

@@ -18,7 +18,7 @@ from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import ConnectionError
 from redisvl.schema import IndexSchema
 
-from agent_memory.foundation.core.errors import AgentMemoryError, RedisUnavailable, StoreChanged, StoreLost
+from agent_memory.foundation.core.errors import AgentMemoryError, RedisUnavailable, StartupError, StoreChanged, StoreLost
 from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.storage.cluster import bucket_clients, end_task, ensure_buckets
 from agent_memory.foundation.storage.connection import connect, translate_error
@@ -68,7 +68,7 @@ class StoreWatch:
         self._logged: tuple[frozenset[str], float] = (frozenset(), 0.0)
         self._looking = asyncio.Lock()
         self._mending: asyncio.Task[None] | None = None
-        self._on_renewal: list[Callable[[], Awaitable[None] | None]] = []
+        self._on_renewal: list[Callable[[], Awaitable[object] | None]] = []
 
     # ------------------------------------------------------------------------------------------------------------- gate
 
@@ -102,7 +102,7 @@ class StoreWatch:
         """Set the indexes to check for."""
         self._schemas = schemas
 
-    def on_renewal(self, call: Callable[[], Awaitable[None] | None]) -> None:
+    def on_renewal(self, call: Callable[[], Awaitable[object] | None]) -> None:
         """Register a function to call before clients are unblocked."""
         self._on_renewal.append(call)
 
@@ -113,6 +113,11 @@ class StoreWatch:
         """
         sight = await self._learn(await see(self._client, self._keys))
         self._judge(sight)
+        self._tell(self._refusals())
+
+    def await_answer(self, error: RedisUnavailable) -> None:
+        """Refuse commands until Redis answers. Call this instead of `open`."""
+        self._refusal = error
         self._tell(self._refusals())
 
     def _refusals(self) -> list[Problem]:
@@ -152,7 +157,7 @@ class StoreWatch:
             sight = await self._see(touch)
             await self._settle(sight)
             missing = [] if self._refusal else await self._missing(sight)
-        except RedisUnavailable as error:
+        except (RedisUnavailable, StartupError) as error:
             return [Problem(error.code, error.message)]
         if touch:
             self._touched = monotonic()

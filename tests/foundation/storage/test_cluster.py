@@ -8,7 +8,9 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import signal
 from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 import httpx
@@ -209,12 +211,48 @@ async def test_changed_number_of_buckets_is_refused_at_start(clustered: Clustere
             pass
 
 
+def other_node_and_its_tenant() -> tuple[int, str]:
+    """Return a node without bucket 0, and a tenant on it whose bucket does not move."""
+    home = node_of_bucket(0)
+    tenant = next(tenant for tenant in reversed(chosen()) if node_of(tenant) != home and bucket_of(tenant, BUCKETS) != MOVED)
+    return node_of(tenant), tenant
+
+
+async def test_processes_start_while_a_node_is_down_and_serve_its_tenants_once_it_answers(clustered: Clustered) -> None:
+    number, gone = other_node_and_its_tenant()
+    home = node_of_bucket(0)
+    other = next(tenant for tenant in chosen() if node_of(tenant) == home and bucket_of(tenant, BUCKETS) != MOVED)
+    quick = clustered.settings.redis.model_copy(update={"command_timeout_seconds": 0.5})
+    settings = clustered.settings.model_copy(update={"redis": quick})
+    stopped = clustered.cluster.nodes[number].process
+    async with AsyncExitStack() as opened:
+        stopped.send_signal(signal.SIGSTOP)
+        opened.callback(stopped.send_signal, signal.SIGCONT)
+        url = await opened.enter_async_context(stack(settings, clustered.cluster.urls[home]))
+        callers = {
+            tenant: await opened.enter_async_context(
+                httpx.AsyncClient(base_url=url, timeout=30, headers={"x-api-key": clustered.secrets[tenant]})
+            )
+            for tenant in (gone, other)
+        }
+        late = Clustered(clustered.cluster, settings, url, clustered.operator, callers, clustered.secrets)
+        await late.check(other)
+        assert (await late.search(gone, FACTS[0], "keyword")).status_code == 503
+        stopped.send_signal(signal.SIGCONT)
+
+        async def answers() -> bool:
+            return (await late.search(gone, FACTS[0], "keyword")).status_code == 200
+
+        await wait_until(answers, "the node's tenants are served without a restart")
+        await late.check(gone)
+
+
 async def test_tenants_on_other_nodes_are_served_while_a_node_is_down(clustered: Clustered) -> None:
     """This must be the last cluster test because the node stays down."""
     home = node_of_bucket(0)
-    gone = next(tenant for tenant in reversed(chosen()) if node_of(tenant) != home and bucket_of(tenant, BUCKETS) != MOVED)
+    number, gone = other_node_and_its_tenant()
     others = [tenant for tenant in chosen() if node_of(tenant) == home and bucket_of(tenant, BUCKETS) != MOVED]
-    process = clustered.cluster.nodes[node_of(gone)].process
+    process = clustered.cluster.nodes[number].process
     process.kill()
     process.wait()
     answer = await clustered.search(gone, FACTS[0], "keyword")
