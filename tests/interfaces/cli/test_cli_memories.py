@@ -234,6 +234,14 @@ def test_search_opens_configured_redis_without_a_server(server: Server, redis_ur
     assert found.stderr.splitlines() == [f"agent-memory: store {shown_url(redis_url)}, keys {PREFIX}:"]
 
 
+def test_command_opens_the_store_of_an_oauth_server(server: Server, redis_url: str, tmp_path: Path) -> None:
+    oauth = {"AUTH_MODE": "token", "OAUTH_SERVER": "true", "PUBLIC_URL": "https://memory.example.com"}
+    given = {"REDIS_URL": redis_url, "KEY_PREFIX": PREFIX, "LOCAL_MODEL": "all-MiniLM-L6-v2", **LOCAL, **oauth}
+    found = agent_memory("search", "who keeps bees", "--format", "json", cwd=tmp_path, **given)
+    assert found.returncode == 0, found.stderr
+    assert json.loads(found.stdout)["memories"][0]["id"] == "m1"
+
+
 def test_search_reports_that_no_server_answers() -> None:
     nobody = CliRunner().invoke(app, ["search", "x", "--url", "http://127.0.0.1:1"])
     assert isinstance(nobody.exception, StartupError)
