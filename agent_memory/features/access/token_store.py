@@ -48,11 +48,8 @@ class Token:
 class TokenStore:
     """Reads and writes all tenants' API keys. Permissions are checked in `access/tokens.py`."""
 
-    def __init__(self, client: Redis, keys: Keys, erasures_of: Callable[[str], ErasureGuard] | None = None) -> None:
-        """Create a store in the first bucket.
-
-        `erasures_of` returns a tenant's erasure guard. The default is the first bucket's guard.
-        """
+    def __init__(self, client: Redis, keys: Keys, erasures_of: Callable[[str], ErasureGuard]) -> None:
+        """Create a store in the first bucket. `erasures_of` returns the guard in a tenant's bucket."""
         self._client = client
         self._keys = keys
         self._look_up = Script(client, "access/token_look_up")
@@ -60,7 +57,6 @@ class TokenStore:
         self._rotate = Script(client, "access/token_rotate")
         self._remove = Script(client, "access/token_remove")
         self._narrow = Script(client, "access/token_narrow")
-        self._erasures = ErasureGuard(client, keys)
         self._erasures_of = erasures_of
 
     async def secret(self) -> bytes:
@@ -119,7 +115,7 @@ class TokenStore:
         return bool(rotated)
 
     async def require_none_erased(self, token: Token) -> None:
-        erasures = self._erasures_of(token.tenant) if self._erasures_of else self._erasures
+        erasures = self._erasures_of(token.tenant)
         for user_id in token.users or ():
             await erasures.require_none(token.tenant, None, user_id)
         for agent_id in token.agents or ():

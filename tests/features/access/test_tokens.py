@@ -243,7 +243,7 @@ async def test_key_that_rotates_during_a_listing_is_listed_and_forgets_an_erased
 
 
 async def test_an_expired_key_is_refused(guarded: Guarded) -> None:
-    store = TokenStore(guarded.runtime.client, Keys(guarded.runtime.settings.redis.key_prefix))
+    store = guarded.runtime[TokenStore]
     made = await guarded.key(expires_days=1)
     assert made["expires_at"] > made["created_at"]
     client = guarded.client(made["token"])

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from ulid import ULID
 
+from agent_memory.features.access.tokens import OPERATOR as OPERATORS
+from agent_memory.features.access.tokens import TokenService
 from agent_memory.features.jobs.erasure_orders import Erasure, ErasureOrders
 from agent_memory.features.privacy.purge import PurgeService
+from agent_memory.foundation.api.principals import scope_of_work
 from agent_memory.foundation.core.settings import load_settings
 from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.foundation.storage.keyspace import bucket_of
-from agent_memory_client.models import PurgeRequest
-from tests.support.rig import SCOPE, Rig
+from agent_memory_client.models import CreateTokenRequest, PurgeRequest
+from tests.support.cli import agent_memory, unwrapped
+from tests.support.rig import SCOPE, MakeRig, Rig
 from tests.support.stack import stack
 
 OPERATOR = "the-operator-of-this-server"
@@ -112,6 +118,20 @@ async def test_erasure_lets_accepted_purges_of_other_users_run(rig: Rig) -> None
     await rig.work(DueKind.ORDER)
     for session in ("chat-17-1", "17"):
         assert await rig.contents(session, user_id="ada") == []
+
+
+@pytest.mark.parametrize("bucket", [0, 1])
+async def test_key_commands_on_the_store_are_refused_during_the_users_erasure(
+    make_rig: MakeRig, redis_url: str, tmp_path: Path, bucket: int
+) -> None:
+    tenant = tenants_in(bucket)[0]
+    async with make_rig(REDIS_BUCKETS=BUCKETS, AUTH_MODE="token") as rig:
+        key = await rig.rt[TokenService].create(OPERATORS, CreateTokenRequest(tenant=tenant, users=["zoe", "bob"]))
+        await rig.rt.of(tenant)[ErasureOrders].order_erasure(scope_of_work(tenant), Erasure(tenant, None, "zoe", None))
+        store = {"REDIS_URL": redis_url, "REDIS_BUCKETS": str(BUCKETS), "KEY_PREFIX": rig.keys.prefix}
+        for words in (["add", "-d", "x", "--tenant", tenant, "--user", "zoe"], ["rotate", key.id]):
+            result = await asyncio.to_thread(agent_memory, "token", *words, cwd=tmp_path, **store)
+            assert (result.returncode, "an erasure of this user" in unwrapped(result.stderr)) == (1, True), result.stdout + result.stderr
 
 
 async def test_age_of_requested_work_is_the_time_since_its_request(rig: Rig) -> None:

@@ -35,8 +35,10 @@ async def _keys(url: str | None, api_key: str | None, data_dir: Path | None) -> 
     """
     from agent_memory.features.access.token_store import TokenStore
     from agent_memory.features.access.tokens import OperatorTokens, TokenGate, TokenService
-    from agent_memory.foundation.storage.cluster import locate_buckets
+    from agent_memory.foundation.storage.cluster import bucket_clients
+    from agent_memory.foundation.storage.erasures import ErasureGuard
     from agent_memory.foundation.storage.keyspace import Keys as RedisKeys
+    from agent_memory.foundation.storage.keyspace import bucket_of
     from agent_memory.interfaces.cli.api_client import reach
     from agent_memory.interfaces.cli.store import open_store, settings_with
     from agent_memory_client.resources.tokens import Tokens
@@ -49,14 +51,12 @@ async def _keys(url: str | None, api_key: str | None, data_dir: Path | None) -> 
         return
     # Users can create a key before a server's first start. REDIS_URL then names a Redis without a store.
     async with open_store(settings, new="accept") as store:
-        keys, timeout = RedisKeys(settings.redis.key_prefix), settings.redis.command_timeout_seconds
-        (server,) = await locate_buckets(store.url, [keys], display_url=store.description, command_timeout=timeout)
-        client = server.connect(pool_size=4, command_timeout=timeout)
-        try:
-            tokens = TokenStore(client, keys)
+        options = settings.redis
+        buckets = [RedisKeys(options.key_prefix, number) for number in range(options.buckets)]
+        async with bucket_clients(store.url, buckets, command_timeout=options.command_timeout_seconds) as clients:
+            guards = [ErasureGuard(client, keys) for keys, client in clients]
+            tokens = TokenStore(clients[0][1], buckets[0], lambda tenant: guards[bucket_of(tenant, len(guards))])
             yield OperatorTokens(TokenService(tokens, TokenGate(settings.auth, tokens)))
-        finally:
-            await client.aclose()
     report(f"store {store.description}")
 
 
