@@ -97,7 +97,7 @@ class Runtime(Foundation):
         problem in another bucket causes 503 responses for its tenants.
         """
         looks = await asyncio.gather(*(bucket.watch.look() for bucket in self.all))
-        backlogs = await asyncio.gather(*(bucket.outbox.backlog() for bucket in self.all), return_exceptions=True)
+        backlogs = await self._backlogs()
         checks: dict[str, Any] = {"redis": "ok", "models": self.current.models_description}
         if self.chat is not None:
             limit = self.chat.context.limit
@@ -107,8 +107,6 @@ class Runtime(Foundation):
         for bucket, problems, backlog in zip(self.all, looks, backlogs, strict=True):
             if isinstance(backlog, RedisUnavailable):
                 problems = problems or (Problem(backlog.code, backlog.message),)
-            elif isinstance(backlog, BaseException):
-                raise backlog
             else:
                 readable.append(backlog)
             if problems:
@@ -126,8 +124,21 @@ class Runtime(Foundation):
         return Readiness(not problems, checks, problems)
 
     async def backlog(self) -> dict[DueKind, Backlog]:
-        """Return the combined pending work in all buckets. Raises RedisUnavailable."""
-        return sum_backlogs([await bucket.outbox.backlog() for bucket in self.all])
+        """Return the combined pending work of all reachable buckets. Raises RedisUnavailable if none is."""
+        backlogs = await self._backlogs()
+        readable = [backlog for backlog in backlogs if not isinstance(backlog, RedisUnavailable)]
+        if not readable and isinstance(backlogs[0], RedisUnavailable):
+            raise backlogs[0]
+        return sum_backlogs(readable)
+
+    async def _backlogs(self) -> list[dict[DueKind, Backlog] | RedisUnavailable]:
+        async def look(bucket: Runtime) -> dict[DueKind, Backlog] | RedisUnavailable:
+            try:
+                return await bucket.outbox.backlog()
+            except RedisUnavailable as error:
+                return error
+
+        return await asyncio.gather(*map(look, self.all))
 
 
 def _schemas(keys: Keys, spec: VectorSpec) -> dict[str, IndexSchema]:

@@ -13,7 +13,7 @@ from prometheus_client import Metric
 from ulid import ULID
 
 from agent_memory.features.jobs.load_store import MINUTE, TEN_MINUTES, LoadStore, begin_of, bucket_name
-from agent_memory.foundation.core.errors import AgentMemoryError
+from agent_memory.foundation.core.errors import AgentMemoryError, RedisUnavailable
 from agent_memory.foundation.core.logs import get_logger
 from agent_memory.foundation.core.metrics import MODEL_TOKENS, REQUEST_BUCKETS, REQUEST_SECONDS, REQUESTS
 from agent_memory.foundation.foundation import Foundation
@@ -42,7 +42,7 @@ class LoadSampler:
         self._written = _counted()
 
     async def sample(self) -> float:
-        """Write a sample and return the number of seconds until the next one.
+        """Write a sample and return the seconds until the next one. Omit the totals if a bucket is unavailable.
 
         After RedisUnavailable, the next sample includes the counts from this one.
         """
@@ -52,8 +52,9 @@ class LoadSampler:
         counts = counted - self._written  # a Counter keeps only positive differences
         totals: dict[int, dict[str, float]] = {}
         if await self._store.own_minute(at, self._name):
-            look = await self._look(at)
-            totals = {step: {**look, "users": await self._active_users(begin_of(at, step))} for step in (MINUTE, TEN_MINUTES)}
+            with contextlib.suppress(RedisUnavailable):
+                look = await self._look(at)
+                totals = {step: {**look, "users": await self._active_users(begin_of(at, step))} for step in (MINUTE, TEN_MINUTES)}
             counts.update({"looks": 1, "well": int(not any([await bucket.watch.look() for bucket in self._buckets]))})
         # All processes write the same fields, so that a minute without requests is a 0 and not a gap.
         await self._store.add(at, {"requests": 0, "failed": 0, "model_tokens": 0, **counts}, totals)

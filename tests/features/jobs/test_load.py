@@ -10,11 +10,12 @@ import pytest
 
 from agent_memory.features.jobs.load_sampler import LoadSampler, sampling
 from agent_memory.features.jobs.load_store import LoadStore, begin_of
+from agent_memory.features.memories.service import MemoryService
 from agent_memory.foundation.core.metrics import MODEL_TOKENS, observe_request
 from agent_memory.foundation.core.settings import load_settings
 from agent_memory.interfaces.http.app import create_app
 from agent_memory.runtime import Runtime
-from tests.support.rig import MakeRig, Rig
+from tests.support.rig import SCOPE, MakeRig, Rig, record
 from tests.support.waiting import wait_until
 
 ADMIN = "the-operators-own-key-of-these-tests"
@@ -105,6 +106,20 @@ async def test_process_samples_while_it_runs_and_at_its_end(rig: Rig, http: http
         await wait_until(lambda: points(http), "the first sample")
         await store_memory(http, 1, "ada")
     assert sum(point["requests"] for point in await points(http, "day")) >= 1
+
+
+async def test_unavailable_bucket_hides_neither_the_work_of_others_nor_the_requests(make_rig: MakeRig) -> None:
+    async with make_rig(REDIS_BUCKETS=2) as rig, _client(rig.rt, rig.settings) as http:
+        sampler, (home, other) = sampler_of(rig), rig.rt.all
+        await home[MemoryService].store(SCOPE, [record("Ada saw a heron.")])
+        await other.client.delete(other.keys.config)
+        assert [problem.code for problem in await other.watch.look(fresh=True)] == ["store_lost"]
+        assert (await http.get("/v1/ready")).status_code == 200
+        assert 'outbox_pending{kind="memory"} 1.0' in (await http.get("/metrics")).text
+        observe_request("GET", "/v1/slow", 200, 0.1)
+        await sampler.sample()
+        (point,) = await points(http)
+        assert (point["requests"], point["healthy"], point["memories"]) == (1, 0.0, None)
 
 
 async def test_only_operators_read_the_load(make_rig: MakeRig) -> None:
