@@ -167,6 +167,8 @@ async def open_runtime(settings: Settings, redis_url: str, *, data_dir: Path | N
         own, models, embedder, spec = await _open_embedder(settings, stack)
         # The first bucket opens first: it checks the number of buckets before any index is created.
         file = None if data_dir is None else StoreFile(data_dir)
+        if file is not None:
+            file.require_buckets(buckets)
         foundations: list[Foundation] = []
         home, *others = [
             _open_features(

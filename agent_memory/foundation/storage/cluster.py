@@ -144,10 +144,14 @@ async def ensure_buckets(client: aioredis.Redis, home: Keys, bucket_count: int) 
         await client.hsetnx(home.config, _BUCKETS, str(bucket_count))
         recorded = int(await client.hget(home.config, _BUCKETS) or bucket_count)
     if recorded != bucket_count:
-        raise StartupError(
-            f"setting REDIS_BUCKETS: this store has {recorded} buckets, not {bucket_count}, and the number cannot change. "
-            f"Set REDIS_BUCKETS={recorded}, or move the data to a new store with `agent-memory export` and `import`"
-        )
+        raise wrong_bucket_count(recorded, bucket_count)
+
+
+def wrong_bucket_count(recorded: int, bucket_count: int) -> StartupError:
+    return StartupError(
+        f"setting REDIS_BUCKETS: this store has {recorded} buckets, not {bucket_count}, and the number cannot change. "
+        f"Set REDIS_BUCKETS={recorded}, or move the data to a new store with `agent-memory export` and `import`"
+    )
 
 
 @dataclass(frozen=True, slots=True)

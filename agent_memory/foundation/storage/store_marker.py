@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from redis.exceptions import ResponseError
 
 from agent_memory.foundation.core.errors import StartupError
 from agent_memory.foundation.core.logs import get_logger
+from agent_memory.foundation.storage.cluster import wrong_bucket_count
 from agent_memory.foundation.storage.connection import redis_errors
 from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.foundation.storage.lua_files import load
@@ -38,6 +40,8 @@ class StoreState:
     """The id of the lost store. None once an operator has accepted the loss."""
     accepted: int
     """The time when an operator last accepted the content of Redis."""
+    buckets: str | None
+    """The number of buckets. Only the first bucket records it."""
     now: int
     indexes: frozenset[str]
     refusal: Exception | None
@@ -52,6 +56,13 @@ class StoreFile:
     def id_of(self, keys: Keys) -> str | None:
         """Return the store's id, or None. Raises StartupError if the file cannot be read."""
         return self._read().get(keys.root)
+
+    def require_buckets(self, buckets: Sequence[Keys]) -> None:
+        """Raise StartupError if the file lists more buckets of this store."""
+        listed = sum(root.startswith(f"{buckets[0].prefix}:{{") for root in self._read())
+        # A first start that was interrupted lists fewer.
+        if listed > len(buckets):
+            raise wrong_bucket_count(listed, len(buckets))
 
     def note(self, keys: Keys, store_id: str) -> None:
         ids = self._read()
@@ -85,7 +96,7 @@ async def see(client: Redis, keys: Keys, *, touch: str = "") -> StoreState:
         row, time, listed, probe = await exchange(
             client,
             [
-                ("HMGET", keys.config, "store", "made", "lost", "accepted"),
+                ("HMGET", keys.config, "store", "made", "lost", "accepted", "buckets"),
                 ("TIME",),
                 ("FT._LIST",),
                 _PROBE.command("EVAL", _PROBE.source, None, {"config": keys.config, "store_id": touch or None}),
@@ -99,6 +110,7 @@ async def see(client: Redis, keys: Keys, *, touch: str = "") -> StoreState:
         made_ms=int(row[1] or 0),
         lost=_text(row[2]),
         accepted=int(row[3] or 0),
+        buckets=_text(row[4]),
         now=int(time[0]) * 1000 + int(time[1]) // 1000,
         indexes=frozenset(name.decode() for name in listed or ()),
         refusal=probe if isinstance(probe, ResponseError) else None,

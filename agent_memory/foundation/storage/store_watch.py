@@ -62,6 +62,7 @@ class StoreWatch:
         self._expected: str | None = None
         self._refusal: RedisUnavailable | None = None
         self._problems: tuple[Problem, ...] = ()
+        self._buckets: str | None = None
         self._seen_at = 0  # when Redis last contained the known store (ms, from the Redis clock)
         self._looked = -_LOOK_SECONDS
         self._touched = monotonic()
@@ -192,11 +193,12 @@ class StoreWatch:
                     await work
         self._judge(sight)
         if isinstance(self._refusal, StoreLost) and sight.lost is None and self._expected is not None:
-            await Script(self._client, "storage/marker_lose")(config=self._keys.config, store_id=self._expected)
+            lose = Script(self._client, "storage/marker_lose")
+            await lose(config=self._keys.config, store_id=self._expected, buckets=self._buckets)
 
     def _judge(self, sight: StoreState) -> None:
         if sight.id == self._expected and self._expected is not None:
-            self._refusal, self._seen_at = None, sight.now
+            self._refusal, self._seen_at, self._buckets = None, sight.now, sight.buckets
             if self._file is not None and self._file.id_of(self._keys) != self._expected:
                 self._file.note(self._keys, self._expected)
         elif sight.id is not None:
@@ -319,12 +321,17 @@ async def inspect_stores(url: str, buckets: Sequence[Keys], file: StoreFile | No
 async def accept_store(
     url: str, buckets: Sequence[Keys], file: StoreFile | None, *, command_timeout: float
 ) -> list[tuple[StoreState, StoreState]]:
-    """Accept the contents of Redis as the store. Raises StartupError.
+    """Accept the contents of Redis as the store.
+
+    Raises StartupError, for example if the number of buckets is wrong.
 
     Returns each bucket's state before and after.
     """
     states: list[tuple[StoreState, StoreState]] = []
+    if file is not None:
+        file.require_buckets(buckets)
     async with bucket_clients(url, buckets, command_timeout=command_timeout) as clients:
+        await ensure_buckets(clients[0][1], buckets[0], len(buckets))
         for keys, client in clients:
             before = await see(client, keys)
             await Script(client, "storage/marker_accept")(config=keys.config, new_id=token_hex(8))
@@ -332,6 +339,4 @@ async def accept_store(
             if file is not None and now.id is not None:
                 file.note(keys, now.id)
             states.append((before, now))
-            if keys.bucket == 0:
-                await ensure_buckets(client, keys, len(buckets))
     return states

@@ -12,6 +12,7 @@ import signal
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from pathlib import Path
 
 import httpx
 import pytest
@@ -26,6 +27,8 @@ from agent_memory.foundation.core.settings import Settings, load_settings
 from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.foundation.storage.cluster import ensure_buckets
 from agent_memory.foundation.storage.keyspace import Keys, bucket_of
+from agent_memory.foundation.storage.store_marker import StoreFile
+from agent_memory.foundation.storage.store_watch import accept_store
 from agent_memory.interfaces.cli.app import app
 from agent_memory.runtime import open_runtime
 from agent_memory_client.models import CreateMemoryRecordRequest, SearchRequest
@@ -298,3 +301,32 @@ async def test_concurrent_first_starts_agree_on_one_number_of_buckets(rig: Rig, 
     [said] = {number for number, end in zip(numbers, ends, strict=True) if end is None}
     refused = [str(end) for end in ends if isinstance(end, StartupError) and re.search(rf"has {said} buckets?, not ", str(end))]
     assert len(refused) == len(numbers) - numbers.count(said)
+
+
+async def test_accept_store_requires_the_number_of_buckets_of_the_lost_store(make_rig: MakeRig, redis_url: str) -> None:
+    async with make_rig(REDIS_BUCKETS=2) as rig:
+        await rig.rt.client.delete(*(bucket.keys.config for bucket in rig.rt.all))
+        for bucket in rig.rt.all:
+            assert [problem.code for problem in await bucket.watch.look(fresh=True)] == ["store_lost"]
+        with pytest.raises(StartupError, match="has 2 buckets, not 1"):
+            await accept_store(redis_url, [rig.keys], None, command_timeout=5)
+        assert [problem.code for problem in await rig.rt.watch.look(fresh=True)] == ["store_lost"], "nothing was accepted"
+        await accept_store(redis_url, [bucket.keys for bucket in rig.rt.all], None, command_timeout=5)
+        for bucket in rig.rt.all:
+            assert "store_lost" not in [problem.code for problem in await bucket.watch.look(fresh=True)]
+            assert bucket.watch.intact
+
+
+async def test_data_directory_of_a_lost_store_keeps_its_number_of_buckets(make_rig: MakeRig, redis_url: str, tmp_path: Path) -> None:
+    async with make_rig() as rig:
+        lost = Keys(f"{rig.keys.prefix}-lost")
+        file = StoreFile(tmp_path)
+        for number in range(2):
+            file.note(Keys(lost.prefix, number), f"store{number}")
+        with pytest.raises(StartupError, match="has 2 buckets, not 1"):
+            await accept_store(redis_url, [lost], file, command_timeout=5)
+        settings = rig.settings.model_copy(update={"redis": rig.settings.redis.model_copy(update={"key_prefix": lost.prefix})})
+        with pytest.raises(StartupError, match="has 2 buckets, not 1"):
+            async with open_runtime(settings, redis_url, data_dir=tmp_path):
+                pass
+        assert not await rig.rt.client.exists(lost.config)
