@@ -24,6 +24,7 @@ from typer.testing import CliRunner
 from agent_memory import __version__
 from agent_memory.foundation.core.settings import variables
 from agent_memory.foundation.storage.keyspace import Keys
+from agent_memory.foundation.storage.store_marker import StoreFile
 from agent_memory.interfaces.cli.app import app
 from tests.support.cli import COMMAND, ROOT, agent_memory, clean_environment, unwrapped
 from tests.support.lookalike import Lookalike
@@ -294,6 +295,27 @@ def test_doctor_names_the_model_that_the_store_uses_instead_of_the_configured_on
     found = {finding["check"]: finding["message"] for finding in json.loads(result.stdout)["findings"]}
     assert found["models"].startswith("multilingual-e5-small in "), result.stdout
     assert "to change the model, run `agent-memory reembed all-MiniLM-L6-v2`" in found["models"]
+
+
+def test_doctor_reports_a_lost_bucket(tmp_path: Path, redis_url: str) -> None:
+    home, lost = (Keys("doctor-lost", number).config for number in range(2))
+    with Redis.from_url(redis_url) as client:
+        client.hset(home, mapping={"store": "aaaa", "made": 1, "buckets": 2})
+        client.hset(lost, "lost", "bbbb")
+        given = {"KEY_PREFIX": "doctor-lost", "REDIS_BUCKETS": "2", "MODEL_PROVIDER": "local", "EMBEDDING_PROVIDER": "local"}
+        result = agent_memory("doctor", "--port", "0", "--redis-url", redis_url, cwd=tmp_path, **given)
+        for key in client.scan_iter(match="doctor-lost:*"):
+            client.delete(key)
+    assert (result.returncode, "it contained the store bbbb" in unwrapped(result.stdout)) == (1, True), result.stdout
+
+
+def test_doctor_reports_a_wrong_number_of_buckets_of_a_data_directory(tmp_path: Path) -> None:
+    (tmp_path / "data" / "appendonlydir").mkdir(parents=True)
+    (tmp_path / "data" / "appendonlydir" / "appendonly.aof.manifest").touch()
+    for number in range(4):
+        StoreFile(tmp_path / "data").note(Keys(bucket=number), f"store{number}")
+    result = agent_memory("doctor", "--port", "0", "--data-dir", "data", cwd=tmp_path, MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local")
+    assert (result.returncode, "has 4 buckets, not 1" in unwrapped(result.stdout)) == (1, True), result.stdout
 
 
 def test_doctor_lists_problems_that_would_stop_serve(tmp_path: Path) -> None:

@@ -111,8 +111,7 @@ async def _context(settings: Settings) -> str:
 
 async def _add_learned(settings: Settings, context: ModelContext) -> None:
     """Add the limit that workers have learned, if Redis responds."""
-    options = settings.redis
-    url = _redis_url(settings)
+    options, url = settings.redis, _redis_url(settings)
     if url is None:
         return
     buckets = [Keys(options.key_prefix, number) for number in range(options.buckets)]
@@ -133,7 +132,7 @@ async def _redis(settings: Settings, engines: list[str], *, everything: bool) ->
         url = settings.redis.url.get_secret_value()
         begun = await is_begun(url, Keys(settings.redis.key_prefix), command_timeout=settings.redis.command_timeout_seconds)
         async with open_runtime(settings, url, begin=begun) as runtime:
-            _refuse(list((await runtime.ready()).problems) if begun else [])
+            _refuse([problem for bucket in runtime.all for problem in await bucket.watch.look()])
             return runtime.redis_description + ("" if begun else f", without a store of KEY_PREFIX {runtime.keys.prefix} yet")
     with tempfile.TemporaryDirectory(prefix="am-") as folder:
         reports = await examine_engines(Path(folder), all_of_them=True)
@@ -154,8 +153,8 @@ async def _check_store(settings: Settings, folder: Path) -> None:
     """Raise StartupError if a data directory does not contain a usable store."""
     options, file = settings.redis, StoreFile(folder)
     buckets = [Keys(options.key_prefix, number) for number in range(options.buckets)]
-    url = running_redis(folder)
-    if url is not None:
+    file.require_buckets(buckets)
+    if (url := running_redis(folder)) is not None:
         _refuse(await inspect_stores(url, buckets, file, command_timeout=options.command_timeout_seconds))
         return
     data = folder / "appendonlydir"
@@ -168,4 +167,4 @@ async def _check_store(settings: Settings, folder: Path) -> None:
 
 def _refuse(problems: list[Problem]) -> None:
     if problems:
-        raise StartupError("; ".join(problem.message for problem in problems))
+        raise StartupError("; ".join(dict.fromkeys(problem.message for problem in problems)))
