@@ -321,11 +321,9 @@ async def inspect_stores(url: str, buckets: Sequence[Keys], file: StoreFile | No
 async def accept_store(
     url: str, buckets: Sequence[Keys], file: StoreFile | None, *, command_timeout: float
 ) -> list[tuple[StoreState, StoreState]]:
-    """Accept the contents of Redis as the store.
+    """Accept the contents of Redis as the store. Return each bucket's state before and after.
 
     Raises StartupError, for example if the number of buckets is wrong.
-
-    Returns each bucket's state before and after.
     """
     states: list[tuple[StoreState, StoreState]] = []
     if file is not None:
