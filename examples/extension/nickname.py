@@ -177,7 +177,7 @@ class NicknameReads:
         return NicknameReads(self.key, self.namespace, self.counter, text)
 
     def fit_section(self, tokens: int | None) -> FittedText:
-        """Return the text if it fits into `tokens` (None: no limit), or else an empty text."""
+        """Return the text if it fits into `tokens` (None: no limit), or an empty string."""
         fits = tokens is None or self.counter.count(self.text) + PER_MESSAGE <= tokens
         return FittedText(self.text if fits else "", self.counter.count, extra=PER_MESSAGE)
 

@@ -42,7 +42,7 @@ class OlderTasks(Tasks):
 
 
 def started(rig: Rig, stop: asyncio.Event, monkeypatch: pytest.MonkeyPatch, *, older: bool) -> asyncio.Task[None]:
-    """Start a worker of this version, or of an older one that ignores newer work."""
+    """Start a worker of this version, or of an older version that skips newer work."""
     if older:
         claim_each = rig.rt.outbox.claim_each
 

@@ -127,7 +127,7 @@ class Script:
         self.mids: list[str] = []
 
     def new(self, number: int, name: str, at: datetime) -> Any:
-        """Create one of ada's memories, with a varying type."""
+        """Create a memory for ada. The type depends on `number`."""
         self.mids.append(self.rig.keys.mid(SCOPE.tenant, name))
         more: dict[str, Any] = {"memory_type": ("message", "semantic", "episodic")[number % 3]}
         if number % 5 == 0:
