@@ -220,7 +220,7 @@ class BlockStore:
         return self.parse_shown(scope, reader, reply)
 
     async def owners_of(self, scope: Scope, member: Owner | AgentOwner) -> list[BlockOwner]:
-        """Return the owners that include this user or agent and that the caller may read."""
+        """Return the readable block owners that include this user or agent."""
         is_user = isinstance(member, Owner)
         key = self._keys.of_user(scope.tenant, member.user_id) if is_user else self._keys.of_agent(scope.tenant, member.agent_id)
         stored = (await read(self._client, lambda pipe: pipe.hvals(key)))[0]

@@ -101,7 +101,7 @@ class FileStore:
         return bool(done)
 
     async def find_only(self, scope: Scope, ref: SessionRef) -> StoredFile | None:
-        """Return the matching file, or None unless the caller may access exactly one."""
+        """Return the only file with this id and namespace that the caller may access, or None."""
         holders = (await read(self._client, lambda pipe: pipe.srandmember(self._holders(scope, ref), _MOST_HOLDERS)))[0]
         rows = [await self.load(scope, replace(ref, user_id=json.loads(raw))) for raw in holders]
         files = [row.file for row in rows if row.file is not None and may_reach(scope, row.file)]

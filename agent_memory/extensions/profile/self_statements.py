@@ -24,8 +24,8 @@ _PERSON, _DURABLE, _ORDERS, _NEGATED, _PASSING = "first person", "durable", "ord
 def tells_of_speaker(text: str) -> bool:
     """True if a statement is about its speaker.
 
-    It must contain a word such as "I" or "my". Otherwise, it must contain a number or a relative
-    time, and must not start with a command.
+    It contains a word such as "I" or "my", or it contains a number or a relative time and does not
+    start with a command.
     """
     text_tokens = tokens(text[:MOST_READ])
     if _holds(text_tokens, _PERSON):

@@ -140,7 +140,7 @@ class ProfileStore(OwnerStore):
         await self._rebuilt(self._keys, owner=owner.name)
 
     async def note_lapses(self, most: int) -> int:
-        """Record moves for lapsed entries in up to `most` profiles, and return the count."""
+        """Record moves for lapsed entries. Return the number of profiles, at most `most`."""
         return int(await self._lapse(self._keys, most=most))
 
     def queue_pages(self, pipe: Pipe, owner: ProfileOwner, limit: int, *, slots: bool = True) -> None:

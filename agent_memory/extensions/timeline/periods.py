@@ -66,7 +66,7 @@ def period_of_key(key: str) -> tuple[Period, Granularity]:
 
 
 def closing_time(period: Period, zone: tzinfo) -> int:
-    """Return the Unix time at which a period ends in `zone`."""
+    """Return the Unix time of the midnight in `zone` after a period's last day."""
     if not 1900 <= period.end.year < 9999:
         zone = UTC  # Time zones are unknown for such years.
     offset = datetime.combine(period.end, time(12), zone).utcoffset() or timedelta()

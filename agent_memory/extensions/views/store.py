@@ -101,7 +101,8 @@ class ViewStore:
         """Store partitions.
 
         Return False if their view is missing, or None if a memory has been deleted since it was
-        read. Raises ErasureUnderWay while a user whose memories they may contain is being erased.
+        read. Raises ErasureUnderWay, and stores nothing, while a user whose memories they may
+        contain is being erased.
         """
         items: list[str] = []
         guards: list[Guard] = []

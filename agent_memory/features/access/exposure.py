@@ -14,7 +14,7 @@ _HOW = "AUTH_MODE=token asks for API keys (docs/running/access.md)"
 
 
 def check_exposure(settings: Settings, host: str) -> None:
-    """Raise StartupError if listening on `host` would expose the server without authentication."""
+    """Raise StartupError if `host` exposes an unauthenticated server, unless settings allow it."""
     if not (settings.auth.required or settings.auth.open_to_network or is_loopback(host)):
         raise StartupError(
             f"HOST={host} gives access to everyone who can reach this machine: set AUTH_MODE=token (or oauth2, or both), "

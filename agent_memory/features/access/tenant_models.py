@@ -77,6 +77,7 @@ class _MeteredEmbedder(EmbedderWrapper):
         self._budget = budget
 
     async def embed(self, texts: Sequence[str], *, role: TextRole = "document", timeout: float | None = None) -> Vectors:
+        """Embed texts like `Embedder.embed`. Raises BudgetSpent."""
         missing = self._embedder.missing(texts, role=role)
         if not missing:
             return await self._embedder.embed(texts, role=role, timeout=timeout)

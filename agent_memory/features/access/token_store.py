@@ -26,7 +26,7 @@ class Token:
     """A stored API key. Times are in ms.
 
     `former` contains the digests of replaced secrets that may still be valid. If `parent` is set,
-    the key is valid only as long as that key is.
+    the key is valid only as long as the key with that digest is.
     """
 
     id: str

@@ -86,7 +86,8 @@ class ExtractionMessage:
 class Grounds:
     """Finds messages that support facts.
 
-    If `translated` is True, facts and messages are in different languages, so checks are looser.
+    If `translated` is True, facts and messages are in different languages. In that case, check only
+    numbers or, if there are none, a single word or name.
     """
 
     def __init__(
@@ -104,8 +105,9 @@ class Grounds:
     def find(self, text: str, entities: Sequence[str], cited: Sequence[int]) -> list[int]:
         """Return the batch positions (from 0) of messages that support a fact, or [] to reject it.
 
-        Prefer the cited messages unless the model cited all or none. Otherwise, look for one
-        message from a person, or up to three messages that support the fact together.
+        Prefer the cited messages if they support the fact, unless the model cited all or none.
+        Otherwise, look for one message from a person, or up to three messages that support the
+        fact together.
         """
         claim = Claim.of(text, entities)
         if claim.is_empty or not self._usable:

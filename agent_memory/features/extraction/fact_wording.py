@@ -144,7 +144,7 @@ class Wording:
         return beginnings
 
     def holds_word(self, word: str) -> bool:
-        """True if the messages contain `word`, or another word with a long common prefix."""
+        """True if the messages contain `word` (a stem or name) or one with a long common prefix."""
         if word in self.stems or word in self.words:
             return True
         if _ARABIC.match(word) and _ARABIC_AHEAD.sub("", word) in self._arabic:
@@ -188,8 +188,9 @@ def says_same(text: str, other: str) -> bool:
     """True if two facts for the same slot have the same value.
 
     Names, numbers and content words must match, and dates must not conflict. If there is a name or
-    number, half of the content words are enough. The values differ if only one fact denies something
-    or says that it has ended. Only the first 16,384 characters matter.
+    number, half of the longer fact's words after the common prefix are enough. The values differ if
+    only one fact denies something or says that it has ended. Only the first 16,384 characters
+    matter.
     """
     text, other = text[:_MOST_CHARS], other[:_MOST_CHARS]
     first, second = Claim.of(text), Claim.of(other)

@@ -51,8 +51,8 @@ class OperationService:
     ) -> OperationListResponse:
         """Return a page of unfinished or dead operations.
 
-        For the state "done", return erasure receipts, newest first, or nothing for restricted
-        callers.
+        `offset` is 0 or a previous `next_offset`. For the state "done", return erasure receipts,
+        newest first, or nothing for restricted callers.
         """
         if state is OperationState.DONE:
             return await self._list_receipts(scope, kind, offset, limit)

@@ -49,7 +49,7 @@ class Add:
 
 @dataclass(frozen=True, slots=True)
 class AddEvidence:
-    """A decision to add evidence to a memory. The id of `alias` becomes an alias for the memory."""
+    """A decision to add evidence to a memory. `alias` is not stored; its id becomes an alias."""
 
     memory: StoredMemory
     evidence: Evidence
@@ -198,9 +198,11 @@ class MemoryCommits:
         """Commit all decisions or none.
 
         - `review`: turn supersessions into proposals.
-        - `background`: do not restore deleted memories.
-        - `written`: when callers wrote the records (µs, by record id). Ignores earlier deletions.
-        - `allow_pinned`: allow background decisions about pinned memories and events.
+        - `background`: do not store deleted memories again.
+        - `written`: when callers wrote the records (µs, by record id). With `background`, only
+          later deletions count.
+        - `allow_pinned`: allow background decisions about pinned memories and events, instead of
+          raising ValueError.
         """
         if background and not allow_pinned:
             for decision in decisions:

@@ -220,7 +220,7 @@ class MemoryService:
         A new slot supersedes the slot's current fact. A new `valid_from` also moves the end of the
         facts that ended when this one began.
 
-        - `merges_metadata`: keep existing `metadata` keys.
+        - `merges_metadata`: keep `metadata` keys that are not in the request.
         - `shown_as_semantic`: setting `semantic` does not change a procedural type.
 
         Raises NotFound, Conflict, and UnsupportedRequest if no field is given.

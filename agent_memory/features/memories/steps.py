@@ -272,7 +272,7 @@ class StepGroups:
     def add_evidence(
         self, memory: StoredMemory, evidence: Evidence, *, alias: MemoryRecord | None = None, deleted_since: bool | str = False
     ) -> Step:
-        """Return the step that adds evidence. The id of `alias` becomes an alias for the memory."""
+        """Return the step that adds evidence. `alias` is not stored; its id becomes an alias."""
         text = evidence.model_dump_json(exclude_none=True)
         step: Step = {
             "op": "evidence",

@@ -30,7 +30,7 @@ _REMEMBERED_SECONDS = 2 * 3600
 
 @dataclass(frozen=True, slots=True)
 class ErasureOrder:
-    """An erasure order and its stored JSON (`raw`)."""
+    """An erasure order. `raw` is its stored JSON, which is unique to the order."""
 
     name: str
     erasure: Erasure

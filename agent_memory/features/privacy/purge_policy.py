@@ -93,7 +93,7 @@ def _session_of(record: MemoryRecord) -> SessionRef:
 def cites(source: PurgeSource, about: MemoryRecord, piece: Evidence) -> bool:
     """True if a piece of evidence comes from the source.
 
-    Only sources defined by class, session or agent can match evidence.
+    A source with a condition on imports or metadata never matches evidence.
     """
     if source.import_source is not None or source.metadata is not None:
         return False

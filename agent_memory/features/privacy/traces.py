@@ -125,7 +125,7 @@ class TraceStore:
         return removed + (sum(await self._memories.run_deletion(args)) if args else 0)
 
     async def forget_answers(self, scope: Scope, name: str) -> int:
-        """Delete stored responses that may contain the name. Return the number deleted."""
+        """Delete the tenant's stored responses that may contain the name. Return how many."""
         spelled = {json.dumps(name).encode(), json.dumps(name, ensure_ascii=False).encode()}
         deleted = 0
         async for key in self._each("idem:*"):

@@ -83,7 +83,7 @@ class RecallService:
         self._sections = _Kinds(always, own, recalled)
 
     async def prompt(self, scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool = False) -> MemoryPromptResponse:
-        """Build a prompt, and convert it to the wire model."""
+        """Build a prompt with `build_prompt`, and convert it to the wire model."""
         return (await self.build_prompt(scope, body, optimize_query=optimize_query)).model()
 
     async def build_prompt(self, scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool = False, explain: bool = False) -> Prompt:

@@ -129,7 +129,7 @@ async def start_in_all(services: Sequence[ReembedService], request: ReembedReque
     """Start a model change in all buckets, or just estimate its cost in a dry run.
 
     Raises BadInput if the model is unusable or already in use. Also raises Conflict or
-    ModelUnavailable. On error, no bucket changes.
+    ModelUnavailable. In these cases, no bucket changes.
     """
     home = services[0]
     second = await home.choose(request)

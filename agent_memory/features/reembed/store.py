@@ -134,7 +134,7 @@ class ReembedStore:
         await write(self._client, lambda pipe: (pipe.hset(key, process, entry), pipe.expire(key, _FORGET_SECONDS)))
 
     async def count_behind(self, state: ReembedState, seconds: float = 0) -> int:
-        """Count live processes that have used the active model for less than `seconds`."""
+        """Count live processes that have not used the active model for at least `seconds`."""
         (raw,) = await read(self._client, lambda pipe: pipe.hvals(self._processes))
         announced_models = [
             (EmbeddingChoice(*model), since) for model, since, at in map(json.loads, raw) if at >= state.now - _LIVE_SECONDS

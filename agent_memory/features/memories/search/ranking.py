@@ -60,7 +60,7 @@ def fuse(
 ) -> list[Scored]:
     """Fuse two lists by alpha * similarity + (1 - alpha) * words. Return scores (0..1), best first.
 
-    Both values are relative to the best value in their list. The similarity scale starts at `far`.
+    Both values are divided by the best value in their list. The similarity scale starts at `far`.
     A missing similarity becomes `least`, by default the lowest one. A missing word score becomes
     `last_word`, or 0 for memories in `in_time`.
 

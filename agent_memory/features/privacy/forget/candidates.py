@@ -39,7 +39,7 @@ class CandidateFinder:
         self._latin_only = latin_only
 
     async def find(self, scope: Scope, selection: Selection, text: str) -> tuple[list[LineageMemory], dict[str, float]]:
-        """Return memories that share a word with `text` or resemble it.
+        """Return memories with a version that shares a word with `text` or resembles it.
 
         The dict maps the mids of similar memories to their cosine similarities.
         """

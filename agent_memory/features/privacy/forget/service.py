@@ -334,7 +334,7 @@ class ForgetService:
 
 
 def _owner_of(owner: TargetOwner, plan: Plan) -> tuple[str | None, str | None]:
-    """Return the request's owner, or the deleted memories' owner if the request has no user."""
+    """Return the request's owner or, if it has no user, the deleted memories' only owner."""
     owners = {(record.namespace, record.user_id) for memory in plan.removed_memories.values() for record in [memory.versions[-1].record]}
     return owners.pop() if owner.user_id is None and len(owners) == 1 else (_namespace_of(owner, plan), owner.user_id)
 
@@ -423,7 +423,7 @@ def _take_repeated(targets: Targets, memories: Sequence[LineageMemory]) -> None:
 
 
 def _items(data: ForgottenData) -> list[ForgottenItem]:
-    """List forgotten facts, then messages, then summaries."""
+    """List forgotten facts, then messages, each sorted oldest first, and then summaries."""
     items = [
         ForgottenItem(
             kind="message" if is_turn(record) else "fact",

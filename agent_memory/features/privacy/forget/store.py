@@ -152,7 +152,7 @@ class ForgetStore:
         return fields
 
     async def _terms(self, scope: Scope, plan: Plan, positions: Mapping[str, str]) -> list[list[str]]:
-        """Return updated index terms for messages next to removed ones."""
+        """Return index terms, without words from neighbors, for messages next to removed ones."""
         touched = list(plan.removed_memories.values())
         order_positions = [
             (order, memory.mid) for memory in touched if (order := order_of(self._keys, scope.tenant, memory.versions[-1].record))
