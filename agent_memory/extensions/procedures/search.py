@@ -128,10 +128,10 @@ class ProcedureSearch:
         try:
             return await self.embedded_situation(tenant, text, timeout=self._settings.models.query_embedding_timeout_seconds)
         except BudgetSpent:
-            return Situation(query_terms(text), None, ["searched by words alone: the tenant has used up today's model tokens"])
+            return Situation(query_terms(text), None, ["searched by keywords only: the tenant has used up today's model tokens"])
         except (ModelUnavailable, ModelAnswerInvalid) as error:
             log.warning("procedure search uses words only", tenant=tenant, error=error)
-            return Situation(query_terms(text), None, ["searched by words alone: the embedding model does not answer"])
+            return Situation(query_terms(text), None, ["searched by keywords only: the embedding model does not answer"])
 
     async def embedded_situation(self, tenant: str, text: str, *, timeout: float | None = None) -> Situation:
         """Embed a situation. Raises ModelUnavailable or ModelAnswerInvalid."""

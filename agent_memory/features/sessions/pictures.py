@@ -23,7 +23,7 @@ def notice_pictures(messages: Sequence[MemoryMessage], described: bool) -> None:
     later = "until a model has described them; read the session to see" if described else "because no model extracts facts"
     for position, message in enumerate(messages):
         if pictures_of(message.content_parts):
-            add_notice(f"messages.{position}.content: its pictures are remembered by words only {later}")
+            add_notice(f"messages.{position}.content: its images are remembered by words only {later}")
 
 
 class PictureMemories:

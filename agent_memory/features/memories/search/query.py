@@ -183,7 +183,7 @@ class QueryBuilder:
             hybrid = mode is SearchModeEnum.HYBRID
             spoken, omitted_names = without_names(ending(spoken), statistics.speakers) if hybrid else (spoken, ())
             meaning, notice = await self._meaning(scope.tenant, spoken, omitted_names)
-            notices += [f"{notice}: searched by words alone"] if notice else []
+            notices += [f"{notice}: searched by keywords only"] if notice else []
         # On the archived server, a search without a mode is semantic, and quotation marks have no meaning.
         phrase = _phrase(text, mode) if named and mode is not SearchModeEnum.SEMANTIC else ""
         whole = bool(self._reranks or request.explain or request.distinct or history is not None)
