@@ -268,7 +268,7 @@ def _warnings(log: Path) -> str:
 
 
 async def _check_sessions(url: str, talks: Mapping[int, _Talk], whole: Set[int]) -> None:
-    """Print how many answers are stored exactly once, lost, or stored twice."""
+    """Print how many answers are stored once, lost although reported as stored, or doubled."""
     api, stored, lost, twice = await connect(url), 0, 0, 0
     for number, talk in talks.items():
         status, answer = await api.send(request("GET", f"/v1/working-memory/s{number}?user_id={_user(number)}"))

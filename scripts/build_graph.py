@@ -108,7 +108,10 @@ class _Builder:
         return self.node("Gemm", value, f"{name}.weight", f"{name}.bias", transB=1)
 
     def _embeddings(self) -> str:
-        """Return normalized word, position and token-type embeddings: [texts * tokens, width]."""
+        """Return normalized embeddings: [texts * tokens, width].
+
+        They are the sum of the word, position and first token-type embeddings.
+        """
         words = "words" if self.shape.given_words else self.node("Gather", "embeddings.word_embeddings.weight", "input_ids")
         length = self.node("Shape", "attention_mask", start=1, end=2)
         positions = self.node("Slice", "embeddings.position_embeddings.weight", self.ints(0), length, self.ints(0))

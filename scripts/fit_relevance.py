@@ -250,7 +250,10 @@ async def samples_of(questions: QuestionSet, embedding: Embedding, most: int) ->
 
 
 def parts_of(conversation: Conversation, question: Question, rng: random.Random) -> list[Sequence[Turn]]:
-    """Return an excerpt of random turns, and excerpts with and without evidence."""
+    """Return evidence among random turns, and consecutive turns with and without evidence.
+
+    The last excerpt is missing if all turns are near evidence.
+    """
     turns, size = conversation.turns, _size(conversation, rng)
     evidence = [place for place, turn in enumerate(turns) if turn.id in question.evidence]
     others = [place for place in range(len(turns)) if place not in evidence]

@@ -84,7 +84,7 @@ def default(field: FieldInfo) -> str:
 
 
 def choices(field: FieldInfo) -> str:
-    """Return the allowed values, or "" if the description already lists them."""
+    """Return the allowed words, or "" if the description lists them or there are none."""
     words = [word for word in getattr(field.annotation, "__args__", ()) if isinstance(word, str)]
     named = all(f"`{word}`" in (field.description or "") for word in words)
     return f" ({', '.join(f'`{word}`' for word in words)})" if len(words) > 1 and not named else ""

@@ -91,7 +91,10 @@ class Registration:
         return {}
 
     async def prepare_stranger(self, http: httpx.AsyncClient, namespace: str) -> tuple[list[tuple[str, str, Any]], list[str]]:
-        """Create an object. Return requests that must fail, and paths that must remain readable."""
+        """Create an object. Return requests from strangers, and paths that must stay readable.
+
+        The requests (method, path, body) must neither reveal nor change the object.
+        """
         return [], []
 
     old_scenarios: ClassVar[int] = 0
@@ -105,7 +108,10 @@ class Registration:
         """Create the data that the archived client's methods read."""
 
     def prompts_of(self, text: str, shown: Sequence[Any]) -> list[Any]:
-        """Return prompts that contain this text wherever stored text can appear."""
+        """Return prompts that contain this text wherever stored text can appear.
+
+        `shown` are messages that contain the text.
+        """
         return []
 
     def fault_actors(self, common: tuple[Any, ...]) -> list[Any]:

@@ -52,7 +52,7 @@ class Raw:
     child: asyncio.subprocess.Process
 
     async def measure(self, operation: Operation, **series: Any) -> dict[str, Any]:
-        """Measure a series of commands. See `series.measure` for the arguments.
+        """Measure a series of commands for an operation.
 
         Pass the arguments of `series.measure`. Raises RuntimeError if the process has ended.
         """

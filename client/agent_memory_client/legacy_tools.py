@@ -31,7 +31,7 @@ class Tools:
 
     @classmethod
     def get_all_memory_tool_schemas(cls) -> ToolSchemaCollection:
-        """Return all memory tool schemas in OpenAI's format.
+        """Return the schemas of the archived client's nine tools in OpenAI's format.
 
         Use `tools=MemoryAPIClient.get_all_memory_tool_schemas().to_list()`.
         """
@@ -39,7 +39,7 @@ class Tools:
 
     @classmethod
     def get_all_memory_tool_schemas_anthropic(cls) -> ToolSchemaCollection:
-        """Return all memory tool schemas in Anthropic's format."""
+        """Return the schemas of the archived client's nine tools in Anthropic's format."""
         return tools.schemas("anthropic", tools.ARCHIVED)
 
     get_memory_search_tool_schema = _schema(tools.SEARCH_MEMORY)

@@ -31,7 +31,10 @@ _SEED = 31
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A message in a conversation. If the speaker has a name, the text starts with it."""
+    """A message in a conversation. `role` is "user" or "assistant".
+
+    If the speaker has a name, the text starts with it.
+    """
 
     id: str
     session: str

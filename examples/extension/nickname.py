@@ -156,7 +156,7 @@ def once_a_day(settings: Settings) -> float | None:
 
 @dataclass(frozen=True)
 class NicknameReads:
-    """The nickname section of one prompt. `text` is empty until `load_section` is called."""
+    """The nickname section of one prompt. `load_section` returns a copy with the `text`."""
 
     key: str
     namespace: str

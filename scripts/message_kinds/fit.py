@@ -52,7 +52,10 @@ async def read_writers() -> dict[str, tuple[Rows, NDArray[np.int64]]]:
 
 
 def fit(rows: Rows, labels: NDArray[np.int64]) -> Rows:
-    """Minimize cross-entropy with an L2 penalty. The last column is the intercept."""
+    """Minimize cross-entropy with an L2 penalty, using Nesterov's method.
+
+    The last column is the intercept.
+    """
     right = np.eye(len(LABELS), dtype=np.float32)[labels]
     penalty = np.full((rows.shape[1], 1), _RIDGE / len(rows), dtype=np.float32)
     penalty[-1] = 0

@@ -19,7 +19,10 @@ def key_names() -> list[str]:
 
 
 def empty_key_spaces(keys: Collection[str], *, others: bool = False) -> list[str]:
-    """Return the kinds of personal keys that match none of the given keys."""
+    """Return the kinds of personal keys that match none of the given keys.
+
+    Covers the features in `SHAPES`, or with `others` all other features.
+    """
     announced = [space.name for feature in FEATURES if (feature.name in SHAPES) != others for space in feature.keys if space.personal]
     patterns = {name: re.compile(re.sub("<[^>]+>", "[0-9A-Za-z]+", name)) for name in announced}
     return [name for name, pattern in patterns.items() if not any(pattern.fullmatch(key) for key in keys)]

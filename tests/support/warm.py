@@ -53,7 +53,7 @@ def _run(code: str, arguments: list[str], cwd: str, environment: dict[str, str],
 class WarmProcess:
     """A forked child that runs `agent-memory ARGUMENTS` or another program.
 
-    It has the same interface as `subprocess.Popen` but skips two seconds of imports.
+    Its attributes work like those of `subprocess.Popen`, but it skips two seconds of imports.
     """
 
     def __init__(

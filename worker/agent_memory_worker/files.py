@@ -34,7 +34,8 @@ _WHOLE_WINDOW = 1_000_000_000
 async def read_file(runtime: Runtime, order: JobOrder) -> None:
     """Process an uploaded file unless it is outdated. Idempotent.
 
-    Raises BadInput if the file is unreadable, and TooMany at the tenant's memory limit.
+    Raises BadInput if the file is unreadable, after making the order a dead letter. Raises TooMany
+    at the tenant's memory limit.
     """
     scope = scope_of_work(order.tenant, order.namespaces, order.users)
     store, orders = runtime[FileStore], runtime[OrderStore]

@@ -107,7 +107,7 @@ class IdempotencyService:
                 log.warning("lease of an idempotency key not renewed", error=error)
 
     def _name(self, scope: Scope, key: str) -> str:
-        """Return the Redis key. Callers with different permissions get different keys."""
+        """Return the Redis key. Callers limited to different data get different keys."""
         limits = [None if limit is None else json.dumps(sorted(limit)) for limit in (scope.namespaces, scope.users, scope.agents)]
         return self._keys.idempotency(scope.tenant, key, *(limits if scope.limited else ()))
 

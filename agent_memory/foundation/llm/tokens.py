@@ -114,7 +114,7 @@ class TokenCounter:
         return self.count_message(message.role, text) + more
 
     async def count_messages(self, messages: Sequence[tuple[str, str]]) -> list[int]:
-        """Return the total token count of (role, content) pairs."""
+        """Return the result of `count_message` for each (role, content) pair."""
         runs: list[list[tuple[str, str]]] = []
         room = 0
         for message in messages:

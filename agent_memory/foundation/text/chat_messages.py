@@ -90,8 +90,8 @@ Message = TypeVar("Message", bound=OrderedMessage)
 def whole_window(messages: Sequence[Message], fit: int, total: int) -> tuple[list[Message], bool]:
     """Return about the last `fit` messages, keeping tool calls and their results together.
 
-    The second value is True if a message still contains a result for an earlier call. `total` is
-    the number of messages in the session.
+    The second value is True if a message contains the result of a call from before `messages`.
+    `total` is the number of messages in the session.
     """
     start = len(messages) - fit
     if start <= 0:

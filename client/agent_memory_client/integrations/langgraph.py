@@ -91,7 +91,8 @@ class AgentMemoryStore(BaseStore):
     def _parts(self, ops: Sequence[Op]) -> list[tuple[list[int], list[ItemOperation]]]:
         """Return `(positions in ops, operations)` for each request, with reads before writes.
 
-        Raises ValueError for an unknown operation.
+        Raises ValueError for an unknown operation or operator, and InvalidNamespaceError for an
+        invalid label.
         """
         last = {(op.namespace, op.key): position for position, op in enumerate(ops) if isinstance(op, PutOp)}
         reads = [position for position, op in enumerate(ops) if not isinstance(op, PutOp)]

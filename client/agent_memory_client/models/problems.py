@@ -31,7 +31,7 @@ class HTTPValidationError(BaseModel):
 
 
 class ErrorResponse(BaseModel):
-    """The body of all other error responses."""
+    """The body of every error response that is not an `HTTPValidationError`."""
 
     detail: str
     """The reason and how to fix it."""

@@ -277,7 +277,10 @@ def prompt_messages(response: MemoryPromptResponse | Mapping[str, Any]) -> list[
 
 
 def _chat_message(message: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert a message to chat format. Unsupported roles become `assistant`."""
+    """Convert a message to chat format.
+
+    Unknown roles, and tool messages without a call id, become `assistant`.
+    """
     own = {name: value for name, value in message.items() if name not in _SHOWN_KEYS}
     role = message.get("original_role") or message["role"]
     names_call = {"tool": "tool_call_id", "function": "name"}.get(role)

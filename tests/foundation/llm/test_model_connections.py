@@ -24,7 +24,10 @@ WHOLE = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 
 @dataclass
 class Server:
-    """A server that plays back `answers` and closes the connection after those in `closing`."""
+    """A server that plays back `answers` and closes the connection after those in `closing`.
+
+    None means that a request gets no answer.
+    """
 
     answers: list[bytes | None] = field(default_factory=list[bytes | None])
     closing: frozenset[bytes | None] = frozenset()

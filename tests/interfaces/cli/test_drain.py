@@ -31,7 +31,10 @@ class Line:
         return bool(select.select([self.socket], [], [], 0)[0])
 
     async def get(self) -> tuple[int, bool]:
-        """Return the response status and whether the server will close the connection."""
+        """Return the response status and whether the server will close the connection.
+
+        Raise ConnectionError if there is no response.
+        """
         loop = asyncio.get_running_loop()
         await loop.sock_sendall(self.socket, b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
         got = b""

@@ -28,7 +28,10 @@ class Received:
 
 @dataclass
 class Answer:
-    """A response. If `go` is set, the server waits for it before sending each piece."""
+    """A response. If `go` is set, the server waits for it before sending each piece.
+
+    If `breaks` is set, the body is cut off after the last piece.
+    """
 
     pieces: list[bytes]
     content_type: str = "application/json"

@@ -198,7 +198,7 @@ class Fleet:
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[Fleet]:
-        """Start all members in order, keep them running, and stop them on exit."""
+        """Start all members in order, keep them running, and stop them in reverse order on exit."""
         try:
             for place in self.places.values():
                 await self._fill(place)

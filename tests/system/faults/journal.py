@@ -109,7 +109,10 @@ class Expected:
 
 
 def expected(entries: Iterable[tuple[dict[str, Any], dict[str, Any] | None]]) -> Expected:
-    """Replay a journal to compute the expected state."""
+    """Replay a journal to compute the expected state.
+
+    Sessions and memories must have one writer at a time, except shared sessions, which only grow.
+    """
     result = Expected()
     for intent, outcome in entries:
         ok = outcome is not None and outcome["ok"]

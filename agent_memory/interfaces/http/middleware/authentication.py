@@ -29,7 +29,10 @@ SCHEMES: dict[str, dict[str, str]] = {
 
 
 def describe(document: dict[str, Any], *, required: bool) -> None:
-    """Add security schemes to all OpenAPI operations. They are optional unless `required`."""
+    """Add security schemes to OpenAPI operations, except on open paths.
+
+    The schemes are optional unless `required`.
+    """
     document.setdefault("components", {})["securitySchemes"] = SCHEMES
     schemes: list[dict[str, list[str]]] = [{name: []} for name in SCHEMES]
     for path, methods in document["paths"].items():

@@ -43,7 +43,7 @@ class ScoredItem(Item):
 
 
 class PutItem(BaseModel):
-    """Store a value, replacing the existing value for this path and key, if any."""
+    """Store a value, replacing any value for this path and key. The creation time is kept."""
 
     op: Literal["put"] = "put"
     path: ItemPath
@@ -147,7 +147,7 @@ class ItemPaths(BaseModel):
 
 
 class ItemResult(BaseModel):
-    """The result of an operation. Puts and deletes have no result."""
+    """The result of an operation, in the field for its kind. A put or delete sets no field."""
 
     item: Item | None = None
     """The item that a get returned. Null if it does not exist."""

@@ -1,8 +1,8 @@
 """Read the conversation in a model request, and add context to the request.
 
-Each API has its own format. The functions return messages in the chat completions format, excluding
-instructions (`system`, `developer`). They accept any JSON, because the model's server rejects
-invalid requests.
+Each API has its own format. The functions do not change their arguments. They return messages in
+the chat completions format, excluding instructions (`system`, `developer`). They accept any JSON,
+because the model's server rejects invalid requests.
 """
 
 from __future__ import annotations
