@@ -87,7 +87,7 @@ def recalled(earlier: Sequence[str], current: Sequence[str]) -> str:
     """Return the model's context: earlier memories and the messages in this session."""
     parts = [("From earlier conversations:", earlier), ("From this conversation:", current)]
     lines = [line for title, texts in parts if texts for line in (title, *(f"- {text}" for text in texts))]
-    return "\n".join(lines) or "(nothing was said yet; it is remembered from now on)"
+    return "\n".join(lines) or "(nothing was said yet; from now on, the chat is remembered)"
 
 
 def read_line() -> str | None:

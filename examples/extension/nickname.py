@@ -32,7 +32,7 @@ from agent_memory.foundation.text.prompt_marks import part_heading
 from agent_memory_client._wire.problems import plain_problems
 
 # KEYS[1]: the user's hash. ARGV: the namespace, the new nickname and, optionally, the expected nickname. If an expected
-# nickname is given, the script writes only if the stored nickname equals the expected one. Expected "": none is stored.
+# nickname is given, the script writes only if the stored nickname equals the expected one. "" means that no nickname is stored.
 SWAP = """
 local before = redis.call('HGET', KEYS[1], ARGV[1])
 if ARGV[3] and (before or '') ~= ARGV[3] then return before end
@@ -73,7 +73,7 @@ class Nicknames:
         return None if raw is None else raw.decode()
 
     async def tidy_all(self) -> int:
-        # Keys contain digests, so the users are unknown, and `require_none` is impossible. The script restores no erased data:
+        # Keys contain digests, so the users are unknown, and `require_none` is impossible. `SWAP` never restores erased data:
         # it writes only if the nickname is unchanged.
         changed = 0
         async for key in self._client.scan_iter(f"{self._root}nn:*"):
@@ -122,7 +122,7 @@ async def put_nickname(
     nicknames = services[Nicknames]
     if not 0 < len(name) <= nicknames.max_characters:
         raise BadInput(f"must have 1 to {nicknames.max_characters} characters", field="name", where="query")
-    order = JobOrder.of(scope, TIDY, namespace=namespace, user_id=user_id)  # before the write, because `of` can raise Forbidden
+    order = JobOrder.of(scope, TIDY, namespace=namespace, user_id=user_id)  # before the write, because this can raise Forbidden
     before = await nicknames.put(scope, namespace, user_id, name)
     await services[OrderStore].place_orders(order)
     return JsonResponse({"before": before})
@@ -211,13 +211,13 @@ FEATURE = Feature(
     name="nickname",
     open=open_nicknames,
     routes=("nickname:router",),  # the object `router` in the module `nickname`
-    # Key, type, content and lifetime, as documentation. The server's own prefix (`am:{0}:`) is omitted.
+    # For the documentation only: key, type, content and lifetime. The server's own prefix (`am:{0}:`) is omitted.
     # `<user>` stands for a digest of the tenant and the user.
     keys=(KeySpace("nn:<user>", "hash", "a user's nicknames, by namespace", "until the user is erased"),),
     jobs={TIDY: "nickname:tidy_nickname"},  # TIDY = "tidy nickname"
     # The server calls `once_a_day` with its settings. The function returns the minutes between two runs, or None for no runs.
     schedule={"nicknames": PeriodicJob("nickname:tidy_all_nicknames", once_a_day)},
-    # The next three fields name classes. `open_nicknames` adds the objects to `services`, which finds each by its class.
+    # The next three fields name classes. `open_nicknames` adds their objects to `services`, which finds each by its class.
     # Here, one `Nicknames` object both exports and erases.
     exporter=Nicknames,
     eraser=Nicknames,

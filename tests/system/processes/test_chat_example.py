@@ -56,7 +56,7 @@ async def test_chat_shows_facts_of_the_current_conversation(served: str, tmp_pat
     code, output = await chat(served, tmp_path, ["I have a dog called Rex.", "What is the name of my dog?"], user=user)
     assert code == 0
     first, second = output.split("> ")[1:3]
-    assert first == "(nothing was said yet; it is remembered from now on)\n"
+    assert first == "(nothing was said yet; from now on, the chat is remembered)\n"
     assert second == "From this conversation:\n- I have a dog called Rex.\n"
 
 

@@ -46,7 +46,7 @@ class ModelSettings(Group):
     timeout_seconds: float = setting(
         60.0,
         "MODEL_TIMEOUT_SECONDS",
-        meaning="seconds to wait for a model: while a caller waits, for the whole answer (searches: at most 2 s); in background work, "
+        meaning="seconds to wait for a model: in requests, for the whole answer (searches: at most 2 s); in background work, "
         "for each next token",
         gt=0,
     )
