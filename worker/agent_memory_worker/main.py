@@ -34,7 +34,7 @@ _REDELIVERY_LATE = 1.35
 async def run_worker(runtime: Runtime, settings: Settings, stop: asyncio.Event) -> None:
     """Run tasks until `stop` is set, and then let running tasks finish.
 
-    Other workers repeat tasks that do not finish within the grace period.
+    Other workers retry tasks that do not finish within the grace period.
     """
     only_plain_data()
     functions = {name: import_name(name) for feature in FEATURES for name in feature.background}

@@ -359,7 +359,7 @@ async def test_keys_and_tokens_work_beside_each_other(redis_url: str, keys_url: 
 
 
 async def _finds_the_provider(client: httpx.AsyncClient, resource: str) -> None:
-    """After a 401, find the metadata like the MCP SDK, and check that it describes this server."""
+    """After a 401, find the metadata the way the MCP SDK does, and check that it describes this server."""
     refused: Any = await client.post("/team/mcp", json={})
     assert refused.status_code == 401
     told = extract_resource_metadata_from_www_auth(refused)
