@@ -20,7 +20,7 @@ from agent_memory.features.transfer.feature import TRANSFER
 from agent_memory.foundation.core.feature import Feature, import_name
 
 ENTRY_POINTS = "agent_memory.extensions"
-"""The entry point group in which installed packages name their features."""
+"""The entry point group in which installed packages list their features."""
 
 
 def find_extensions() -> Iterator[Feature]:

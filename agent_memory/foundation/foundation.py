@@ -52,7 +52,7 @@ class Foundation:
     outbox: Outbox
     spec: VectorSpec
     schemas: Mapping[str, IndexSchema]
-    """The search indexes by kind of document."""
+    """The search indexes by document kind."""
     ids: KeyedIds
     embedder: Embedder
     chat: ChatModel | None
@@ -63,7 +63,7 @@ class Foundation:
     on_close: Callable[[Callable[[], Awaitable[None]]], object]
     """Register a callback to run on close. The last one runs first."""
     buckets: Sequence[Foundation] = field(repr=False, compare=False)
-    """All buckets of the store, in order. Complete once all are open; the first, with all API keys, opens first."""
+    """All buckets in the store, in order. Complete once all are open. The first one, with all API keys, opens first."""
 
     def bucket(self, tenant: str) -> Foundation:
         """Return the bucket with the tenant's data. Call this once all buckets are open."""

@@ -47,7 +47,7 @@ class StoredBlock:
     base: str
     attached_to: tuple[BlockOwner, ...]
     imported: str = ""
-    """The import that stored the block; empty after a change."""
+    """The import that stored the block, or empty once changed."""
 
     def model(self, tokens: int) -> Block:
         return Block.model_construct(

@@ -27,7 +27,7 @@ FEATURE = Feature(
     examples="agent_memory.extensions.blocks.examples:EXAMPLES",
     keys=(
         KeySpace("bl:<owner>", "hash", "an owner's memory blocks, by label", "until deleted"),
-        KeySpace("blh:<owner>:<label>", "list", "a block's changes, oldest first; at most the last 500", "as the block"),
+        KeySpace("blh:<owner>:<label>", "list", "a block's last 500 changes, oldest first", "as the block"),
         KeySpace("bla:<owner>", "hash", "other owners' blocks that this owner's prompts show", "until detached or deleted"),
         KeySpace("blu:<user>", "hash", "owners of blocks that include this user", "as their blocks"),
         KeySpace("blg:<agent>", "hash", "owners of blocks that include this agent", "as their blocks"),

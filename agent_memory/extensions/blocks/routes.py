@@ -27,7 +27,7 @@ from agent_memory_client.models.features import blocks as wire
 
 router = operations("memory blocks")
 
-LabelPath = Annotated[wire.BlockLabel, Path(description="The label of the block, without `/`.")]
+LabelPath = Annotated[wire.BlockLabel, Path(description="The block's label, without `/`.")]
 
 
 @router.get("/v1/blocks", operation_id="list_blocks", response_model=wire.BlockListResponse, responses=errors(400))
@@ -35,9 +35,7 @@ async def list_blocks(
     services: ServicesDep,
     scope: ScopeDep,
     names: AgentOwnerQuery,
-    shown: Annotated[
-        bool, Query(description="Return all blocks in a prompt of these names, not only blocks of exactly this owner.")
-    ] = False,
+    shown: Annotated[bool, Query(description="Return all blocks shown in this owner's prompts, not only the owner's own blocks.")] = False,
 ) -> Response:
     """Returns the blocks of exactly this owner, or all blocks shown in the owner's prompts."""
     owner = named_owner(names)

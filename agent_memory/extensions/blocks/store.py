@@ -28,11 +28,11 @@ from agent_memory.foundation.storage.scripts import Script
 from agent_memory_client.models.features.blocks import DEFAULT_BLOCK_CHARS, BlockChange
 
 MAX_BLOCKS = 64
-"""The limit on an owner's own blocks, and on its attached blocks."""
+"""Limit on an owner's own blocks, and on its attached blocks."""
 MAX_TARGETS, MAX_TARGET_BYTES = 64, 16 * 1024
-"""Limits on the owners that a block is attached to, and on the total bytes of their names."""
+"""Limits on the number of owners a block is attached to, and on their names' total bytes."""
 MAX_CHANGES = 500
-"""Number of latest changes to keep per block."""
+"""Number of recent changes to keep per block."""
 _SHOWN_BLOCKS = load("blocks/blocks_shown")
 
 

@@ -25,7 +25,7 @@ FEATURE = Feature(
         KeySpace(
             "fib:<file>",
             "string",
-            "the bytes of a file that a worker has not read yet",
+            "the bytes of a file that no worker has read yet",
             "until read, at most 7 days",
             not_exported="only text is exported",
         ),

@@ -18,9 +18,9 @@ from agent_memory_client.models.features.files import FileList, FileName, Stored
 
 router = operations("files")
 
-FilePath = Annotated[models.SessionIdentifier, Path(description="The file's id; without `/`.")]
-NameQuery = Annotated[FileName, Query(description="The file's name. Its ending gives the type if the request has none.")]
-IdQuery = Annotated[models.SessionIdentifier | None, Query(description="An id of your own. Default: made from the name.")]
+FilePath = Annotated[models.SessionIdentifier, Path(description="The file's id, without `/`.")]
+NameQuery = Annotated[FileName, Query(description="The file's name. Its extension sets the type if the request has none.")]
+IdQuery = Annotated[models.SessionIdentifier | None, Query(description="Your own id. Default: derived from the name.")]
 # Text comes last, because the documentation's examples use the last type.
 _SENT: dict[str, Any] = {
     "requestBody": {

@@ -36,7 +36,7 @@ FEATURE = Feature(
     keys=(
         KeySpace("it:<iid>", "hash", "an item: a JSON value with its path, key, terms and vector", _UNTIL),
         KeySpace("its:<owner>", "zset", 'an owner\'s items: "<path>!<key>!<iid>"', _UNTIL),
-        KeySpace("itx:<owner>", "zset", "an owner's items that expire, by the time of expiry", _UNTIL),
+        KeySpace("itx:<owner>", "zset", "an owner's items that expire, by expiry time", _UNTIL),
         KeySpace("itn:<owner>", "hash", "the number of items in each of an owner's paths", _UNTIL),
         KeySpace("ito:<tenant>", "hash", "the owners of items in this tenant", _UNTIL),
     ),

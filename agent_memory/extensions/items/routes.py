@@ -37,7 +37,7 @@ async def get_item(
     path: PathQuery,
     key: KeyQuery,
     names: OwnerQuery,
-    refresh_ttl: Annotated[bool, Query(description="Whether the read restarts the item's TTL.")] = True,
+    refresh_ttl: Annotated[bool, Query(description="Whether to restart the item's TTL.")] = True,
 ) -> Response:
     """Returns a value."""
     request = models.GetItem(path=path, key=key, refresh_ttl=refresh_ttl)

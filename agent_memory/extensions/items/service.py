@@ -15,7 +15,7 @@ from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory_client.models import DeleteItem, GetItem, Item, ItemOperation, ItemResult, ListItemPaths, PutItem, ScoredItem, SearchItems
 
 MOST_READ = 100_000
-"""A batch starts no further search after this many items and paths, about a second of work."""
+"""A batch starts no more searches after this many items and paths (about a second)."""
 # Comparing a path with a condition takes as much time as processing this many characters of text.
 _PATH_CHARS = 4
 

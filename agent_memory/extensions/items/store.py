@@ -30,7 +30,7 @@ from agent_memory_client.models import DeleteItem, Item, PutItem
 
 PAGE = 500
 items_read: ContextVar[list[int] | None] = ContextVar("agent_memory.items_read", default=None)
-"""The numbers of items and paths read for the running batch."""
+"""The counts of items and paths read in the running batch."""
 # Decoding an item takes as much time as processing its value plus this many characters of text.
 _ITEM_CHARS = 100
 _FIELDS = ("v", "pa", "ky", "ca", "ua", "em", "k", "tl", "ix")

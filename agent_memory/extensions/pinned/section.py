@@ -21,7 +21,7 @@ from agent_memory.foundation.text.prompt_marks import DATA_NOTE, part_heading
 
 _HEADING = part_heading("pinned memories")
 _MOST = 128
-"""The token limit leaves no room for more memories."""
+"""More memories would exceed the token limit."""
 
 
 @dataclass(frozen=True, slots=True)

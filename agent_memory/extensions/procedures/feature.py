@@ -47,10 +47,10 @@ FEATURE = Feature(
     examples="agent_memory.extensions.procedures.examples:EXAMPLES",
     indexes=index_schemas,
     keys=(
-        KeySpace("pr:<pid>", "hash", "a procedure, or the memory of a tool, with index fields and vector", "until deleted"),
+        KeySpace("pr:<pid>", "hash", "a procedure or tool memory, with index fields and vector", "until deleted"),
         KeySpace("pr:<pid>:c", "list", "a procedure's last changes", "as the procedure"),
-        KeySpace("pr:<pid>:f", "list", "the last feedback on a procedure", "as the procedure"),
-        KeySpace("prf", "set", "procedures that did not help and are waiting for a check", "until checked", personal=False),
+        KeySpace("pr:<pid>:f", "list", "a procedure's last feedback", "as the procedure"),
+        KeySpace("prf", "set", "procedures that did not help and await a check", "until checked", personal=False),
         KeySpace("po:<owner>", "string", "the fence for learning an owner's procedures", "a day after the last learning", personal=False),
     ),
     jobs={INDEX_PROCEDURE: "agent_memory_worker.procedures:index_procedure", LEARN_SESSION: "agent_memory_worker.procedures:learn_session"},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 RECENT_OUTCOMES = 20
-"""Number of latest outcomes that determine whether a procedure still helps."""
+"""Number of recent outcomes that determine whether a procedure still helps."""
 # Two-sided 95% quantile of the normal distribution.
 _Z = 1.96
 _STOPPED_BELOW = 0.5

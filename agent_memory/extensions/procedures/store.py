@@ -43,7 +43,7 @@ MOST_CHANGES = 50
 MOST_FEEDBACK = 100
 MAX_OFFSET = 10_000
 MARKS = ("o", "ss", "sc", "fa")
-"""Hash fields outside the wire model: latest outcomes, sum and count of scores, time of feedback."""
+"""Hash fields outside the wire model: recent outcomes, sum and count of scores, feedback time."""
 ChangeKind = Literal["create", "edit", "learn", "merge", "retire", "restore", "undo"]
 
 

@@ -19,7 +19,7 @@ from agent_memory.foundation.text.normalization import ABOUT_USER, QUESTION, end
 from agent_memory_client.models import Evidence, MemoryRecord, MemoryTypeEnum
 
 MOST_SHOWN_CHARS = 600
-"""The limit on a text, in characters."""
+"""Maximum text length, in characters."""
 _SHOWN_EVIDENCE = 5
 _EPOCH = date(1970, 1, 1)
 _FACTS = (MemoryTypeEnum.SEMANTIC, MemoryTypeEnum.EPISODIC)
@@ -56,12 +56,12 @@ class ProfileEntry:
     groups: Sequence[str]
     """One group for the entry alone, and one per pair of its terms."""
     days: Sequence[int]
-    """The days of the mentions, in days since 1970, ascending."""
+    """Days with a mention, in days since 1970, ascending."""
     rank: str | None
-    """The first entry by this key represents the group. If None, the entry represents only its own group."""
+    """The entry with the lowest rank represents the group. With None, an entry represents only its own group."""
     lasting: bool
     last: int
-    """The time of the memory's last mention, in seconds since 1970."""
+    """When the memory was last mentioned, in seconds since 1970."""
     slot: str | None
     payload: dict[str, Any] = field(default_factory=dict[str, Any])
 

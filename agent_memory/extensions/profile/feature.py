@@ -40,21 +40,17 @@ FEATURE = Feature(
             not_exported=_DERIVED,
         ),
         KeySpace("pf:<owner>:g", "zset", "recurring statements: their memories and days", "as the profile", not_exported=_DERIVED),
+        KeySpace("pf:<owner>:s", "zset", "static memories, by the time (s) they become dynamic", "as the profile", not_exported=_DERIVED),
         KeySpace(
-            "pf:<owner>:s", "zset", "static memories, by the time (s) when they become dynamic", "as the profile", not_exported=_DERIVED
+            "pf:<owner>:d", "zset", "dynamic memories, by the time (s) they were last stated", "as the profile", not_exported=_DERIVED
         ),
-        KeySpace(
-            "pf:<owner>:d", "zset", "dynamic memories, by the time (s) when they were last said", "as the profile", not_exported=_DERIVED
-        ),
-        KeySpace(
-            "pf:<owner>:l", "zset", "slots, by the time (s) when their values were last said", "as the profile", not_exported=_DERIVED
-        ),
-        KeySpace("pf:<owner>:r", "hash", "the pages that requests read, with their version", "as the profile", not_exported=_DERIVED),
+        KeySpace("pf:<owner>:l", "zset", "slots, by the time (s) their values were last stated", "as the profile", not_exported=_DERIVED),
+        KeySpace("pf:<owner>:r", "hash", "the pages that requests read, with their versions", "as the profile", not_exported=_DERIVED),
         KeySpace("pf:<owner>:h", "list", "the latest moves of memories within the profile", "as the profile", not_exported=_DERIVED),
         KeySpace(
             "pf:<owner>:b", "hash", "the memories' places before a rebuild", "until the rebuild ends, at most a day", not_exported=_DERIVED
         ),
-        KeySpace("pfl", "zset", "profiles, by the time (s) when their next entry ages", "as the profiles", not_exported=_DERIVED),
+        KeySpace("pfl", "zset", "profiles, by the time (s) their next entry ages", "as the profiles", not_exported=_DERIVED),
         KeySpace("pfo:<mid>", "string", "the profile that contains a memory", "as the memory's entry", not_exported=_DERIVED),
         KeySpace("pfu:<user>", "hash", "a user's profiles, each with its namespace", "until they are erased", not_exported=_DERIVED),
         KeySpace("pfx:<tenant>", "hash", "profile schemas, by namespace", "until deleted", personal=False),

@@ -27,13 +27,13 @@ MOST_READ = 2_000
 """Maximum number of memories to read from each index, newest first."""
 _LASTING = 1e12
 TIMES = 3
-"""A recurring statement was made on this many different days within `WITHIN_DAYS` days."""
+"""A statement is recurring if made on this many days within `WITHIN_DAYS` days."""
 WITHIN_DAYS = 14
-"""The period, in days, that must contain `TIMES` different days."""
+"""The period, in days, in which the `TIMES` days must fall."""
 SILENT_DAYS = 180
-"""After this many days without it, a recurring statement is no longer stable."""
+"""A recurring statement not repeated for this many days is no longer stable."""
 MOST_STATEMENTS = 400
-"""Maximum number of a group's statements to consider: the latest ones."""
+"""Maximum number of a group's latest statements to consider."""
 SECONDS_OF_DAY = 86_400
 
 

@@ -34,7 +34,7 @@ async def get_profile(
     names: OwnerQuery,
     q: Annotated[str | None, Query(description="Also search the user's memories for this text.", max_length=10_000)] = None,
     limit: Annotated[int, Query(ge=1, le=64, description="The maximum number of entries of each kind.")] = 20,
-    as_of: Annotated[Instant | None, Query(description="The time of the profile, with a time zone. Default: now.")] = None,
+    as_of: Annotated[Instant | None, Query(description="The profile as of this time (with a time zone). Default: now.")] = None,
     timezone: TimezoneQuery = None,
 ) -> Response:
     """Returns a user's stable facts, current facts and slot values in one namespace.

@@ -14,9 +14,9 @@ from agent_memory.foundation.text.terms import query_terms
 MOST_READ = 2_000
 """Maximum number of characters to read from a text."""
 MOST_TERMS = 7
-"""Maximum number of a statement's terms to compare with other statements."""
+"""Maximum number of terms per statement to compare with others."""
 SHORT_TERMS = 4
-"""A statement with more terms is too specific for a habit."""
+"""A statement with more terms is too specific to be a habit."""
 # Names of sections in the languages' data files.
 _PERSON, _DURABLE, _ORDERS, _NEGATED, _PASSING = "first person", "durable", "orders", "negated", "passing"
 

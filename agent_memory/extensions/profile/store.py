@@ -22,7 +22,7 @@ from agent_memory_client.models.features.profile import ProfileMove, ProfileSche
 
 PAGE = 16
 MOST_SHOWN = 64
-"""The limit on stored static entries, and on stored dynamic entries."""
+"""Limit on stored static entries, and on stored dynamic entries."""
 STATE = ("t", "j", "n", "ls", "ts", "nt")
 
 

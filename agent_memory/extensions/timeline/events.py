@@ -30,10 +30,10 @@ MOST_WEIGHED = 3
 @dataclass(frozen=True, slots=True)
 class TimelineEntry:
     name: str
-    """A name that is unique per owner and sorts a day's events."""
+    """Unique per owner. Determines the order of a day's events."""
     time: EventTime
     facets: tuple[str, ...]
-    """Topics and entities that readers can filter by."""
+    """Topics and entities to filter by."""
     payload: dict[str, Any] = field(default_factory=dict[str, Any])
     until: float | None = None
     """The Unix time from which the event is hidden, or None."""

@@ -42,12 +42,10 @@ FEATURE = Feature(
         KeySpace(
             "tl:<owner>", "hash", "a user's timeline in a namespace: memories `m<mid>`, events `e…`", "until erased", not_exported=_DERIVED
         ),
-        KeySpace(
-            "tl:<owner>:b", "zset", "events by first day: all, and those of each topic or entity", "as the timeline", not_exported=_DERIVED
-        ),
-        KeySpace("tl:<owner>:e", "zset", "events of several days, by last day", "as the timeline", not_exported=_DERIVED),
+        KeySpace("tl:<owner>:b", "zset", "events by first day: all, and per topic or entity", "as the timeline", not_exported=_DERIVED),
+        KeySpace("tl:<owner>:e", "zset", "multi-day events, by last day", "as the timeline", not_exported=_DERIVED),
         KeySpace("tl:<owner>:s", "hash", "summaries of days, weeks and months", "as the timeline", not_exported=_DERIVED),
-        KeySpace("tl:<owner>:p", "zset", "periods that wait for a summary, by due time (s)", "as the timeline", not_exported=_DERIVED),
+        KeySpace("tl:<owner>:p", "zset", "periods awaiting a summary, by due time (s)", "as the timeline", not_exported=_DERIVED),
         KeySpace("tlp", "zset", "timelines with such periods, by earliest due time (s)", "until their summaries are made", personal=False),
         KeySpace("tlo:<mid>", "string", "the timeline that contains a memory", "as the memory's events", not_exported=_DERIVED),
         KeySpace("tlu:<user>", "hash", "a user's timelines, each with its namespace", "while they contain events", not_exported=_DERIVED),

@@ -22,7 +22,7 @@ _LATEST = {"day": 7, "week": 4, "month": 6}
 _WEEK = re.compile(r"\d{4}-W(0[1-9]|[1-4]\d|5[0-3])", re.ASCII)
 
 Line = tuple[str, str]
-"""A line in the prompt, as (day to sort by, text)."""
+"""A prompt line, as (day to sort by, text)."""
 
 
 class NamedDays(NamedTuple):

@@ -25,13 +25,13 @@ async def get_timeline(
     names: OwnerQuery,
     from_: Annotated[date | None, Query(alias="from", description="The first day, such as 2024-03-01.")] = None,
     to: Annotated[date | None, Query(description="The last day (inclusive).")] = None,
-    topic: Annotated[str | None, Query(description="Only entries about this topic.", max_length=512)] = None,
-    entity: Annotated[str | None, Query(description="Only entries that name this person, place or thing.", max_length=512)] = None,
+    topic: Annotated[str | None, Query(description="Only events about this topic.", max_length=512)] = None,
+    entity: Annotated[str | None, Query(description="Only events that mention this person, place or thing.", max_length=512)] = None,
     granularity: Annotated[Granularity | None, Query(description="Group the events by `day`, `week` or `month`.")] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_EVENTS, description="The maximum number of events.")] = 100,
     offset: Annotated[int, Query(ge=0, le=1_000_000, description="The number of events to skip.")] = 0,
-    as_of: Annotated[Instant | None, Query(description="The time of the timeline, with a time zone. Default: now.")] = None,
-    known_at: Annotated[Instant | None, Query(description="The time of the server's knowledge, with a time zone. Default: now.")] = None,
+    as_of: Annotated[Instant | None, Query(description="The timeline as of this time (with a time zone). Default: now.")] = None,
+    known_at: Annotated[Instant | None, Query(description="What the server knew at this time (with a time zone). Default: now.")] = None,
     timezone: TimezoneQuery = None,
 ) -> Response:
     """Returns a user's events in one namespace, ordered by day.

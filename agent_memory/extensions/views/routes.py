@@ -24,7 +24,7 @@ from agent_memory_client.models import (
 
 router = operations("summary views")
 
-ViewPath = Annotated[str, Path(description="The view's id, as the server returned it.")]
+ViewPath = Annotated[str, Path(description="The view's id, as returned by the server.")]
 
 
 @router.get(
@@ -81,8 +81,8 @@ async def list_summary_view_partitions(
     scope: ScopeDep,
     view_id: ViewPath,
     names: OwnerQuery,
-    session_id: Annotated[OptionalIdentifier, Query(description="Only groups of this session.")] = None,
-    memory_type: Annotated[OptionalIdentifier, Query(description="Only groups of this memory type.")] = None,
+    session_id: Annotated[OptionalIdentifier, Query(description="Only groups for this session.")] = None,
+    memory_type: Annotated[OptionalIdentifier, Query(description="Only groups for this memory type.")] = None,
 ) -> Response:
     """Returns the stored partitions of a view. Does not compute any."""
     group_values = names.model_dump() | {"session_id": session_id, "memory_type": memory_type}
@@ -107,7 +107,7 @@ async def run_summary_view(
 
 @router.get("/v1/tasks/{task_id:path}", operation_id="get_task_status_v1_tasks__task_id__get", response_model=Task, responses=errors(404))
 async def get_task(
-    services: ServicesDep, scope: ScopeDep, task_id: Annotated[Identifier, Path(description="The task's id; it may contain `/`.")]
+    services: ServicesDep, scope: ScopeDep, task_id: Annotated[Identifier, Path(description="The task's id, which may contain `/`.")]
 ) -> Response:
     """Returns the state of a task. The server keeps tasks for seven days."""
     return ModelResponse(await services[ViewService].read_task(scope, task_id))

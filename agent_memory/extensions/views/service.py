@@ -19,13 +19,13 @@ from agent_memory_client import models
 
 MAX_VIEWS = 1000
 MOST_TRIES = 5
-"""Maximum attempts to compute a partition. If one of its memories is deleted meanwhile, another attempt is necessary."""
+"""Maximum attempts to compute a partition. Another is needed if one of its memories is deleted meanwhile."""
 MEMORIES_DELETED = "the memories to summarize are constantly being deleted: try again"
 # Job names, as stored in Redis.
 RUN_VIEW = "run_view"
-"""Job: compute all partitions of the view `view_id` for the task `task_id`."""
+"""Job: compute all partitions of view `view_id` for task `task_id`."""
 REFRESH_VIEW = "refresh_view"
-"""Job: compute the outdated partitions of the view `view_id`."""
+"""Job: compute the outdated partitions of view `view_id`."""
 
 
 class ViewService:

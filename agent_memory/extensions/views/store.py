@@ -21,7 +21,7 @@ _TASK_SECONDS = 7 * 24 * 3600
 class ViewKeys:
     def __init__(self, root: str) -> None:
         self.tenants = f"{root}svt"
-        """The key of the set of tenants that have, or had, views."""
+        """The key of the set of tenants that have had views."""
         self._root = root
 
     def views(self, tenant: str) -> str:

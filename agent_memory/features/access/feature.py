@@ -45,17 +45,17 @@ ACCESS = Feature(
     routes=("agent_memory.features.access.routes:router",),
     keys=(
         KeySpace(
-            "tok:<digest>", "hash", "an API key's rights, by the keyed digest of its secret", "until revoked, or 30 days after its end"
+            "tok:<digest>", "hash", "an API key's rights, by the keyed digest of its secret", "until revoked, or 30 days after it expires"
         ),
         KeySpace("toks", "hash", "the digests of the API keys, by id", "until revoked"),
-        KeySpace("tok-secret", "string", "the key of those digests, unless AUTH_SECRET is set", "for ever", personal=False),
-        KeySpace("browser:<digest>", "string", "the API key's digest, or claims, of a browser's login; empty: a used login", "12 hours"),
-        KeySpace("rate:<tenant>", "hash", "a tenant's remaining requests", "until it is full again", personal=False),
-        KeySpace("spent:<tenant>", "hash", "the model tokens that a tenant used on a day", "2 days", personal=False),
+        KeySpace("tok-secret", "string", "the HMAC key for the digests, unless AUTH_SECRET is set", "forever", personal=False),
+        KeySpace("browser:<digest>", "string", "the API key's digest or the claims of a browser login; empty: a used login", "12 hours"),
+        KeySpace("rate:<tenant>", "hash", "a tenant's remaining requests", "until fully replenished", personal=False),
+        KeySpace("spent:<tenant>", "hash", "the model tokens that a tenant used in a day", "2 days", personal=False),
         KeySpace(
             "ctx:<model>",
             "string",
-            "learned from refusals: a model's token limit, or that it accepts no pictures",
+            "learned from refusals: a model's token limit, or that it rejects images",
             "an hour; a day",
             personal=False,
         ),

@@ -23,7 +23,7 @@ def tokens_of(request: Request) -> TokenService:
 
 
 TokensDep = Annotated[TokenService, Depends(tokens_of)]
-TokenPath = Annotated[str, Path(max_length=100, description="The key's id, its hash, or the beginning of its hash.")]
+TokenPath = Annotated[str, Path(max_length=100, description="The key's id, its hash, or a prefix of its hash.")]
 
 
 @router.get("/v1/auth/tokens", operation_id="list_tokens", response_model=TokenList, responses=errors())

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 LAST_BATCH = "xa"
-"""The number of messages in the last batch, and the model's time for them (ms)."""
+"""The number of messages in the last batch, and the time the model took (ms)."""
 REFUSED = "xf"
 """The number of unusable facts."""
 LAST_REFUSED = "xw"
-"""The reason why the latest unusable fact was rejected."""
+"""Why the latest unusable fact was rejected."""
 _MOST_REASON = 200
 
 

@@ -36,8 +36,8 @@ JOBS = Feature(
         KeySpace(
             "load:<step>:<begin>",
             "hash",
-            "metrics of the `<step>` seconds after `<begin>`; `owner`: the process that adds the installation's totals",
-            "2 hours for minutes, 25 hours for ten minutes",
+            "metrics for the `<step>` seconds after `<begin>`; `owner`: the process that adds the installation's totals",
+            "2 hours (1-minute steps) or 25 hours (10-minute steps)",
             personal=False,
         ),
     ),

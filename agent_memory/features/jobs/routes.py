@@ -35,7 +35,7 @@ from agent_memory_client.models import (
 
 router = operations("operations")
 
-OperationPath = Annotated[str, Path(max_length=100, description="The operation's id, from X-Operation-Id or from the list.")]
+OperationPath = Annotated[str, Path(max_length=100, description="The operation's id, from `X-Operation-Id` or the list.")]
 
 
 @router.get("/v1/operations", operation_id="list_operations", response_model=OperationListResponse, responses=errors())
@@ -44,9 +44,9 @@ async def list_operations(
     scope: ScopeDep,
     state: Annotated[
         OperationState | None,
-        Query(description="Only operations in this state. Of finished work, only erasures are listed, newest first."),
+        Query(description="Only operations in this state. The only finished ones listed are erasures, newest first."),
     ] = None,
-    kind: Annotated[OperationKind | None, Query(description="Only this kind of work.")] = None,
+    kind: Annotated[OperationKind | None, Query(description="Only operations of this kind.")] = None,
     limit: Annotated[int, Query(ge=1, le=100, description="The maximum number of operations.")] = 20,
     offset: Annotated[int, Query(ge=0, le=10_000_000, description="The previous page's `next_offset`.")] = 0,
 ) -> Response:
@@ -109,7 +109,7 @@ def load_store_of(request: Request) -> LoadStore:
 async def get_load_history(
     caller: CallerDep,
     store: Annotated[LoadStore, Depends(load_store_of)],
-    period: Annotated[LoadPeriod, Query(description="The last `hour` by minutes, or the last `day` by ten minutes.")] = "hour",
+    period: Annotated[LoadPeriod, Query(description="The last `hour` in 1-minute steps, or the last `day` in 10-minute steps.")] = "hour",
 ) -> Response:
     """Returns the server's load over the last hour or day. Operators only.
 

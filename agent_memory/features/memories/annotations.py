@@ -25,7 +25,7 @@ class Annotations(BaseModel):
     category: OptionalIdentifier = None
     about_user: bool | None = None
     document: bool | None = None
-    """True for a passage of a document. Facts are extracted even if a tool sent it."""
+    """True for a passage from a document. Facts are extracted even if a tool sent it."""
 
 
 def annotations_of(message: MemoryMessage) -> Annotations | None:

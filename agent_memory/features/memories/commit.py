@@ -40,7 +40,7 @@ class Add:
     dedupe: bool = True
     """Refuse the whole batch if a current memory has the same words."""
     apart: bool = False
-    """The caller knows of a memory with these words. `dedupe` also compares type and date."""
+    """The caller knows of a memory with these words, so `dedupe` also compares type and date."""
     expect: str | None = None
     """Refuse the batch unless the memory has this version. "" means an unused id."""
     written: MemoryRecord | None = None
@@ -77,7 +77,7 @@ class Supersede:
     old: Sequence[StoredMemory]
     record: MemoryRecord
     former: StoredMemory | None = None
-    """The memory already stored under the record's id, if there is one."""
+    """The memory already stored under the record's id, if any."""
     edited: bool = False
 
 
@@ -92,7 +92,7 @@ class Merge:
     merged: MemoryRecord
     repeats: Sequence[StoredMemory]
     evidence: Sequence[Evidence] = ()
-    """The evidence in the repeats' records. The merge itself moves all later evidence."""
+    """The evidence from the repeats' records. The merge itself moves all later evidence."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,10 +113,10 @@ async def get_history(services: ServicesDep, scope: ScopeDep, memory_id: MemoryP
 async def list_changes(
     services: ServicesDep,
     scope: ScopeDep,
-    memory_id: Annotated[Identifier | None, Query(description="Only changes of this memory. The other filters are then ignored.")] = None,
+    memory_id: Annotated[Identifier | None, Query(description="Only changes to this memory. Other filters are ignored.")] = None,
     kind: Annotated[ChangeKindEnum | None, Query(description="Only changes of this kind.")] = None,
     state: Annotated[ChangeStateEnum | None, Query(description="Only changes in this state; `proposed` lists the open proposals.")] = None,
-    batch_id: Annotated[Identifier | None, Query(description="Only changes of this batch.")] = None,
+    batch_id: Annotated[Identifier | None, Query(description="Only changes in this batch.")] = None,
     namespace: NamespaceQuery = None,
     user_id: UserQuery = None,
     limit: Annotated[int, Query(ge=1, le=100, description="The maximum number of changes.")] = 20,
@@ -207,8 +207,8 @@ async def get_long_term_memory(
     services: ServicesDep,
     scope: ScopeDep,
     memory_id: MemoryPath,
-    as_of: Annotated[Instant | None, Query(description="The version that was true at this time, as far as known now.")] = None,
-    known_at: Annotated[Instant | None, Query(description="The version that this server knew at this time.")] = None,
+    as_of: Annotated[Instant | None, Query(description="The version that was true at this time, as far as is known now.")] = None,
+    known_at: Annotated[Instant | None, Query(description="The version that the server knew at this time.")] = None,
     history: Annotated[bool, Query(description="The last version, even if it is no longer current.")] = False,
     memory_types: MemoryTypesHeader = None,
 ) -> Response:
@@ -257,9 +257,11 @@ async def forget(
     body: Annotated[ForgetRequest, Body()],
     namespace: NamespaceQuery = None,
     user_id: UserQuery = None,
-    session_id: Annotated[OptionalIdentifier, Query(description="The session of the memories.")] = None,
-    limit: Annotated[int, Query(ge=0, le=1_000_000, description="The most memories to delete in one call, never more than 10,000.")] = 1000,
-    dry_run: Annotated[bool, Query(description="Only return what the request would delete.")] = True,
+    session_id: Annotated[OptionalIdentifier, Query(description="The memories' session.")] = None,
+    limit: Annotated[
+        int, Query(ge=0, le=1_000_000, description="The maximum number of memories to delete per call, at most 10,000.")
+    ] = 1000,
+    dry_run: Annotated[bool, Query(description="Only return what would be deleted.")] = True,
 ) -> Response:
     """Deletes memories that are too old, unread for too long, or beyond a budget. Never deletes pinned memories.
 

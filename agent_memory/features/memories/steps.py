@@ -134,7 +134,7 @@ class PutOptions:
     """The key of the message order from which to remove the record."""
     same_text: bool = False
     edited: bool = False
-    """A caller changed the words. The memory counts as said once, at the edit."""
+    """A caller changed the words. The memory then counts as said once, when edited."""
     keep_digest: bool = False
     """Keep the stored digest, so that repeating the original write changes nothing."""
     written: MemoryRecord | None = None

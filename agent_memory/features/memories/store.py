@@ -75,9 +75,9 @@ class IndexEntry:
     passages: Sequence[tuple[str, NDArray[np.float32]]] = ()
     """The index terms and vector of each passage in a long text."""
     marked: MemoryRecord | None = None
-    """The record to store again if its metadata has a new mark, or None."""
+    """The record to store again if its metadata was marked, or None."""
     days: Sequence[str] = ()
-    """Index tags for the days that a current memory's text names."""
+    """Index tags for the days that a current memory's text mentions."""
 
 
 class MemoryStore(MemoryQueries):

@@ -30,7 +30,7 @@ async def purge_source(
     body: Annotated[PurgeRequest, Body()],
     namespace: NamespaceQuery = None,
     user_id: UserQuery = None,
-    dry_run: Annotated[bool, Query(description="Only return what the request would delete.")] = True,
+    dry_run: Annotated[bool, Query(description="Only return what would be deleted.")] = True,
     wait: WaitQuery = 10.0,
 ) -> Response:
     """Permanently deletes memories that come from a source, and memories derived only from them.

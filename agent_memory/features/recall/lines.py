@@ -12,7 +12,7 @@ from agent_memory.foundation.text.retrieval_units import day
 from agent_memory_client.models import SearchRequest
 
 LINE_TOKENS = 22
-"""Tokens in a line, not counting its text and id."""
+"""Tokens in a line, excluding its text and id."""
 ID_TOKENS = 22
 _MOST_NAME = 64
 

@@ -33,7 +33,7 @@ _LEAST_PASSAGE = 64
 _BYTES_PER_TOKEN = 3
 
 MessageName = tuple[str | None, str | None, str | None, str]
-"""The identity of a message: namespace, user, session and message id."""
+"""Identifies a message by namespace, user, session and id."""
 
 
 @dataclass(slots=True)

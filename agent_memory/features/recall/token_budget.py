@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 # Each part's maximum share. Unused tokens go to the next part, and finally to the session's messages.
 ALWAYS_SHARE = 0.1
-"""Maximum share of blocks, pinned memories and the profile together."""
+"""Maximum combined share of blocks, pinned memories and the profile."""
 SUMMARY_SHARE = 0.2
 SECTION_SHARE = 0.4
-"""Maximum share of facts and statements from long-term memory together."""
+"""Maximum combined share of facts and statements from long-term memory."""
 RECALLED_SHARE = 0.1
-"""Maximum share of procedures and the timeline together."""
+"""Maximum combined share of procedures and the timeline."""
 DEFAULT_FORMAT_TOKENS = 16_000
 
 

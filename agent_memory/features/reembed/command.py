@@ -15,10 +15,10 @@ _LOOK_SECONDS = 1.0
 async def reembed(
     api: Any,
     model_or_action: Annotated[str, typer.Argument(metavar="MODEL", help=f"model, or {', '.join(_ACTIONS)}")] = "",
-    provider: Annotated[Literal["local", "openai"] | None, typer.Option(help="provider (the current one)")] = None,
+    provider: Annotated[Literal["local", "openai"] | None, typer.Option(help="provider (default: the current one)")] = None,
     rate: Annotated[float, typer.Option(help="maximum memories per second; 0: no limit")] = 0,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="only estimate the cost")] = False,
-    watch: Annotated[bool, typer.Option("--watch", help="show the progress until the workers finish")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="show progress until the workers finish")] = False,
 ) -> Any:
     """Change the embedding model in the background. If MODEL is omitted, show the progress."""
     if near := get_close_matches(model_or_action, () if model_or_action in _ACTIONS else _ACTIONS, n=1, cutoff=0.7):

@@ -23,9 +23,9 @@ REEMBED = Feature(
     background=("agent_memory_worker.reembed:run_reembedding",),
     keys=(
         KeySpace("re", "hash", "a change of the embedding model: models, phase, progress", "until confirmed or aborted", personal=False),
-        KeySpace("re:todo", "set", "names of memories and versions that lack a vector of the other model", "as the change", personal=False),
-        KeySpace("re:refused", "set", "names of memories and versions whose texts a model refuses", "as the change", personal=False),
+        KeySpace("re:todo", "set", "names of memories and versions lacking the other model's vector", "as the change", personal=False),
+        KeySpace("re:refused", "set", "names of memories and versions whose text a model rejects", "as the change", personal=False),
         KeySpace("re:processes", "hash", "the model that each live process uses, and the time", "as the change", personal=False),
-        KeySpace("re:turn", "string", "the worker that fills in vectors now", "15 seconds", personal=False),
+        KeySpace("re:turn", "string", "the worker that is adding vectors now", "15 seconds", personal=False),
     ),
 )

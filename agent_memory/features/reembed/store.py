@@ -53,7 +53,7 @@ class ReembedState:
     checked: bool
     """True if a second scan has queued all documents without a vector."""
     left: int
-    """The number of missing vectors at the time `since`."""
+    """The number of vectors missing at the time `since`."""
     since: float
     now: float
     error: str

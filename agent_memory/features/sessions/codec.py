@@ -194,7 +194,7 @@ class SessionState:
     extracted_to: int = 0
     promoted_at: datetime | None = None
     pictures_seen_to: int | None = None
-    """The number of the last message whose pictures were seen, or None for plain text."""
+    """The number of the last message whose images were seen, or None for plain text."""
     agent_id: str | None = None
     parted: bool = False
     """True if the first messages answer an older tool call that was not read."""

@@ -15,7 +15,7 @@ from agent_memory.foundation.text.pictures import pictures_of
 from agent_memory_client.models import MemoryMessage, WorkingMemoryResponse
 
 MOST_PICTURES = 20
-"""How many pictures of one message are described."""
+"""Maximum number of images to describe per message."""
 
 
 def notice_pictures(messages: Sequence[MemoryMessage], described: bool) -> None:

@@ -63,9 +63,9 @@ TRANSFER = Feature(
         KeySpace(
             "arrived:<owner>",
             "set",
-            "the owner's names, and keyed digests of imported lines that arrived",
+            "the owner's names, and keyed digests of lines imported so far",
             "30 days",
-            not_exported="it only keeps a repeated import from restoring deleted data",
+            not_exported="it only prevents a repeated import from restoring deleted data",
         ),
         KeySpace("arrivals:<import>", "set", "keyed digests of the owners of an import's data", "30 days", personal=False),
     ),

@@ -63,7 +63,7 @@ class HeaderLine(BaseModel):
     agent_id: str | None = None
     namespace: str | None = None
     moved: bool = False
-    """True for another system's data: lines that arrived before are skipped."""
+    """True for another system's data. Lines that arrived earlier are skipped."""
     terms: int = 0
     embedding: dict[str, Any] = {}
 

@@ -72,7 +72,7 @@ class _Run:
     source: str
     owner: ImportOwner
     skips_arrived: bool
-    """True for another system's data: lines that arrived before are skipped."""
+    """True for another system's data. Lines that arrived earlier are skipped."""
     report: ImportReport = field(default_factory=ImportReport)
     batch: list[tuple[int, MemoryExport]] = field(default_factory=list[tuple[int, MemoryExport]])
     marks: dict[int, str] = field(default_factory=dict[int, str])

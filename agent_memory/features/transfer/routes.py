@@ -19,8 +19,8 @@ agents = operations("agents")
 
 UserPath = Annotated[Identifier, Path(description="The user's id.")]
 AgentPath = Annotated[Identifier, Path(description="The agent's id.")]
-FirstLineQuery = Annotated[int, Query(ge=1, le=2**53, description="The number of the line after the header, in a later part.")]
-SourceQuery = Annotated[Identifier, Query(description="A name for the source of the data. A purge can select by it.")]
+FirstLineQuery = Annotated[int, Query(ge=1, le=2**53, description="In later parts, the number of the line after the header.")]
+SourceQuery = Annotated[Identifier, Query(description="A name for the data source. A purge can select by it.")]
 
 _LINES: dict[str, Any] = {"type": "string", "description": "One JSON object per line."}
 _EXPORTED = {"description": "The export.", "content": {MEDIA_TYPE: {"schema": _LINES}}}

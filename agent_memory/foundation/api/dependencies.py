@@ -164,34 +164,34 @@ AuthenticatedDep = Annotated[bool, Depends(is_authenticated)]
 StoppingDep = Annotated[bool, Depends(is_stopping)]
 CallerDep = Annotated[Principal, Depends(caller_of)]
 
-SessionPath = Annotated[SessionIdentifier, Path(description="The session's id; without `/`.")]
-MemoryPath = Annotated[Identifier, Path(description="The memory's id; it may contain `/`.")]
+SessionPath = Annotated[SessionIdentifier, Path(description="The session's id, without `/`.")]
+MemoryPath = Annotated[Identifier, Path(description="The memory's id, which may contain `/`.")]
 UserQuery = Annotated[OptionalIdentifier, Query(description="The user that owns the data.")]
 NamespaceQuery = Annotated[OptionalIdentifier, Query(description="The namespace of the data.")]
 OwnerQuery = Annotated[OwnerParameters, Query()]
 AgentOwnerQuery = Annotated[AgentOwnerParameters, Query()]
 TimezoneQuery = Annotated[
-    str | None, Query(max_length=64, description="The time zone of the days, such as `Europe/Berlin`. Default: the user's.")
+    str | None, Query(max_length=64, description="The time zone for days, such as `Europe/Berlin`. Default: the user's.")
 ]
-ModelQuery = Annotated[str | None, Query(max_length=256, description="The name of any model. Its context window applies.")]
-WindowQuery = Annotated[WindowTokens | None, Query(description="The context window in tokens; beats `model_name`.")]
-OptimizeQuery = Annotated[bool, Query(description="Let the model rewrite the query for the search.")]
+ModelQuery = Annotated[str | None, Query(max_length=256, description="The name of any model. Its context window is used.")]
+WindowQuery = Annotated[WindowTokens | None, Query(description="The context window in tokens. Overrides `model_name`.")]
+OptimizeQuery = Annotated[bool, Query(description="Let the model rewrite the query before the search.")]
 IfMatch = Annotated[str | None, Header(alias="If-Match", max_length=64, description="The ETag that the session must have, or `*`.")]
 WaitQuery = Annotated[
     float,
     BeforeValidator(_wait_seconds),
-    Query(ge=0, le=20, allow_inf_nan=False, description="Seconds to wait for background work; `true` waits up to 10, 0 does not wait."),
+    Query(ge=0, le=20, allow_inf_nan=False, description="Seconds to wait for background work. `true` waits up to 10, 0 does not wait."),
 ]
 MessageWaitQuery = Annotated[
     MessageWait | None,
     BeforeValidator(_message_wait),
     Query(
-        description="Wait at most 10 s until the messages are long-term memories (`promoted`) or also searchable by meaning "
-        "(`searchable`). `true` and a number of seconds (at most 20) wait for `searchable`. "
-        "`reached` in the answer names the state."
+        description="Wait up to 10 s for the messages to become long-term memories (`promoted`) or searchable by meaning "
+        "(`searchable`). `true` or a number of seconds (up to 20) waits for `searchable`. "
+        "`reached` in the response is the stage reached."
     ),
     WithJsonSchema({"anyOf": [{"enum": ["promoted", "searchable"]}, {"type": "number", "minimum": 0, "maximum": 20}, {"type": "boolean"}]}),
 ]
 IfNoneMatch = Annotated[
-    str | None, Header(alias="If-None-Match", max_length=64, description="`*`: only when the session does not exist yet.")
+    str | None, Header(alias="If-None-Match", max_length=64, description="`*`: only if the session does not exist yet.")
 ]

@@ -92,17 +92,17 @@ def etag(version: int) -> tuple[bytes, bytes]:
 
 
 _TEXTS = {
-    400: "Refused: the request is well-formed, but asks for something that is not supported.",
-    401: "The credentials are missing or not valid. Only if the server requires credentials.",
+    400: "The request is well-formed, but asks for something unsupported.",
+    401: "The credentials are missing or invalid. Only if the server requires credentials.",
     403: "The credentials do not give access to this data or operation.",
     404: "Not found.",
     409: "The request conflicts with stored data or with work in progress.",
     412: "`If-Match` does not match the stored version.",
     413: "The body is larger than the limit.",
     415: "The body is not declared as JSON.",
-    503: "Redis or a model is unavailable, or the request took too long; try again after `Retry-After` seconds.",
+    503: "Redis or a model is unavailable, or the request took too long. Try again after `Retry-After` seconds.",
 }
-_RETRY_AFTER = {"Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer"}}}
+_RETRY_AFTER = {"Retry-After": {"description": "Seconds to wait before retrying.", "schema": {"type": "integer"}}}
 
 
 def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -110,7 +110,7 @@ def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
     responses: dict[int | str, dict[str, Any]] = {
         status: {"model": ErrorResponse, "description": _TEXTS[status]} for status in (401, 403, *statuses)
     }
-    responses[422] = {"model": HTTPValidationError, "description": "A field does not fit."}
+    responses[422] = {"model": HTTPValidationError, "description": "A field is invalid."}
     responses[503] = {"model": ErrorResponse, "description": _TEXTS[503], "headers": _RETRY_AFTER}
     return responses
 

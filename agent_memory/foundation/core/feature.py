@@ -30,11 +30,11 @@ class KeySpace(NamedTuple):
     type: str
     """The Redis type, such as "hash"."""
     holds: str
-    """The key's content, in words."""
+    """What the key contains."""
     lifetime: str
-    """When the key is deleted, in words."""
+    """When the key is deleted."""
     personal: bool = True
-    """True if the key can hold personal data."""
+    """True if the key can contain personal data."""
     not_exported: str = ""
     """Why exports omit this personal data, or "" if they include it."""
 
@@ -335,7 +335,7 @@ class PeriodicJob(NamedTuple):
     run: str
     """Import string of an async function that takes the runtime and returns a count."""
     minutes: Callable[[Settings], float | None]
-    """Returns the minutes between two runs, or None if the job is off."""
+    """Returns the minutes between runs, or None if the job is off."""
 
 
 def while_enabled(minutes: float) -> Callable[[Settings], float | None]:
@@ -356,8 +356,8 @@ class Feature:
     open: Callable[[Any, Services], None] = lambda _foundation, _services: None
     """Create the feature's services and add them.
 
-    Takes the foundation and the services of earlier features. Called for each bucket at startup and after a change of
-    the embedding model. Raise StartupError to stop the process with a one-line message.
+    Takes the foundation and the services of earlier features. Called for each bucket at startup and when the embedding
+    model changes. Raise StartupError to stop the process with a one-line message.
     """
     keys: Sequence[KeySpace] = ()
     """The Redis keys that the feature stores."""
@@ -395,8 +395,8 @@ class Feature:
     background: Sequence[str] = ()
     """Import strings of async functions `run(runtime, stop)`, which each worker runs per bucket.
 
-    A stopping worker sets `stop` and cancels the functions. After an exception, a function starts again. For work that
-    only one worker should do, use `jobs` or `schedule`.
+    A stopping worker sets `stop` and cancels the functions. A function that raises is restarted. For work that only one
+    worker should do, use `jobs` or `schedule`.
     """
     embed_missing: str | None = None
     """Import string of an async function that embeds documents without a vector.

@@ -38,11 +38,11 @@ LIMITED = Counter(
     ("limit",),
     registry=REGISTRY,
 )
-OUTBOX_PENDING = Gauge("agent_memory_outbox_pending", "Background work that is waiting.", ("kind",), registry=REGISTRY)
-OUTBOX_DEAD = Gauge("agent_memory_outbox_dead", "Background work that failed too often: dead letters.", ("kind",), registry=REGISTRY)
-OUTBOX_OLDEST_SECONDS = Gauge("agent_memory_outbox_oldest_seconds", "Age of the oldest work that is due.", ("kind",), registry=REGISTRY)
+OUTBOX_PENDING = Gauge("agent_memory_outbox_pending", "Background jobs that are waiting.", ("kind",), registry=REGISTRY)
+OUTBOX_DEAD = Gauge("agent_memory_outbox_dead", "Dead letters: background jobs that failed too often.", ("kind",), registry=REGISTRY)
+OUTBOX_OLDEST_SECONDS = Gauge("agent_memory_outbox_oldest_seconds", "Age of the oldest due job, in seconds.", ("kind",), registry=REGISTRY)
 
-MODEL_TOKENS = Counter("agent_memory_model_tokens", "Tokens that the process used in calls to chat models.", registry=REGISTRY)
+MODEL_TOKENS = Counter("agent_memory_model_tokens", "Tokens that the process used for chat model calls.", registry=REGISTRY)
 
 
 def observe_request(method: str, route: str, status: int, seconds: float) -> None:

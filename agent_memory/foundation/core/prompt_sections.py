@@ -122,9 +122,9 @@ class FittedText:
     count: Callable[[str], int]
     """Returns the number of tokens in a text, like `TokenCounter.count`."""
     notices: Sequence[str] = ()
-    """Messages to the caller, for example about omitted lines."""
+    """Messages to the caller, such as about omitted lines."""
     extra: int = 0
-    """Tokens of a non-empty section beyond its text, such as `PER_MESSAGE`."""
+    """Tokens that a non-empty section adds to its text, such as `PER_MESSAGE`."""
 
     def count_tokens(self) -> int:
         return self.count(self.text) + self.extra if self.text else 0

@@ -39,7 +39,7 @@ class StoreState:
     lost: str | None
     """The id of the lost store. None once an operator has accepted the loss."""
     accepted: int
-    """The time when an operator last accepted the content of Redis."""
+    """The time when an operator last accepted the data in Redis."""
     buckets: str | None
     """The number of buckets. Only the first bucket records it."""
     now: int

@@ -26,7 +26,7 @@ class PromptMessage:
     content: str
     created_at: datetime
     pictures: tuple[str, ...] = ()
-    """A model's descriptions of the pictures in the message."""
+    """A model's descriptions of the images in the message."""
 
 
 def fence(text: str, label: str) -> str:

@@ -15,7 +15,7 @@ from agent_memory.foundation.text.terms import STOP_WORDS, content_of, fold, is_
 
 HEAD = "Also spoken of"
 _SHARE = 0.55
-"""The largest share of the budget that the line may use."""
+"""The maximum share of the budget that the line may use."""
 _FEWEST = 3
 """The line contains only words that occur in at least this many statements."""
 _SHORTEST = 3

@@ -58,33 +58,33 @@ def _option(variable: str, names: str, text: str) -> Any:
 
 # Options by environment variable. Without the option, the environment, `.env` or the default applies.
 _TEXTS = {
-    "HOST": ("--host HOST", "address to listen on (127.0.0.1)"),
-    "PORT": ("--port PORT", "port to listen on (8000)"),
-    "MCP_HOST": ("--host HOST", "address to listen on (127.0.0.1)"),
-    "MCP_PORT": ("--port PORT", "port to listen on (9000)"),
-    "DEFAULT_MCP_NAMESPACE": ("--namespace NAME", "namespace for calls without one"),
-    "DEFAULT_MCP_USER_ID": ("--user --user-id NAME", "user for calls without one"),
-    "DATA_DIR": ("--data-dir DIR", "data directory of the embedded Redis (agent-memory-data)"),
-    "REDIS_URL": ("--redis-url URL", "Redis with the query engine, instead of the embedded one"),
-    "EMBEDDED_REDIS_PORT": ("--embedded-redis-port PORT", "port of the embedded Redis (a free one)"),
-    "KEY_PREFIX": ("--key-prefix WORD", "prefix of all Redis keys (am)"),
-    "MODEL_PROVIDER": ("--model-provider NAME", "provider of models: auto, openai or local (auto)"),
+    "HOST": ("--host HOST", "address to listen on (default: 127.0.0.1)"),
+    "PORT": ("--port PORT", "port to listen on (default: 8000)"),
+    "MCP_HOST": ("--host HOST", "address to listen on (default: 127.0.0.1)"),
+    "MCP_PORT": ("--port PORT", "port to listen on (default: 9000)"),
+    "DEFAULT_MCP_NAMESPACE": ("--namespace NAME", "default namespace for calls"),
+    "DEFAULT_MCP_USER_ID": ("--user --user-id NAME", "default user for calls"),
+    "DATA_DIR": ("--data-dir DIR", "data directory of the embedded Redis (default: agent-memory-data)"),
+    "REDIS_URL": ("--redis-url URL", "URL of a Redis with the query engine, to replace the embedded one"),
+    "EMBEDDED_REDIS_PORT": ("--embedded-redis-port PORT", "port of the embedded Redis (default: a free one)"),
+    "KEY_PREFIX": ("--key-prefix WORD", "prefix of all Redis keys (default: am)"),
+    "MODEL_PROVIDER": ("--model-provider NAME", "model provider: auto, openai or local (default: auto)"),
     "OPENAI_BASE_URL": ("--openai-base-url URL", "URL of an OpenAI-compatible server"),
     "GENERATION_MODEL": ("--generation-model MODEL", "model for summaries and facts"),
     "EMBEDDING_MODEL": ("--embedding-model MODEL", "model for embeddings"),
-    "WORKER_CONCURRENCY": ("--concurrency N", "tasks that a worker runs at the same time (40)"),
+    "WORKER_CONCURRENCY": ("--concurrency N", "tasks that a worker runs concurrently (default: 40)"),
     "WORKER_REDELIVERY_TIMEOUT_SECONDS": ("--redelivery-timeout SECONDS", "seconds before another worker retries a dead worker's task"),
-    "SHUTDOWN_GRACE_SECONDS": ("--grace SECONDS", "seconds to finish running work at shutdown (20)"),
-    "LOG_LEVEL": ("--log-level LEVEL", "lowest level to log: DEBUG, INFO, WARNING, ERROR (INFO)"),
-    "LOG_FORMAT": ("--log-format FORMAT", "format of log lines: console or json (console)"),
+    "SHUTDOWN_GRACE_SECONDS": ("--grace SECONDS", "seconds to finish running work at shutdown (default: 20)"),
+    "LOG_LEVEL": ("--log-level LEVEL", "lowest level to log: DEBUG, INFO, WARNING, ERROR (default: INFO)"),
+    "LOG_FORMAT": ("--log-format FORMAT", "format of log lines: console or json (default: console)"),
 }
 _SETTINGS: dict[str, Any] = {variable: Annotated[str | None, _option(variable, *texts)] for variable, texts in _TEXTS.items()}
 _SETTINGS["ACCESS_LOG"] = Annotated[
-    bool | None, typer.Option("--access-log/--no-access-log", help="log each request (yes) [env: ACCESS_LOG]")
+    bool | None, typer.Option("--access-log/--no-access-log", help="log each request (default: yes) [env: ACCESS_LOG]")
 ]
 _MODELS = ("KEY_PREFIX", "MODEL_PROVIDER", "OPENAI_BASE_URL", "GENERATION_MODEL", "EMBEDDING_MODEL")
 _Backend = Literal["docket", "asyncio"]
-_BACKENDS = "docket: workers are other processes; asyncio: this process runs a worker"
+_BACKENDS = "docket: workers run in other processes; asyncio: this process runs a worker"
 _PROCESS = ("SHUTDOWN_GRACE_SECONDS", "LOG_LEVEL", "LOG_FORMAT")
 
 
@@ -118,7 +118,7 @@ def serve(given: dict[str, str]) -> None:
 def api(
     given: dict[str, str],
     task_backend: Annotated[_Backend, typer.Option(help=_BACKENDS)] = "docket",
-    no_worker: Annotated[bool, typer.Option("--no-worker", hidden=True, help="as --task-backend docket, the default")] = False,
+    no_worker: Annotated[bool, typer.Option("--no-worker", hidden=True, help="same as --task-backend docket, the default")] = False,
 ) -> None:
     """Run only the API, using the Redis at REDIS_URL. Multiple API processes can share it."""
     _run().serve(given, "api", with_worker=task_backend == "asyncio" and not no_worker, shares_redis="api")
@@ -147,8 +147,8 @@ def mcp(
 @_with_settings("DATA_DIR", "LOG_LEVEL", "LOG_FORMAT")
 def redis(
     given: dict[str, str],
-    port: Annotated[str | None, _option("EMBEDDED_REDIS_PORT", "--port PORT", "port to listen on (a free one)")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="print the URL in a JSON document")] = False,
+    port: Annotated[str | None, _option("EMBEDDED_REDIS_PORT", "--port PORT", "port to listen on (default: a free one)")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print the URL as JSON")] = False,
 ) -> None:
     """Run only the embedded Redis on 127.0.0.1, and print its URL, including the password."""
     from agent_memory.interfaces.cli import run

@@ -18,9 +18,9 @@ from agent_memory.interfaces.cli.output import say
 if TYPE_CHECKING:
     from agent_memory.interfaces.cli.api_client import Api
 
-_ApiKey = Annotated[str | None, typer.Option("--api-key", metavar="KEY", help="API key for the server (AGENT_MEMORY_API_KEY)")]
+_ApiKey = Annotated[str | None, typer.Option("--api-key", metavar="KEY", help="API key for the server (default: AGENT_MEMORY_API_KEY)")]
 _Format = Annotated[Literal["text", "json"] | None, typer.Option("--format", help="json: one JSON document on stdout")]
-_Json = Annotated[bool | None, typer.Option("--json", help="the same as --format json", show_default=False)]
+_Json = Annotated[bool | None, typer.Option("--json", help="same as --format json", show_default=False)]
 
 
 def parameters(**annotations: Any) -> list[Parameter]:

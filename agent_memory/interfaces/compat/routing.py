@@ -38,7 +38,7 @@ class CompatApi:
     error_field: str
     """The field of an error response that contains the error message."""
     delete_parameters: Mapping[Handler, Sequence[str]] = field(default_factory=dict[Handler, Sequence[str]])
-    """The query parameters that deletes accept. Others get 501: ignoring them could delete too much."""
+    """The query parameters that deletes accept. Others get a 501, because ignoring them could delete too much."""
 
     def routes(self) -> list[BaseRoute]:
         """Return all routes. If a path ends with a slash, the slash is optional."""

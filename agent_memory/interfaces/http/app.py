@@ -46,8 +46,8 @@ from agent_memory.runtime import Runtime, open_runtime
 
 DESCRIPTION = """The self-hosted memory server for AI agents: working memory per session, long-term memory across sessions.
 
-A path may be written with or without a trailing slash. Times go out in UTC; naive times are read as UTC, numbers as epoch seconds.
-Errors are JSON: `detail` says what is wrong and how to fix it, `code` is a stable word for programs."""
+Paths work with or without a trailing slash. Times in responses are UTC. Times without a zone are read as UTC, and numbers as epoch seconds.
+Errors are JSON: `detail` explains the problem and how to fix it, and `code` is a stable code for programs."""
 
 if TYPE_CHECKING:
     from agent_memory.interfaces.mcp.http import McpHttp, Transport

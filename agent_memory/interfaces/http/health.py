@@ -26,16 +26,16 @@ _READY_SCHEMA: dict[str, Any] = {
     "type": "object",
     "required": ["ready", "checks"],
     "properties": {
-        "ready": {"type": "boolean", "description": "Whether requests can be served: always true with status 200."},
+        "ready": {"type": "boolean", "description": "Whether the server can take requests. Always true with status 200."},
         "checks": {
             "type": "object",
-            "description": "The state of each part, such as `redis`, `models` and waiting `work`. Empty for unauthenticated callers.",
+            "description": "The state of each component, such as `redis`, `models` and waiting `work`. Empty for unauthenticated callers.",
         },
     },
 }
 _READY: dict[int | str, dict[str, Any]] = {
     200: {"description": "Ready.", "content": {"application/json": {"schema": _READY_SCHEMA}}},
-    503: {"description": "Not ready; `problems` says why.", "model": ErrorResponse},
+    503: {"description": "Not ready. `problems` explains why.", "model": ErrorResponse},
 }
 _METRICS: dict[int | str, dict[str, Any]] = {
     **errors(),

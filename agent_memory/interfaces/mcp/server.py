@@ -51,7 +51,7 @@ REPAIRED = "agent_memory.repaired"
 IGNORED_FIELDS = "agent-memory/ignored-fields"
 """Key in a result's `_meta`: the names of unknown arguments."""
 LIST_TTL_MS = 3_600_000
-"""Time (ms) for which clients may cache lists."""
+"""How long clients may cache lists, in ms."""
 _LISTS: Sequence[CacheableMethod] = ("tools/list", "prompts/list", "resources/templates/list")
 MAX_PROBLEMS = 20
 MAX_TEXT_CHARS = 400

@@ -42,9 +42,9 @@ class CallMemory:
     ref: SessionRef
     conversation: Conversation
     turns: asyncio.Semaphore
-    """Limits the writes of all calls together to WRITES_AT_ONCE."""
+    """Limits writes across all calls to WRITES_AT_ONCE."""
     context: str = ""
-    """The text to add to the request for the model."""
+    """The text to add to the model request."""
     status: Literal["added", "nothing", "failed"] = "nothing"
     tokens: int = 0
     memory_ids: list[str] = field(default_factory=list[str])

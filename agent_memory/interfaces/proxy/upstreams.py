@@ -20,7 +20,7 @@ from agent_memory_client.models.llm import HEADERS
 SILENCE_SECONDS = 600.0
 """Seconds that an upstream may stay silent, as in the model providers' SDKs."""
 MOST_CALLS = 2048
-"""The maximum number of running calls in a process. A tenant may use three quarters of them."""
+"""The maximum number of concurrent calls in a process. A tenant may use three quarters of them."""
 # A stopping server cancels the remaining calls. They get this long to store the answer so far, before Redis is closed.
 _LAST_SECONDS = 4.0
 _TIMEOUT = httpx2.Timeout(SILENCE_SECONDS, connect=10.0)

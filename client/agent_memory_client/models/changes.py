@@ -63,7 +63,7 @@ class Change(BaseModel):
     decided_by: str | None = None
     """The caller who approved, rejected or undid the change. Null if nobody has."""
     reason: str | None = None
-    """Why the change was made, in words."""
+    """Why the change was made."""
     strategy: str | None = None
     """The extraction strategy that made the change. Null for other changes."""
     model: str | None = None
@@ -122,7 +122,7 @@ class EvidenceItem(Evidence):
     """A piece of evidence with its messages, if they are still stored."""
 
     messages: list[MemoryMessage]
-    """The evidence's messages that are still stored."""
+    """The messages in the evidence that are still stored."""
 
 
 class MemoryEvidence(BaseModel):

@@ -19,9 +19,9 @@ class ExplainRequest(BaseModel):
     memory_id: Identifier
     """The memory that you expected."""
     search: SearchRequest | None = None
-    """The search that you expected to return the memory. Give either this or `prompt`."""
+    """The search that you expected to return the memory. Set either this or `prompt`."""
     prompt: MemoryPromptRequest | None = None
-    """The prompt that you expected to contain the memory. Give either this or `search`."""
+    """The prompt that you expected to contain the memory. Set either this or `search`."""
 
     @model_validator(mode="after")
     def _one(self) -> ExplainRequest:
@@ -42,7 +42,7 @@ class Explanation(BaseModel):
     `beyond_limit` or `collapsed`. Prompts can also have `already_shown` (among the session's messages) and `over_budget`.
 
     A memory is `not_current` if it was superseded or merged, has ended or expired, or is not valid yet. `not_ranked`: it
-    is not close in meaning and shares no word. `quarantined`: it awaits review. `collapsed`: a better result has the
+    is not close in meaning and shares no words. `quarantined`: it awaits review. `collapsed`: a better result has the
     same content."""
     filters: list[str] = []
     """The filters that exclude the memory, if `reason` is `filtered`."""

@@ -15,7 +15,7 @@ class ExtractionCategory(BaseModel):
     """A category of facts to extract."""
 
     name: Annotated[Identifier, Field(max_length=64)]
-    """The category's name, at most 64 characters. The `category` of its facts is this name."""
+    """The category's name, at most 64 characters. Its facts have this name as their `category`."""
     description: Annotated[FreeText, Field(max_length=500)] = ""
     """A description of the category for the language model. At most 500 characters."""
 

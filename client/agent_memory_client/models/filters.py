@@ -54,12 +54,12 @@ _OPERATORS: Mapping[str, str] = MappingProxyType(
         "enum_class": "Optional and ignored.",
         "eq": "The value must equal this one.",
         "ne": "The value must differ from this one.",
-        "not_eq": "Another name of `ne`.",
+        "not_eq": "Another name for `ne`.",
         "any": "The field must contain at least one of these values.",
-        "in_": "Another name of `any`.",
+        "in_": "Another name for `any`.",
         "not_in": "The field must contain none of these values.",
-        "all": "The field must contain all of these values. Only for fields with several values (topics, entities).",
-        "none": "Another name of `not_in`.",
+        "all": "The field must contain all of these values. Only for fields with multiple values (topics, entities).",
+        "none": "Another name for `not_in`.",
     }
 )
 """Descriptions of the operators. Each filter declares the operators with its own value type."""

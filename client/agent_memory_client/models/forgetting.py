@@ -19,7 +19,7 @@ class ForgetMemoryRequest(BaseModel):
     """What to forget, in words: `I am allergic to peanuts`, `my address`, `everything about Anna`. At most 2,000
     characters."""
     ids: Annotated[list[Identifier], Field(min_length=1, max_length=100)] | None = None
-    """At most 100 ids of memories, or of messages in sessions. The messages behind these memories are deleted, too."""
+    """At most 100 ids of memories or session messages. The messages behind these memories are deleted, too."""
     user_id: OptionalIdentifier = None
     """The owner of the memories. Required with `text`, unless the caller is limited to one user."""
     namespace: OptionalIdentifier = None
@@ -46,7 +46,7 @@ class ForgetMatch(BaseModel):
     text: str
     """The matching text."""
     why: str
-    """Why the text matches, in words."""
+    """Why the text matches."""
     clear: bool = True
     """True if the request clearly means this match. To delete a match that is not clear, send its id in `ids`."""
     session_id: str | None = None
@@ -79,7 +79,7 @@ class ForgottenItem(BaseModel):
     id: str
     """The id of the memory or message. For a summary, the id of the session."""
     text: str
-    """The deleted text, or the text that came back."""
+    """The deleted or restored text."""
     user_id: str | None = None
     namespace: str | None = None
     session_id: str | None = None
@@ -105,7 +105,7 @@ class ForgettingResponse(BaseModel):
     state: Literal[ChangeStateEnum.APPLIED, ChangeStateEnum.UNDONE]
     """`undone` after an undo."""
     items: list[ForgottenItem]
-    """The deleted data. After an undo, the data that came back and is still stored."""
+    """The deleted data. After an undo, the restored data that is still stored."""
     kept_newer: int = 0
     """After an undo: the number of memories that were not restored because newer ones replaced them."""
 

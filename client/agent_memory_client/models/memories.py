@@ -37,9 +37,9 @@ class MemoryTypeEnum(StrEnum):
 
 
 MEMORY_TYPES_HEADER: Final = "X-Agent-Memory-Types"
+"""The request header in which a client lists memory types that the archived server did not have: `procedural`."""
 ACTING_USER_HEADER: Final = "X-Acting-User"
 """Limits a request to one user: the user id in percent-encoded UTF-8."""
-"""The request header in which a client lists memory types that the archived server did not have: `procedural`."""
 
 
 class SearchScoreTypeEnum(StrEnum):
@@ -150,13 +150,13 @@ class MemoryRecord(BaseModel):
     expires_at: Instant | None = Absent
     """The time when the memory expires. After that, no response contains the memory."""
     recorded_at: Instant | None = Absent
-    """The time when the server stored this version. The server sets it."""
+    """The time when the server stored this version. Set by the server."""
     retired_at: Instant | None = Absent
-    """The time when this version stopped being current. The server sets it, and omits it for current versions."""
+    """The time when this version stopped being current. Set by the server. Omitted for current versions."""
     supersedes: list[Identifier] | None = Absent
-    """The ids of the memories that this one replaced. The server sets it."""
+    """The ids of the memories that this one replaced. Set by the server."""
     superseded_by: OptionalIdentifier = Absent
-    """The id of the memory that replaced this one. The server sets it."""
+    """The id of the memory that replaced this one. Set by the server."""
     evidence: Annotated[list[Evidence], Field(max_length=200)] | None = Absent
     """The memory's sources, at most 200: messages or program statements."""
     source_class: SourceClass | None = Absent
@@ -168,7 +168,7 @@ class MemoryRecord(BaseModel):
     """Why the memory awaits review. Until the memory is approved, prompts and ordinary searches omit it. Not set for
     other memories."""
     approved: OptionalIdentifier = Absent
-    """A digest of the text that an administrator approved in quarantine. The server sets it."""
+    """A digest of the text that an administrator approved in quarantine. Set by the server."""
     confidence: Annotated[float, Field(ge=0.0, le=1.0)] | None = Absent
     """The language model's confidence, from 0 to 1."""
     model: OptionalIdentifier = Absent
@@ -177,7 +177,7 @@ class MemoryRecord(BaseModel):
     """The version of the prompt given to the language model."""
     written_by: OptionalIdentifier = Absent
     """The API key (`token:` and its id) or the token's subject that wrote the text, or the messages it comes from:
-    `anonymous` without credentials. The server sets it; null means unknown."""
+    `anonymous` without credentials. Set by the server; null means unknown."""
 
 
 class ClientMemoryRecord(MemoryRecord):
@@ -267,7 +267,7 @@ class CreateMemoryRecordRequest(BaseModel):
     memories: list[ExtractedMemoryRecord]
     """The memories to store."""
     deduplicate: bool = True
-    """True to turn a memory that repeats a stored one into evidence for the stored one."""
+    """True to turn a memory that repeats a stored one into evidence for it."""
 
 
 class EditMemoryRecordRequest(BaseModel):

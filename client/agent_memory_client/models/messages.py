@@ -66,10 +66,10 @@ class MemoryMessage(BaseModel):
     no_content: NoContent | None = Absent
     """Why `content` is empty: it was sent as null (`null`) or not sent (`missing`). Omitted if there is content."""
     written_by: OptionalIdentifier = Absent
-    """The API key (`token:` and its id) or the token's subject that wrote the message. The server sets it."""
+    """The API key (`token:` and its id) or the token's subject that wrote the message. Set by the server."""
     content_pictures: Literal["described", "words only"] | None = Absent
-    """In responses, how the pictures in the parts are remembered: as a model describes them, or by the words beside them
-    (text, alt text, file name). Omitted without pictures."""
+    """In responses, how images in the parts are remembered: as a model describes them, or by the accompanying words
+    (text, alt text, file name). Omitted if there are no images."""
 
     @model_validator(mode="after")
     def _complete(self, info: ValidationInfo) -> Self:
@@ -121,7 +121,7 @@ class AppendMessagesResponse(BaseModel):
     namespace: str | None = None
     user_id: str | None = None
     appended: Annotated[int, Field(ge=0)]
-    """The number of new messages. Messages that the session already had do not count."""
+    """The number of new messages. Messages that the session already had are not counted."""
     total_messages: Annotated[int, Field(ge=0)]
     """The number of messages in the session."""
     tokens: Annotated[int, Field(ge=0, le=MAX_COUNT)]
@@ -129,10 +129,12 @@ class AppendMessagesResponse(BaseModel):
     version: Annotated[int, Field(ge=0)]
     """The session's version, for use with `If-Match`."""
     context_percentage_total_used: float | None = None
-    """The share of the context window that the messages fill, from 0 to 100 percent. Null without a model or window."""
+    """The share of the context window that the messages fill, from 0 to 100 percent. Null if the request has no model
+    or window."""
     context_percentage_until_summarization: float | None = None
-    """How close the session is to its next summary, from 0 to 100 percent. Null without a model or window."""
+    """How close the session is to its next summary, from 0 to 100 percent. Null if the request has no model or
+    window."""
     reached: MessageStage | None = None
     """The stage that all messages in the request had reached when `wait` ended: `stored` in the session, `promoted` to
-    long-term memory, or `searchable` by meaning. Null without `wait`."""
+    long-term memory, or `searchable` by meaning. Null unless `wait` is set."""
     notices: list[str] | None = Absent

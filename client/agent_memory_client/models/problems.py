@@ -18,7 +18,7 @@ class ValidationError(BaseModel):
     type: str
     """A stable code for the kind of problem."""
     input: Any = None
-    """Always omitted: this server never repeats a request's values."""
+    """Always omitted: this server never echoes a request's values."""
     ctx: dict[str, Any] = Field(default_factory=dict[str, Any])
     """Values used in the message, such as a limit."""
 
@@ -38,6 +38,6 @@ class ErrorResponse(BaseModel):
     code: str | None = None
     """A stable code for the reason, such as `not_found`."""
     field: str | None = None
-    """The field that caused the error, if one did."""
+    """The field that caused the error, if any."""
     hint: str | None = None
     """For `not_found`: what to check."""

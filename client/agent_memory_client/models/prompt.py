@@ -48,14 +48,15 @@ class PromptQuestion(BaseModel):
     long_term_search: SearchRequest | bool | None = None
     """True to search long-term memory, or the search options. The search text is `query`."""
     max_tokens: Annotated[int, Field(ge=64, le=1_000_000)] | None = None
-    """The token limit for summary, messages, memories and query together. Default: the session's context window, or
+    """The combined token limit for summary, messages, memories and query. Default: the session's context window, or
     16,000 with a `format`."""
     format: PromptFormat | None = None
     """The response format. `openai`: messages with string content, and at most one system message, which comes first.
     `anthropic`: a `system` text, and alternating user and assistant messages. `text`: one string. Without a format, the
     response has the archived server's structure."""
     shown_messages: ShownMessages | None = None
-    """Without `session`: messages that you show next to the prompt. The prompt omits memories made only from them."""
+    """If there is no `session`: messages that you show next to the prompt. The prompt omits memories made only from
+    them."""
     include_ids: bool = True
     """True to end each memory's line with its id, which takes about twenty tokens."""
 
@@ -91,7 +92,7 @@ class Icon(_Block):
     mimeType: str | None = None
     """The icon's media type, such as `image/png`."""
     sizes: list[str] | None = None
-    """The sizes for which the icon is suitable, such as `48x48`."""
+    """The sizes at which the icon can be used, such as `48x48`."""
 
 
 class TextContent(_Block):
@@ -137,7 +138,7 @@ class ResourceLink(_Block):
     """The resource's title, for people."""
     uri: AnyUrl
     description: str | None = None
-    """What the resource contains, in words."""
+    """What the resource contains."""
     mimeType: str | None = None
     size: int | None = None
     """The size in bytes, if known."""
@@ -228,7 +229,7 @@ class MemoryPromptResponse(BaseModel):
     """The memories in the prompt. Null if the prompt did not include a search."""
     notices: list[str] | None = None
     explanation: AnswerExplanation | None = None
-    """An explanation of the search, if the search set `explain`."""
+    """An explanation of the search, if it set `explain`."""
     format: PromptFormat | None = Absent
     """The requested format. Omitted if the request did not specify one."""
     system: str | None = Absent

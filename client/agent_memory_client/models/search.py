@@ -123,7 +123,7 @@ class AnswerExplanation(BaseModel):
     query: str | None = None
     """The text that was compared by meaning."""
     left_out: list[str] = []
-    """Speakers' names in the text, which the comparison by meaning ignored because most memories contain them."""
+    """Speakers' names in the text that the comparison by meaning ignored because most memories contain them."""
     time_start: Instant | None = None
     """The start of the time that the text mentions, inclusive. Null if the text does not mention a time."""
     time_end: Instant | None = None

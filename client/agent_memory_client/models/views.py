@@ -21,7 +21,7 @@ class CreateSummaryViewRequest(BaseModel):
     """A view to create: which memories to summarize, how to group them, and with which model."""
 
     name: FreeText | None = None
-    """A name, for people."""
+    """A human-readable name."""
     source: Literal["long_term", "working_memory"]
     """Where the memories come from. Only `long_term` is supported."""
     group_by: list[FreeText] = Field(default_factory=list[str])
@@ -50,7 +50,7 @@ class RunSummaryViewRequest(BaseModel):
     """A request to compute all partitions of a view."""
 
     task_id: Identifier | None = None
-    """The id for following the task. By default, the server generates one."""
+    """The id to track the task by. By default, the server generates one."""
 
 
 class RunSummaryViewPartitionRequest(BaseModel):

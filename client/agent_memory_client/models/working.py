@@ -70,9 +70,11 @@ class WorkingMemoryResponse(WorkingMemory):
     """Why some of the session's memories did not become long-term memories, by memory id. Omitted if there are no such
     memories."""
     context_percentage_total_used: float | None = None
-    """The share of the context window that the messages fill, from 0 to 100 percent. Null without a model or window."""
+    """The share of the context window that the messages fill, from 0 to 100 percent. Null if the request has no model
+    or window."""
     context_percentage_until_summarization: float | None = None
-    """How close the session is to its next summary, from 0 to 100 percent. Null without a model or window."""
+    """How close the session is to its next summary, from 0 to 100 percent. Null if the request has no model or
+    window."""
     notices: list[str] | None = Absent
     new_session: SkipJsonSchema[bool | None] = Field(default=None, exclude=True)
     unsaved: SkipJsonSchema[bool | None] = Field(default=None, exclude=True)

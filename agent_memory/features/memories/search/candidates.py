@@ -43,7 +43,7 @@ _BY_WORDS = frozenset(
 )
 _OWN_SCORER = "BM25STD"
 FACTS_DEPTH = 16
-"""The depth of the lists of facts. A prompt shows half as many."""
+"""The length of each list of facts. A prompt shows half as many."""
 
 Candidates = Mapping[CandidateList, Hits]
 

@@ -57,7 +57,7 @@ class QueryWords:
     mean_length: float = 1.0
     memories: int = 0
     unknown: float = 0.0
-    """The share of the subject's weight that belongs to unknown terms. Without a subject, all terms count."""
+    """The weighted share of unknown terms in the subject or, if there is none, in all terms."""
 
 
 @dataclass(slots=True)

@@ -159,7 +159,7 @@ class Ranking:
     notices: Sequence[str] = ()
     listed: bool = False
     passages: Mapping[str, int] = field(default_factory=dict[str, int])
-    """The number (from 1) of each long memory's best passage."""
+    """The 1-based number of each long memory's best passage."""
     relevance: RelevanceEstimate | None = None
 
     def explain(self, scored: Scored, rank: int) -> HitExplanation:

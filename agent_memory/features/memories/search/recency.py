@@ -20,7 +20,7 @@ class Age(Enum):
     IGNORED = auto()
     """The request disables recency, or its query mentions a time."""
     BREAKS_TIES_ON_PAGE = auto()
-    """The newer of two equal memories comes first, but only on the page."""
+    """The newer of two equal memories comes first, but only within the page."""
     BREAKS_TIES = auto()
     """Like BREAKS_TIES_ON_PAGE, but for the whole ranking."""
     WEIGHED = auto()

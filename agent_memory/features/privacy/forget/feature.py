@@ -51,7 +51,7 @@ FORGET = Feature(
             "fg:<id>",
             "hash",
             "the receipt of a request to forget. `t`, `ns`, `u` owner; `nss` the caller's namespaces; `at` time of the request; "
-            "`by` its author; `un` end of the undo time. After an undo: `undone` result, `back` restored data. Other fields: a copy for "
+            "`by` who made it; `un` deadline for an undo. After an undo: `undone` result, `back` restored data. Other fields: a copy for "
             "the undo (`agent_memory/features/privacy/lua/kept_copy.lua`)",
             "FORGET_UNDO_SECONDS",
             not_exported="only an undo restores forgotten data",

@@ -19,7 +19,7 @@ from agent_memory.foundation.core.scope import SessionRef
 from agent_memory_client.models import Evidence, ForgetMatch, MemoryRecord
 
 Cited = tuple[SessionRef, str]
-"""The identity of a message: its session and its id."""
+"""Identifies a message by its session and id."""
 
 
 @dataclass(slots=True)
@@ -50,7 +50,7 @@ class Targets:
 
     owner: TargetOwner
     subject: Subject | None = None
-    """The subject in words, or None if the request contains ids."""
+    """The subject as text, or None if the request contains ids."""
     facts: list[Chosen] = field(default_factory=list[Chosen])
     turns: dict[str, LineageMemory] = field(default_factory=dict[str, LineageMemory])
     """The memories of the messages to delete, by mid."""

@@ -35,7 +35,7 @@ async def forget_memory(services: ServicesDep, scope: WriteScopeDep, body: Annot
 
 @router.get("/v1/memory/forget/{receipt_id}", operation_id="get_forgotten", response_model=ForgettingResponse, responses=errors(404))
 async def get_forgotten(
-    services: ServicesDep, scope: WriteScopeDep, receipt_id: Annotated[Identifier, Path(description="The receipt of the forget request.")]
+    services: ServicesDep, scope: WriteScopeDep, receipt_id: Annotated[Identifier, Path(description="The forget request's receipt id.")]
 ) -> Response:
     """Returns the data that a forget request deleted, until `undo_until`.
 
@@ -49,7 +49,7 @@ async def get_forgotten(
     "/v1/memory/forget/{receipt_id}/undo", operation_id="undo_forget_memory", response_model=ForgetUndoResponse, responses=errors(404, 409)
 )
 async def undo_forget_memory(
-    services: ServicesDep, scope: WriteScopeDep, receipt_id: Annotated[Identifier, Path(description="The receipt of the forget request.")]
+    services: ServicesDep, scope: WriteScopeDep, receipt_id: Annotated[Identifier, Path(description="The forget request's receipt id.")]
 ) -> Response:
     """Restores forgotten memories and messages unless newer data has replaced them. Idempotent."""
     return ModelResponse(await services[ForgetService].undo(scope, receipt_id))

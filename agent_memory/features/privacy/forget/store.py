@@ -33,7 +33,7 @@ from agent_memory_client.models import ANSWER, Evidence, MemoryMessage, MemoryRe
 
 Clean = Callable[[LineageMemory, Evidence], Evidence]
 IsFromSource = Callable[[MemoryRecord, str | None], bool]
-"""Decides if a memory comes from a source. The second argument is the name of its import."""
+"""Returns True if a memory comes from a source. The second argument is its import's name."""
 
 
 class ReceiptHeader(NamedTuple):

@@ -22,7 +22,7 @@ OWNERS = frozenset(fold(_POSSESSIVES).split())
 """First-person possessives, such as "my"."""
 SPEAKERS = frozenset(["i", "im", "ive", "ich", "yo", "je", "j", "io", "ik", "я"])
 FIRST_PERSON = OWNERS.union(SPEAKERS, _OTHERS.split())
-"""Words for the user in messages and facts, such as "I" and "user"."""
+"""Words for the user in messages and facts, such as "I" or "user"."""
 SECOND_PERSON = frozenset(_YOU.split())
 """Words that an assistant uses for the user, such as "you"."""
 THIRD_PERSON = frozenset(_THEY.split())

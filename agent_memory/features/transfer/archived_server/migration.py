@@ -31,7 +31,7 @@ from agent_memory_client.models import ImportProblem, ImportReport
 # Items per page. Sessions can be large, so their pages are short.
 _PAGES = {OldKind.MEMORY: 200, OldKind.SESSION: 25, OldKind.VIEW: 50, OldKind.PARTITION: 50}
 _MOST = 1000
-"""Items per page, and changes that a report lists."""
+"""Limit on items per page, and on changes listed in a report."""
 _MOST_SHOWN = 20
 
 

@@ -34,7 +34,7 @@ class Fact:
     session_id: str | None = None
     created_at: datetime | None = None
     undated: bool = False
-    """True if `created_at` is only the time of the file, which may differ in the next import."""
+    """True if `created_at` is only the file's time, which may differ in the next import."""
     updated_at: datetime | None = None
     topics: list[str] = field(default_factory=list[str])
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])

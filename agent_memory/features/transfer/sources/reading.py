@@ -18,7 +18,7 @@ import ijson
 from agent_memory.features.transfer.sources.model import Fields, Item, LeftOut, NotUtf8, Unusable, guarded
 
 MAX_RECORD = 128 * 1024 * 1024
-"""Bytes that one record may take. The largest ChatGPT conversations take about 20 MiB."""
+"""Maximum record size in bytes. The largest ChatGPT conversations are about 20 MiB."""
 _MAX_MEMBERS = 1_000
 _MAX_UNPACKED = 16 * 1024**3
 # JSON compresses to a tenth of its size, a ZIP bomb to a thousandth.

@@ -17,7 +17,7 @@ from agent_memory.foundation.core.errors import BadInput
 from agent_memory.foundation.core.input.bounds import check_lists, looks_like_json
 
 _AROUND = frozenset({"default", "nullable", "function-before", "function-after", "function-wrap"})
-"""Schema types that wrap the schema of a value."""
+"""Schema types that wrap a value's schema."""
 
 _Read = Callable[[Any], Any]
 

@@ -30,7 +30,7 @@ class AuthSettings(Group):
     secret: SecretStr | None = setting(
         None,
         "AUTH_SECRET",
-        meaning="HMAC key for stored API keys; if unset: generated once and stored in Redis. A change invalidates all API keys",
+        meaning="HMAC key for stored API keys; if unset, generated once and stored in Redis. Changing it invalidates all API keys",
         min_length=16,
     )
     admin_token: SecretStr | None = setting(
@@ -41,8 +41,8 @@ class AuthSettings(Group):
     )
     oauth2_issuer_url: str | None = setting(None, "OAUTH2_ISSUER_URL", meaning="required `iss` of JWTs")
     oauth2_audience: str | None = setting(None, "OAUTH2_AUDIENCE", meaning="required `aud` of JWTs; not checked if unset")
-    oauth2_client_id: str | None = setting(None, "OAUTH2_CLIENT_ID", meaning="client id of the console ([login](access.md#console))")
-    oauth2_client_secret: SecretStr | None = setting(None, "OAUTH2_CLIENT_SECRET", meaning="secret of this client; unset: a public client")
+    oauth2_client_id: str | None = setting(None, "OAUTH2_CLIENT_ID", meaning="the console's client id ([login](access.md#console))")
+    oauth2_client_secret: SecretStr | None = setting(None, "OAUTH2_CLIENT_SECRET", meaning="client secret; if unset, the client is public")
     oauth2_jwks_url: str | None = archived(None, "OAUTH2_JWKS_URL", pattern=r"^https?://\S+$")
     oauth2_algorithms: tuple[str, ...] = archived(("RS256",), "OAUTH2_ALGORITHMS")
     oauth2_leeway_seconds: ClassVar[float] = 30.0
@@ -54,7 +54,7 @@ class AuthSettings(Group):
     oauth2_roles: dict[str, RoleName] = setting(
         {"memory:read": "read", "memory:write": "write", "memory:admin": "admin"},
         "OAUTH2_ROLES",
-        meaning="JSON object: the role for each word of the `role` claim ([details](access.md#json-web-tokens))",
+        meaning="JSON object: the role for each word in the `role` claim ([details](access.md#json-web-tokens))",
     )
 
     @property

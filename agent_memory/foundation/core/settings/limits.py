@@ -21,13 +21,13 @@ class TenantLimits(BaseModel):
 class LimitSettings(Group):
     """Per-tenant limits (0 means no limit) and maximum sizes."""
 
-    requests_per_minute: int = setting(0, "LIMIT_REQUESTS_PER_MINUTE", meaning="requests per tenant and minute; 0: unlimited", ge=0)
+    requests_per_minute: int = setting(0, "LIMIT_REQUESTS_PER_MINUTE", meaning="requests per tenant per minute; 0: unlimited", ge=0)
     requests_burst: int = internal(100, "LIMIT_REQUESTS_BURST", ge=1)
-    memories: int = setting(0, "LIMIT_MEMORIES", meaning="stored memories per tenant, including memories of messages; 0: unlimited", ge=0)
+    memories: int = setting(0, "LIMIT_MEMORIES", meaning="stored memories per tenant, including those from messages; 0: unlimited", ge=0)
     model_tokens_per_day: int = setting(
         0,
         "LIMIT_MODEL_TOKENS_PER_DAY",
-        meaning="model tokens per tenant and day (UTC), including embeddings by a model server; 0: unlimited",
+        meaning="model tokens per tenant per day (UTC), including embeddings by a model server; 0: unlimited",
         ge=0,
     )
     tenants: dict[str, TenantLimits] = setting(

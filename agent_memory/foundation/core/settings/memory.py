@@ -15,8 +15,8 @@ class LongTermSettings(Group):
     """
 
     enabled: bool = archived(True, "LONG_TERM_MEMORY")
-    promote_messages: bool = setting(True, "INDEX_ALL_MESSAGES_IN_LONG_TERM_MEMORY", meaning="store messages as memories, word for word")
-    extract_facts: bool = setting(True, "ENABLE_DISCRETE_MEMORY_EXTRACTION", meaning="ask a model server for facts")
+    promote_messages: bool = setting(True, "INDEX_ALL_MESSAGES_IN_LONG_TERM_MEMORY", meaning="store messages verbatim as memories")
+    extract_facts: bool = setting(True, "ENABLE_DISCRETE_MEMORY_EXTRACTION", meaning="extract facts with a model server")
     extraction_debounce_seconds: float = archived(30.0, "EXTRACTION_DEBOUNCE_SECONDS", ge=0)
     extraction_batch_tokens: int = internal(2000, "EXTRACTION_BATCH_TOKENS", ge=100)
     usage_every_minutes: float = internal(15.0, "USAGE_EVERY_MINUTES", ge=0)
@@ -36,7 +36,7 @@ class LongTermSettings(Group):
     review_supersessions: bool = setting(
         False,
         "REVIEW_SUPERSESSIONS",
-        meaning="if a fact from a conversation would supersede another fact, only propose this",
+        meaning="if a fact from a conversation would supersede another, only propose the change",
     )
     forgotten_kept_days: ClassVar[float] = 30.0
     forget_undo_seconds: int = setting(

@@ -22,7 +22,7 @@ class ModelSettings(Group):
         "auto",
         "EMBEDDING_PROVIDER",
         meaning="for embeddings: `openai`, `local` or `auto` (a model server if EMBEDDING_BASE_URL or EMBEDDING_API_KEY is set, "
-        "otherwise as `MODEL_PROVIDER`)",
+        "otherwise same as `MODEL_PROVIDER`)",
     )
     openai_api_key: SecretStr | None = setting(None, "OPENAI_API_KEY", meaning="API key of the model server")
     openai_base_url: str | None = setting(
@@ -30,12 +30,12 @@ class ModelSettings(Group):
     )
     embedding_base_url: str | None = setting(None, "EMBEDDING_BASE_URL", meaning="URL of a separate server for embeddings")
     embedding_api_key: SecretStr | None = setting(None, "EMBEDDING_API_KEY", meaning="API key of the embedding server")
-    generation_model: str = setting("gpt-5-mini", "GENERATION_MODEL", meaning="model for summaries and facts; any name")
+    generation_model: str = setting("gpt-5-mini", "GENERATION_MODEL", meaning="model for summaries and facts (any name)")
     fast_model: str | None = archived(None, "FAST_MODEL")
-    embedding_model: str = setting("text-embedding-3-small", "EMBEDDING_MODEL", meaning="model for embeddings; any name")
+    embedding_model: str = setting("text-embedding-3-small", "EMBEDDING_MODEL", meaning="model for embeddings (any name)")
     embedding_dimensions: int | None = archived(None, "EMBEDDING_DIMENSIONS", "REDISVL_VECTOR_DIMENSIONS", ge=1, le=32768)
     rerank_base_url: str | None = setting(
-        None, "RERANK_BASE_URL", meaning="URL of a server with Cohere's rerank API (`POST <url>/rerank`); unset: no reranking"
+        None, "RERANK_BASE_URL", meaning="URL of a server with Cohere's rerank API (`POST <url>/rerank`); no reranking if unset"
     )
     rerank_api_key: SecretStr | None = setting(None, "RERANK_API_KEY", meaning="API key of the reranking server")
     rerank_model: str = setting("rerank-v3.5", "RERANK_MODEL", meaning="reranking model", min_length=1)

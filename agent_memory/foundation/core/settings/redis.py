@@ -18,7 +18,7 @@ class RedisSettings(Group):
     The number of `buckets` cannot change once the store exists.
     """
 
-    url: SecretStr | None = setting(None, "REDIS_URL", meaning="a Redis with the query engine; without it, `serve` runs its own")
+    url: SecretStr | None = setting(None, "REDIS_URL", meaning="URL of a Redis with the query engine; if unset, `serve` runs its own")
     data_dir: Path = setting(Path("agent-memory-data"), "DATA_DIR", meaning="data directory of the embedded Redis")
     key_prefix: str = setting(
         "am", "KEY_PREFIX", meaning="prefix of all keys, so that installations can share a Redis", pattern=r"^[A-Za-z0-9_.-]{1,32}$"
@@ -29,7 +29,7 @@ class RedisSettings(Group):
     buckets: int = setting(
         1,
         "REDIS_BUCKETS",
-        meaning="for a Redis Cluster: number of buckets (groups of tenants), at most 64. Fixed at the first start "
+        meaning="for a Redis Cluster: number of buckets (groups of tenants), at most 64. Fixed at first start "
         "([details](scaling.md#redis-cluster))",
         ge=1,
         le=64,

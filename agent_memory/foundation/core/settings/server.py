@@ -27,12 +27,12 @@ class ServerSettings(Group):
     shutdown_drain_seconds: float = setting(
         2.0,
         "SHUTDOWN_DRAIN_SECONDS",
-        meaning="seconds after SIGTERM during which the API still answers and `/v1/ready` returns 503. Without a load balancer, set 0",
+        meaning="seconds after SIGTERM during which the API still responds and `/v1/ready` returns 503. Without a load balancer, set to 0",
         ge=0,
     )
     shutdown_grace_seconds: int = internal(20, "SHUTDOWN_GRACE_SECONDS", ge=1)
     strict_fields: bool = setting(
-        False, "STRICT_FIELDS", meaning="refuse unknown fields (422) instead of listing them in `X-Ignored-Fields`"
+        False, "STRICT_FIELDS", meaning="reject unknown fields (422) instead of listing them in `X-Ignored-Fields`"
     )
     access_log: bool = internal(True, "ACCESS_LOG")
     audit_log: bool = setting(False, "AUDIT_LOG", meaning="log caller, operation and ids of each request and MCP call, never content")
@@ -43,13 +43,13 @@ class ServerSettings(Group):
     allowed_hosts: str = setting(
         "",
         "ALLOWED_HOSTS",
-        meaning="host names that requests may use besides localhost, comma-separated; `*`: all names. "
-        "Default: with `AUTH_MODE=disabled` on 127.0.0.1, only localhost; otherwise, all names",
+        meaning="host names that requests may use besides localhost, comma-separated (`*`: all). "
+        "Default: with `AUTH_MODE=disabled` on 127.0.0.1, only localhost; otherwise, all",
     )
     public_url: str | None = setting(
         None,
         "PUBLIC_URL",
-        meaning="the server's address for clients, used in OAuth metadata and for the console's login; unset: the address of the request",
+        meaning="the server's address for clients, used in OAuth metadata and for the console's login; if unset, the request's address",
         pattern=r'^https?://[^\s"/?#]+(/[^\s"?#]*)?$',
     )
     proxy_upstreams: str = setting(

@@ -98,9 +98,9 @@ class ModelServer:
         self.rungs: dict[str, int] = {}
         """Maps each model to the response format (rung) that the server accepts."""
         self.token_parameters: dict[str, str | None] = {}
-        """Maps each model to the server's parameter for the maximum answer length."""
+        """Maps each model to the server's parameter for the maximum response length."""
         self.streaming: dict[str, Streaming] = {}
-        """Maps each model to the way in which the server streams answers."""
+        """Maps each model to how the server streams its responses."""
         self.contexts: dict[str, ModelContext] = {}
         # Two pools: a query never waits behind background calls.
         self._background = asyncio.Semaphore(models.max_concurrent_calls)

@@ -53,7 +53,7 @@ _QUARANTINED = str(Num("tr") < 0)
 _MOMENT = 0.5
 _CURRENT = all_of(negated(Num("z") <= _MOMENT), negated(Num("b") > _MOMENT))
 IN_QUARANTINE = all_of(_QUARANTINED, negated(has_number("rt")))
-"""Clause for the history: memories in quarantine, without their former versions."""
+"""Clause for the history: memories in quarantine, excluding former versions."""
 
 
 def tagged(field: str, values: Iterable[str]) -> FilterExpression:

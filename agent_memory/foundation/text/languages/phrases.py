@@ -36,7 +36,7 @@ _MARKS = (
 _BLANKLESS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0e7f\U00020000-\U0002fa1f"
 _TOKEN = re.compile(f"[{_BLANKLESS}]|(?:(?![{_BLANKLESS}_])[\\w{_MARKS}])+")
 BLANKLESS = re.compile(f"[{_BLANKLESS}]")
-"""Match one character of a script that is written without spaces."""
+"""Matches one character in a script written without spaces."""
 _APOSTROPHES = re.compile("['’ʼ`´]")
 _PROLONGED = "ー"
 # Longer words rarely repeat and would fill memory.

@@ -30,7 +30,7 @@ _UNACCENTED_TOKENS = 3
 _LEADS = 4
 _EVERYTHING = ("everything", "everything words", "lead", "trail", "about me", "keeps", "known of me")
 _MOST_TOKENS_AHEAD = 5
-"""The largest number of words before "you know about me"."""
+"""The maximum number of words before "you know about me"."""
 
 
 class _Forms:

@@ -21,7 +21,7 @@ VOWEL_SIGNS = (
     "\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ece\u102b-\u103e\u1056-\u1060\u1062-\u106d\u1071-\u1074\u1082-\u108d"
     "\u17b4-\u17d3"
 )
-"""Vowel signs of scripts that are written without spaces."""
+"""Vowel signs in scripts written without spaces."""
 _SCRIPTS = (
     (re.compile("[\u0400-\u052f]"), "russian"),
     (re.compile("[\u0370-\u03ff\u1f00-\u1fff]"), "greek"),

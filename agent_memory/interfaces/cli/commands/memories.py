@@ -48,7 +48,7 @@ def _path(start: str, name: str) -> str:
 @asks
 async def search(
     api: Api,
-    query: Annotated[str, typer.Argument(metavar="QUERY", help="query text; without it, list the newest memories")] = "",
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="query text; if omitted, list the newest memories")] = "",
     namespace: Namespace = None,
     session_id: Session = None,
     user_id: User = None,
@@ -58,8 +58,8 @@ async def search(
     ] = None,
     limit: Annotated[int, typer.Option("--limit", "-l", min=1, max=100, help="maximum number of memories")] = 10,
     offset: Annotated[int, typer.Option("--offset", "-o", min=0, help="number of memories to skip")] = 0,
-    search_mode: Annotated[_Mode | None, typer.Option(help="search by meaning, words or both (the server's default)")] = None,
-    hybrid_alpha: Annotated[float | None, typer.Option(min=0.0, max=1.0, help="weight of the meaning, 0 to 1")] = None,
+    search_mode: Annotated[_Mode | None, typer.Option(help="search by meaning, words or both (default: the server's)")] = None,
+    hybrid_alpha: Annotated[float | None, typer.Option(min=0.0, max=1.0, help="weight of meaning, 0 to 1")] = None,
     text_scorer: Annotated[str | None, typer.Option(metavar="NAME", help="text scorer, such as BM25STD")] = None,
     distance_threshold: Annotated[
         float | None, typer.Option("--distance-threshold", "-d", min=0.0, help="maximum cosine distance, 0 to 2")
@@ -88,7 +88,7 @@ async def prompt(
     api: Api,
     query: Annotated[str, typer.Argument(metavar="QUERY", help="the user's message")],
     namespace: Namespace = None,
-    session_id: Annotated[str | None, typer.Option("--session-id", "-s", metavar="ID", help="session of the prompt's messages")] = None,
+    session_id: Annotated[str | None, typer.Option("--session-id", "-s", metavar="ID", help="session whose messages to include")] = None,
     user_id: User = None,
     max_tokens: Annotated[int | None, typer.Option(min=64, help="token limit of the prompt")] = None,
 ) -> Any:
@@ -102,7 +102,7 @@ async def prompt(
 @asks
 async def show(
     api: Api,
-    name: Annotated[str, typer.Argument(metavar="ID", help="the id of a memory or, with --session, of a session")],
+    name: Annotated[str, typer.Argument(metavar="ID", help="memory id or, with --session, session id")],
     session: Annotated[bool, typer.Option("--session", help="show the session with this id")] = False,
     namespace: Annotated[str | None, typer.Option("--namespace", "-n", metavar="NAME", help="namespace of the session")] = None,
     user_id: Annotated[str | None, typer.Option("--user", "--user-id", "-u", metavar="ID", help="namespace of the session")] = None,
@@ -132,7 +132,7 @@ async def top(api: Api) -> Answer:
 async def forget(
     api: Api,
     text: Annotated[str | None, typer.Argument(metavar="TEXT", help="what to forget: 'I am allergic to peanuts', 'my address'")] = None,
-    memory_id: Annotated[list[str] | None, typer.Option("--id", metavar="ID", help="id of a memory or message; may be repeated")] = None,
+    memory_id: Annotated[list[str] | None, typer.Option("--id", metavar="ID", help="memory or message id; may be repeated")] = None,
     user_id: User = None,
     namespace: Namespace = None,
     session_id: Session = None,
@@ -186,8 +186,8 @@ async def erase(api: Api, owner: Owner, agent: Agent = False, namespace: Namespa
 async def call(
     api: Api,
     method: Annotated[str, typer.Argument(metavar="METHOD", help="GET, POST, PUT, PATCH or DELETE")],
-    path: Annotated[str, typer.Argument(metavar="PATH", help="with its query: '/v1/operations?state=dead'")],
-    data: Annotated[str | None, typer.Option("--data", "-d", metavar="JSON", help="the body")] = None,
+    path: Annotated[str, typer.Argument(metavar="PATH", help="including the query: '/v1/operations?state=dead'")],
+    data: Annotated[str | None, typer.Option("--data", "-d", metavar="JSON", help="request body")] = None,
 ) -> Answer:
     """Send a request to the REST API and print the response as JSON."""
     try:
@@ -202,8 +202,8 @@ async def call(
 @asks
 async def delete_memory(
     api: Api,
-    ids: Annotated[list[str] | None, typer.Argument(metavar="ID", help="ids of memories")] = None,
-    empty_text: Annotated[bool, typer.Option("--empty-text", "--invalid", help="memories without a text")] = False,
+    ids: Annotated[list[str] | None, typer.Argument(metavar="ID", help="memory ids")] = None,
+    empty_text: Annotated[bool, typer.Option("--empty-text", "--invalid", help="memories that have no text")] = False,
     namespace: Namespace = None,
     user_id: User = None,
     dry_run: DryRun = False,
@@ -274,7 +274,7 @@ async def delete_session(
 @asks
 async def schedule_task(
     api: Api,
-    task: Annotated[str, typer.Argument(metavar="TASK", help="a task of the archived server: its path or only its name")],
+    task: Annotated[str, typer.Argument(metavar="TASK", help="a task from the archived server: its path or just its name")],
     args: Annotated[list[str] | None, typer.Option("--args", "-a", metavar="NAME=VALUE", help="an argument; may be repeated")] = None,
 ) -> Any:
     """Request compaction, forgetting, or a refresh of summary views.

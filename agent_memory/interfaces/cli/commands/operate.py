@@ -50,16 +50,16 @@ def health(url: Url = None) -> Answer:
 
 @prints
 def migrate(
-    source: Annotated[str | None, typer.Option("--from", metavar="URL", help="the old server's Redis (REDIS_URL)")] = None,
-    target: Annotated[str | None, typer.Option("--to", metavar="URL", help="target Redis (REDIS_URL, else the embedded one)")] = None,
+    source: Annotated[str | None, typer.Option("--from", metavar="URL", help="the old server's Redis (default: REDIS_URL)")] = None,
+    target: Annotated[str | None, typer.Option("--to", metavar="URL", help="target Redis (default: REDIS_URL or the embedded one)")] = None,
     data_dir: DataDir = None,
-    tenant: Annotated[str, typer.Option(metavar="NAME", help="the tenant that gets the data")] = "default",
+    tenant: Annotated[str, typer.Option(metavar="NAME", help="tenant that receives the data")] = "default",
     memory_prefix: Annotated[str, typer.Option(envvar="REDISVL_INDEX_PREFIX", metavar="PREFIX", help=_KEYS)] = "memory_idx",
     session_prefix: Annotated[str, typer.Option(envvar="WORKING_MEMORY_INDEX_PREFIX", metavar="PREFIX", help=_KEYS)] = "working_memory:",
-    vectors: Annotated[Literal["auto", "reuse", "embed"], typer.Option(help="auto: reused if a comparison shows the same model")] = "auto",
+    vectors: Annotated[Literal["auto", "reuse", "embed"], typer.Option(help="auto: reuse if a comparison shows the same model")] = "auto",
     extract: Annotated[bool, typer.Option(help="create memories from messages that the old server extracted no facts from")] = True,
     batch_size: Annotated[int | None, typer.Option(min=1, help="number of keys to read at once")] = None,
-    yes: Annotated[bool, typer.Option("--yes/--dry-run", "-y", help="import; without it, only show what would happen")] = False,
+    yes: Annotated[bool, typer.Option("--yes/--dry-run", "-y", help="import, instead of only showing what would happen")] = False,
 ) -> Answer:
     """Copy the archived server's data into this server. Safe to repeat.
 
@@ -90,7 +90,7 @@ def backup(folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="new fo
 def rebuild(
     redis_url: RedisUrl = None,
     data_dir: DataDir = None,
-    embed: Annotated[bool, typer.Option("--embed", help="workers also create all vectors again")] = False,
+    embed: Annotated[bool, typer.Option("--embed", help="workers also recreate all vectors")] = False,
 ) -> Answer:
     """Rebuild the search indexes from stored data. Stop all servers and workers first."""
     import asyncio

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Keys: TypeAlias = "Tokens | OperatorTokens"
 
 _KEEP = "Save it now: it is not shown again."
-Name = Annotated[str, typer.Argument(metavar="ID_OR_HASH", help="the key's id, or its hash, or the beginning of the hash")]
+Name = Annotated[str, typer.Argument(metavar="ID_OR_HASH", help="the key's id, its hash, or a prefix of the hash")]
 
 app = typer.Typer(help="Manage API keys: add, list, show, remove, rotate.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -68,10 +68,12 @@ asks_keys = asking(_keys)
 async def add(
     keys: Keys,
     description: Annotated[str, typer.Option("--description", "-d", help="purpose of the key")],
-    expires_days: Annotated[int | None, typer.Option("--expires-days", "-e", min=1, help="days until the key expires (never)")] = None,
-    token: Annotated[str | None, typer.Option("--token", help="a secret of your own, of 16 characters or more (a new one)")] = None,
+    expires_days: Annotated[
+        int | None, typer.Option("--expires-days", "-e", min=1, help="days until the key expires (default: never)")
+    ] = None,
+    token: Annotated[str | None, typer.Option("--token", help="your own secret, at least 16 characters (default: a new one)")] = None,
     role: Annotated[Literal["read", "write", "admin"], typer.Option(help="role of the key")] = "write",
-    tenant: Annotated[str | None, typer.Option(help="tenant of the key (default)")] = None,
+    tenant: Annotated[str | None, typer.Option(help="tenant of the key (default: default)")] = None,
     namespace: Annotated[list[str] | None, typer.Option(help="only this namespace; may be repeated")] = None,
     user: Annotated[list[str] | None, typer.Option("--user", "--user-id", help="only this user; may be repeated")] = None,
     agent: Annotated[list[str] | None, typer.Option(help="only this agent; may be repeated")] = None,
@@ -120,7 +122,7 @@ async def remove(keys: Keys, name: Name, force: Force = False) -> Answer:
 async def rotate(
     keys: Keys,
     name: Name,
-    grace_seconds: Annotated[float, typer.Option(min=0, help="seconds for which the old secret remains valid")] = 3600.0,
+    grace_seconds: Annotated[float, typer.Option(min=0, help="seconds that the old secret remains valid")] = 3600.0,
 ) -> Answer:
     """Give an API key a new secret."""
     rotated = (await keys.rotate(name, grace_seconds)).model_dump(mode="json")

@@ -39,7 +39,7 @@ def _owners(api: Api, *, agents: bool) -> Users | Agents:
 async def export_owner(
     api: Api,
     owner: Owner,
-    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="output file (stdout)")] = None,
+    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="output file (default: stdout)")] = None,
     namespace: Namespace = None,
     force: Annotated[bool, typer.Option("--force", "-f", help="overwrite the file")] = False,
     agent: Agent = False,
@@ -79,7 +79,7 @@ async def export_owner(
 @asks
 async def import_file(
     api: Api,
-    files: Annotated[list[Path] | None, typer.Argument(metavar="FILE", help="file from `export`, or of another system")] = None,
+    files: Annotated[list[Path] | None, typer.Argument(metavar="FILE", help="file from `export` or from another system")] = None,
     origin: Annotated[
         str | None, typer.Option("--from", metavar="SYSTEM", help=f"system that wrote the files: {', '.join(SOURCES)}")
     ] = None,
@@ -88,7 +88,7 @@ async def import_file(
     namespace: Annotated[str | None, typer.Option("--namespace", "-n", metavar="NAME", help="target namespace")] = None,
     source: Annotated[str | None, typer.Option(metavar="NAME", help="name for an undo or purge (default: derived from the files)")] = None,
     columns: Annotated[
-        list[str] | None, typer.Option("--map", metavar="OURS=THEIRS", help="with --from: their column for one of our fields")
+        list[str] | None, typer.Option("--map", metavar="OURS=THEIRS", help="with --from: map their column to our field")
     ] = None,
     extract: Annotated[bool, typer.Option("--extract", help="with --from: a model extracts facts from conversations")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="with --from: only report what would be imported")] = False,

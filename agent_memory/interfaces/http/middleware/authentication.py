@@ -22,8 +22,8 @@ OPEN_PATHS = frozenset({"/v1/health", METADATA_PATH, *pages.PATHS})
 TERSE_PATHS = frozenset({"/v1/ready"})
 
 SCHEMES: dict[str, dict[str, str]] = {
-    "bearer": {"type": "http", "scheme": "bearer", "description": "An API key, or a JWT of the issuer that the server trusts."},
-    "api_key": {"type": "apiKey", "in": "header", "name": "X-API-Key", "description": "The same, as some clients send it."},
+    "bearer": {"type": "http", "scheme": "bearer", "description": "An API key, or a JWT from the issuer that the server trusts."},
+    "api_key": {"type": "apiKey", "in": "header", "name": "X-API-Key", "description": "The same, in the header that some clients use."},
 }
 """The ways to send credentials, as OpenAPI security schemes."""
 

@@ -17,9 +17,9 @@ from agent_memory.foundation.core.errors import RequestTimeout
 from agent_memory.interfaces.http.middleware.request_cost import declared_bytes
 
 BODY_ARRIVING = "agent_memory.body_arriving"
-"""Key in an ASGI scope: the request's body has not completely arrived."""
+"""Key in an ASGI scope: the request's body has not fully arrived."""
 BODY_COMPLETE = "agent_memory.body_complete"
-"""Key in an ASGI scope: the body has completely arrived. HTTP servers may set this key."""
+"""Key in an ASGI scope: the body has fully arrived. HTTP servers may set this key."""
 REFUSAL = "agent_memory.refusal"
 """Key in an ASGI scope: the error that stops reading the body. `protocol.py` may also set it."""
 

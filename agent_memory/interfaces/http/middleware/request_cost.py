@@ -7,7 +7,7 @@ from starlette.types import Message, Receive, Scope
 from agent_memory.features.access.limits import RequestLimit
 
 BODY_UNIT = 16 * 1024
-"""Number of bytes in a body that cost one more unit."""
+"""Number of body bytes that cost one more unit."""
 
 
 def declared_bytes(scope: Scope) -> int | None:

@@ -26,7 +26,7 @@ class _Uvicorn(uvicorn.Server):
         super().__init__(config)
         self.answers = asyncio.Event()
         self.listeners: list[socket.socket] = []
-        """Duplicates of the listening sockets. They close after all queued connections have an answer."""
+        """Duplicates of the listening sockets. They close once all queued connections have a response."""
 
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:

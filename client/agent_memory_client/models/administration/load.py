@@ -24,7 +24,7 @@ class LoadPoint(BaseModel):
     sessions: int | None = None
     """The number of sessions at the end of the interval."""
     users: int | None = None
-    """The number of users with new memories. If there are more than 20,000 new memories, some of them do not count."""
+    """The number of users with new memories. If there are more than 20,000 new memories, some are not counted."""
     pending: int | None = None
     """The number of background jobs that were waiting at the end of the interval."""
     dead: int | None = None

@@ -48,7 +48,7 @@ class OperationRecord(BaseModel):
     attempts: int = 0
     """The number of failed attempts."""
     reason: str | None = None
-    """The error of the last attempt. For a finished erasure or purge: the records that the job could not read."""
+    """The error from the last attempt. For a finished erasure or purge: the records that the job could not read."""
     due_at: Instant | None = None
     """The time of the next attempt."""
     namespace: str | None = None
@@ -62,11 +62,11 @@ class OperationRecord(BaseModel):
     stages: dict[str, int] = {}
     """Progress: the number of finished steps and the total, such as `{"promoted": 12, "messages": 14}`."""
     messages_per_minute: float | None = None
-    """The model's speed for the last batch, in messages per minute. Null for jobs without a model."""
+    """The model's speed for the last batch, in messages per minute. Null for jobs that use no model."""
     ordered_by: str | None = Absent
     """Who requested an erasure: an API key or the subject of a token, as in `written_by`; `self` for the erased user."""
     ordered_at: Instant | None = Absent
-    """The time of the request for an erasure."""
+    """The time when an erasure was requested."""
     finished_at: Instant | None = Absent
     """The time when an erasure was finished."""
     notices: list[str] = []

@@ -32,8 +32,8 @@ class ImportReport(BaseModel):
     present: dict[str, int] = Field(default_factory=dict[str, int])
     """The number of lines whose record was already stored with the same content, by kind."""
     not_restored: dict[str, int] = Field(default_factory=dict[str, int])
-    """The number of lines in `present` whose record was deleted here or has expired, so that it was not restored, by kind.
-    Only migrations count them."""
+    """The number of lines in `present`, by kind, that were not restored because their record was deleted here or has
+    expired. Only migrations count them."""
     problems: list[ImportProblem] = Field(default_factory=list[ImportProblem])
     """The first lines that were not imported, at most 1,000."""
     problem_count: int = 0
@@ -43,4 +43,4 @@ class ImportReport(BaseModel):
     vectors_to_embed: int = 0
     """The number of vectors that workers still have to compute."""
     complete: bool = False
-    """True if the import included the file's last line, and that line states the right line count."""
+    """True if the import included the file's last line, and its line count is correct."""

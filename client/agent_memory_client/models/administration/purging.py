@@ -23,10 +23,10 @@ class PurgeRequest(BaseModel):
     agent_id: Identifier | None = None
     """The agent that wrote the memory, or that owns the session that the memory comes from."""
     import_source: Identifier | None = None
-    """The `import_source` of the import that added the memory. Also deletes the sessions, blocks and files of this
+    """The `import_source` of the import that added the memory. Also deletes the sessions, blocks and files from this
     import, unless they have changed since."""
     unchanged: bool = False
-    """With `import_source`: true keeps memories that have changed since, and those of continued sessions."""
+    """With `import_source`: true keeps memories that have changed since, and those from continued sessions."""
     metadata: Annotated[JsonObject, Field(min_length=1)] | None = None
     """Keys and values that the memory's metadata must contain: `{"tool": "web"}`."""
 
@@ -52,8 +52,8 @@ class PurgeResponse(BaseModel):
     """The counts, or null while the purge is pending. `matched`: deleted memories that came from the source.
     `inferred`: deleted memories that were made only from `matched` ones. `restored`: memories restored to their last
     clean content. `evidence`: deleted pieces of evidence. `proposals` and `summaries`: deleted proposals and summaries.
-    `messages`: messages deleted from sessions. `contexts`: deleted session summaries. `sessions`, `blocks`: those of
-    an import that were deleted. `files`: files deleted with all their passages. `unreadable`: records that remain
+    `messages`: messages deleted from sessions. `contexts`: deleted session summaries. `sessions`, `blocks`: an import's
+    deleted sessions and blocks. `files`: files deleted with all their passages. `unreadable`: records that remain
     because they could not be read; the operation lists them."""
     memory_ids: list[str] | None = None
     """In a dry run, the ids of up to 100 memories that the purge would delete."""

@@ -16,11 +16,11 @@ class ReembedRequest(BaseModel):
     model: str = Field(min_length=1, max_length=500)
     """The name of the model, or the directory of a local model on every machine."""
     provider: Literal["local", "openai"] | None = None
-    """The provider of the model; null: the current provider. Its URL and API key come from the environment of every process."""
+    """The model's provider. Null means the current one. Its URL and API key come from each process's environment."""
     dimensions: int | None = Field(default=None, ge=1, le=32768)
-    """The dimensions to ask a model server for; null: the default of the model."""
+    """The dimensions to request from a model server. Null means the model's default."""
     rate: float = Field(default=0, ge=0)
-    """The maximum number of memories to embed per second; 0: no limit."""
+    """The maximum number of memories to embed per second. 0 means no limit."""
     dry_run: bool = False
     """Only estimate the cost."""
 
@@ -33,20 +33,21 @@ class ReembedStatus(BaseModel):
     model: str
     """The embedding model that searches use."""
     other: str | None = None
-    """The other embedding model of the change."""
+    """The other embedding model in the change."""
     texts: int = 0
-    """The number of memories and former versions that need vectors of both models."""
+    """The number of memories and former versions that need vectors from both models."""
     done: int = 0
-    """The number of them that have vectors of both models."""
+    """How many of them have vectors from both models."""
     tokens: int | None = None
-    """The estimated number of tokens to embed; only after a dry run."""
+    """The estimated number of tokens to embed. Only set by a dry run."""
     rate: float = 0
-    """The maximum number of memories to embed per second; 0: no limit."""
+    """The maximum number of memories to embed per second. 0 means no limit."""
     seconds_left: float | None = None
-    """The estimated number of seconds until all memories have vectors of both models."""
+    """The estimated number of seconds until all memories have vectors from both models."""
     refused: int = 0
-    """The number of memories and versions whose texts a model refuses. With that model, searches find them only by words."""
+    """The number of memories and versions whose text a model rejects. With that model, searches find them only by
+    keywords."""
     refused_ids: list[str] = []
-    """The ids of at most 100 of these memories."""
+    """The ids of up to 100 of these memories."""
     error: str | None = None
     """The last failure. Workers keep retrying."""

@@ -44,7 +44,7 @@ class CreateTokenRequest(BaseModel):
     expires_days: Annotated[float, Field(gt=0, le=36600, allow_inf_nan=False)] | None = None
     """The key's lifetime in days, at most 36,600. Without this or `expires_at`, the key never expires."""
     expires_at: Instant | None = None
-    """The time when the key expires. Give either this or `expires_days`."""
+    """The time when the key expires. Set either this or `expires_days`."""
     token: Annotated[str, Field(min_length=16, max_length=1024, pattern=r"^[\x21-\x7e]*$")] | None = None
     """Your own secret: 16 to 1,024 printable ASCII characters without spaces. Use 256 random bits. By default, the
     server generates a secret."""
@@ -70,7 +70,7 @@ class TokenInfo(BaseModel):
     role: RoleEnum
     """The key's role: `read`, `write` or `admin`."""
     description: str
-    """The key's purpose, in words."""
+    """The key's purpose."""
     created_at: Instant
     expires_at: Instant | None = None
     """The time when the key expires. Null if it never expires."""

@@ -154,7 +154,7 @@ class BlockChange(BaseModel):
     actor: str = ""
     """The caller who made the change. Empty if the server does not require credentials."""
     said: str
-    """The change in words."""
+    """A description of the change."""
 
 
 class BlockEdit(BaseModel):

@@ -19,7 +19,7 @@ class StoredFile(BaseModel):
     """An uploaded file. The server stores its text but not the original file."""
 
     id: Identifier
-    """The file's id, which is also the id of the session that keeps its text."""
+    """The file's id, which is also the id of the session that stores its text."""
     name: FileName
     """The file's name. An upload with the same name replaces the file."""
     media_type: FreeText
@@ -32,7 +32,7 @@ class StoredFile(BaseModel):
     namespace: OptionalIdentifier = None
     agent_id: OptionalIdentifier = None
     state: FileState = "queued"
-    """Whether the newest upload has been read. Until then, and if it fails, the passages of the former one remain."""
+    """Whether the newest upload has been read. Until then, or if that fails, the previous upload's passages remain."""
     reason: str | None = None
     """Why the file could not be read."""
     operation_id: str | None = None
@@ -42,7 +42,7 @@ class StoredFile(BaseModel):
     passages: int = 0
     """The number of passages. Each is a memory, and its metadata has the `file_id`."""
     metadata: JsonObject = Field(default_factory=dict)
-    """Data that is stored with each passage."""
+    """Data stored with each passage."""
     created_at: Instant
     """The time of the first upload."""
     updated_at: Instant
@@ -55,4 +55,4 @@ class FileList(BaseModel):
     files: list[StoredFile]
     """The files on this page."""
     total: int
-    """The number of the owner's files."""
+    """The number of files that the owner has."""

@@ -39,7 +39,7 @@ class ScoredItem(Item):
     """An item that a search returned."""
 
     score: float | None = None
-    """How well the item matches the query, at most 1. Null without a query, and for items that are not indexed."""
+    """How well the item matches the query, at most 1. Null if there is no query or the item is not indexed."""
 
 
 class PutItem(BaseModel):
@@ -129,7 +129,7 @@ class ItemBatch(BaseModel):
     """
 
     operations: Annotated[list[ItemOperation], Field(max_length=MAX_ITEM_OPERATIONS)]
-    """The operations, at most 1,000. `op` is the kind of an operation."""
+    """The operations, at most 1,000. `op` is the kind of operation."""
 
 
 class ItemSearchResults(BaseModel):

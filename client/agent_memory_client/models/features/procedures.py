@@ -132,7 +132,7 @@ class Procedure(ProcedureContent):
     failed: Annotated[int, Field(ge=0, le=MAX_COUNT)] = 0
     """The number of feedback entries that report failure."""
     rate: float = 0.5
-    """The smoothed success rate: (helped + 1) / (helped + failed + 2). It is 0.5 without feedback."""
+    """The smoothed success rate: (helped + 1) / (helped + failed + 2). It is 0.5 if there is no feedback."""
     score: float | None = None
     """The mean score in the feedback. Null if no feedback has a score."""
     last_feedback_at: Instant | None = None
@@ -296,7 +296,7 @@ class ToolMemory(ProcedureOwner):
     arguments: list[ToolArguments] = Field(default_factory=list[ToolArguments])
     """At most 8 argument combinations, sorted by their number of successful calls, highest first."""
     errors: list[str] = Field(default_factory=list[str])
-    """The errors of the latest failed calls, at most 3."""
+    """The errors from the latest failed calls, at most 3."""
     last_called_at: Instant | None = None
     """The time of the last call."""
 

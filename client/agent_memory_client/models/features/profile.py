@@ -35,7 +35,7 @@ class ProfileEntry(BaseModel):
     text: str
     """The memory's text, at most 600 characters."""
     since: datetime
-    """The time since which the fact has been true. Default: the time when the memory was created."""
+    """The time when the fact became true. Default: the time when the memory was created."""
     last_said: datetime
     """The time when the fact was last mentioned."""
     event_date: datetime | None = Absent

@@ -58,7 +58,7 @@ class PeriodSummary(BaseModel):
     text: str
     """The summary, with days and speakers."""
     by: Literal["events", "model"]
-    """How the summary was made: `events` if it is extracted from the events, `model` if a language model wrote it."""
+    """How the summary was made: `events` if it was extracted from the events, `model` if a language model wrote it."""
     events: int
     """The number of events in the period."""
     made_at: datetime

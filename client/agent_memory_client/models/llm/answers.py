@@ -9,7 +9,7 @@ from typing import Any, ClassVar, cast
 from agent_memory_client.models.llm.requests import Message, objects, tool_call
 
 _MAX_CHARS = 4 * 1024 * 1024
-"""Maximum size of the collected text, and of an event. Whatever is longer is not collected."""
+"""Maximum size of the collected text, and of an event. Anything longer is not collected."""
 
 
 class AnswerReader(ABC):

@@ -13,10 +13,10 @@ from agent_memory_client.models.llm.requests import Body, Message
 @dataclass(frozen=True, slots=True)
 class ModelApi:
     path: str
-    """The end of the path of a request."""
+    """The end of a request's path."""
     messages: Callable[[Body], list[Message]]
     with_context: Callable[[Body, str], Body]
-    """Return the request with a text for the model. Expects a request with at least one message."""
+    """Adds a text for the model to a request that has at least one message."""
     answer: Callable[[], AnswerReader]
 
 

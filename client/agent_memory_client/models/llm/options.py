@@ -37,9 +37,9 @@ class CallOptions(BaseModel):
     namespace: OptionalIdentifier = None
     agent_id: OptionalIdentifier = None
     max_tokens: Annotated[int, Field(ge=64, le=1_000_000)] | None = None
-    """The most tokens of added context."""
+    """The maximum number of tokens to add."""
     upstream: Identifier | None = None
-    """The name of the upstream. Only the proxy has several."""
+    """The name of the upstream. Only the proxy can have more than one."""
 
 
 def read_options(headers: Mapping[str, str], body: Mapping[str, Any]) -> CallOptions:

@@ -14,7 +14,7 @@ from importlib import resources
 from statistics import median
 
 MIN_RELEVANCE = 0.015
-"""The lowest relevance in a prompt by default. It is lower with few memories."""
+"""The default minimum relevance in a prompt. Lower if there are few memories."""
 _LEAST_SCORE = 0.02
 # If the probability of any answer is below `_LEAST_SHARE`, every relevance is 0; above `_FULL_SHARE`, it counts in full. With
 # fewer than `_MANY` memories, `_LEAST_SHARE` is proportionally lower: an answer stands out less, and a prompt shows fewer
