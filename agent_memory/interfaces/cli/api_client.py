@@ -65,7 +65,8 @@ async def reach(url: str | None, api_key: str | None, data_dir: Path | None) -> 
     from agent_memory.interfaces.http.app import create_app
     from agent_memory.runtime import open_runtime
 
-    settings = settings_with(None, data_dir, DISABLE_AUTH="true", OAUTH_SERVER="false")
+    settings = settings_with(None, data_dir, DISABLE_AUTH="true")
+    settings = settings.model_copy(update={"auth": settings.auth.without_logins()})
     async with (
         open_store(settings) as store,
         open_runtime(settings, store.url, data_dir=store.data_dir) as runtime,

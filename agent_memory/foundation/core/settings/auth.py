@@ -64,6 +64,10 @@ class AuthSettings(Group):
             return "disabled"
         return "token" if self.auth_mode == "disabled" and self.token_auth_enabled else self.auth_mode
 
+    def without_logins(self) -> AuthSettings:
+        """Return these settings without an OAuth server."""
+        return self.model_copy(update={"oauth_server": False})
+
     @property
     def takes_keys(self) -> bool:
         return self.mode in ("token", "both")
