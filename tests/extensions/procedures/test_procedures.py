@@ -99,7 +99,7 @@ async def test_search_falls_back_to_words_if_the_embedder_is_unavailable(server:
     finally:
         server.rig.embedder.away = False
     assert [one["id"] for one in answer["procedures"]] == [made["id"]]
-    assert "words alone" in answer["notices"][0]
+    assert "keywords only" in answer["notices"][0]
     await server.rig.make_due(DueKind.ORDER)
     await server.work()
     shown = {one["id"]: one["fit"] for one in await server.search("Deploy the shop", user_id="noa")}
