@@ -434,7 +434,8 @@ class SessionStore:
         Return False if the session changed.
         """
         k = self._keys.session(self._sid(scope, ref, write=True))
-        return bool(await self._strike_script(k, epoch=epoch, fence=fence, drop_summary=drop_context, numbers=seqs))
+        more = {"dead_batches": k.dead_batches, "epoch": epoch, "fence": fence}
+        return bool(await self._strike_script(k, **more, drop_summary=drop_context, numbers=seqs))
 
 
 def _queue_read(pipe: Pipeline, k: SessionKeys, last: int | None, window: TokenWindow | None = None, before: int = _BEFORE) -> None:

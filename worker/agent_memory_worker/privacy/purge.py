@@ -85,15 +85,16 @@ async def purge_source(
     for _ in range(_MOST_ROUNDS):
         run = _Run(runtime, scope, source, selection, dry, source_messages, unreadable)
         done = await run.carry_out()
-        counts += run.counts
+        struck = await strike(runtime, scope, source, owner, source_messages, unreadable, dry=dry)
+        counts += run.counts + struck
         touched |= run.touched
         named += run.named[: _MOST_NAMED - len(named)]
-        if dry or not done:
+        # Until it was fenced, background work may have stored memories made from the struck messages.
+        if dry or not (done or struck):
             break
     counts += await undo_imported_objects(runtime, scope, source, owner, dry=dry)
     for purger in runtime.services.purgers:
         counts += await purger.purge_groups(scope, touched, dry_run=dry)
-    counts += await strike(runtime, scope, source, owner, source_messages, unreadable, dry=dry)
     if not dry:
         counts += await _purge_undo_copies(runtime, scope, source, owner, source_messages.mids)
     return counts, named

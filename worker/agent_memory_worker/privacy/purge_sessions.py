@@ -70,7 +70,7 @@ async def strike(
                     counts["sessions"] += int(dry or await runtime[SessionStore].delete(scope, ref))
                 else:
                     counts += await _strike_session(runtime, scope, source, ref, source_messages, dry=dry)
-    return counts
+    return +counts
 
 
 async def _imported(runtime: Runtime, scope: Scope, source: PurgeSource, refs: Sequence[SessionRef]) -> set[SessionRef]:
