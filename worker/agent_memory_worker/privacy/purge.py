@@ -85,9 +85,9 @@ async def purge_source(
     for _ in range(_MOST_ROUNDS):
         run = _Run(runtime, scope, source, selection, dry, source_messages, unreadable)
         done = await run.carry_out()
-        struck = await strike(runtime, scope, source, owner, source_messages, unreadable, dry=dry)
+        struck, sessions = await strike(runtime, scope, source, owner, source_messages, unreadable, dry=dry)
         counts += run.counts + struck
-        touched |= run.touched
+        touched |= run.touched | sessions
         named += run.named[: _MOST_NAMED - len(named)]
         # Until it was fenced, background work may have stored memories made from the struck messages.
         if dry or not (done or struck):

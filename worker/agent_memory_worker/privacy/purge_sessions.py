@@ -12,10 +12,11 @@ from agent_memory.features.privacy.purge_policy import PurgeSource, cites, match
 from agent_memory.features.sessions.agent_sessions import walk_sessions
 from agent_memory.features.sessions.codec import SessionState, StoredMessage
 from agent_memory.features.sessions.store import SessionStore
+from agent_memory.foundation.core.feature import Group
 from agent_memory.foundation.core.scope import Scope, SessionRef
 from agent_memory.foundation.text.normalization import is_turn
 from agent_memory.runtime import Runtime
-from agent_memory_client.models import MemoryRecord, PurgeRequest
+from agent_memory_client.models import MemoryRecord, MemoryTypeEnum, PurgeRequest
 from agent_memory_worker.privacy.unreadable import UnreadableRecords
 
 _ATTEMPTS = 20
@@ -59,18 +60,25 @@ async def strike(
     unreadable: UnreadableRecords,
     *,
     dry: bool,
-) -> Counter[str]:
-    """Remove the source's messages from sessions, and delete imported sessions. Return counts."""
+) -> tuple[Counter[str], set[Group]]:
+    """Remove the source's messages from sessions, and delete imported sessions.
+
+    Return counts, and the groups of the affected sessions.
+    """
     counts: Counter[str] = Counter()
+    touched: set[Group] = set()
     async for refs in walk_sessions(runtime.client, runtime.keys, scope, *owner):
         imported = await _imported(runtime, scope, source, refs)
         for ref in refs:
             with unreadable.passing_over(f"w:{runtime[SessionStore].sid(scope, ref)}"):
                 if ref in imported:
-                    counts["sessions"] += int(dry or await runtime[SessionStore].delete(scope, ref))
+                    struck = Counter(sessions=int(dry or await runtime[SessionStore].delete(scope, ref)))
                 else:
-                    counts += await _strike_session(runtime, scope, source, ref, source_messages, dry=dry)
-    return +counts
+                    struck = await _strike_session(runtime, scope, source, ref, source_messages, dry=dry)
+                if struck.total():
+                    counts += struck
+                    touched.add(Group(ref.namespace, ref.user_id, ref.session_id, MemoryTypeEnum.MESSAGE.value))
+    return counts, touched
 
 
 async def _imported(runtime: Runtime, scope: Scope, source: PurgeSource, refs: Sequence[SessionRef]) -> set[SessionRef]:

@@ -16,7 +16,7 @@ from agent_memory.features.privacy.forget.sessions import JournalCopy, SessionCo
 from agent_memory.features.privacy.lineage import LineageMemory
 from agent_memory.foundation.core.feature import Group
 from agent_memory.foundation.core.scope import SessionRef
-from agent_memory_client.models import Evidence, ForgetMatch, MemoryRecord
+from agent_memory_client.models import Evidence, ForgetMatch, MemoryRecord, MemoryTypeEnum
 
 Cited = tuple[SessionRef, str]
 """Identifies a message by its session and id."""
@@ -199,6 +199,7 @@ class Planner:
         if any(map(change.get, ("entries", "own", "memories", "summary"))) or any(journal["entries"] for journal in change["journals"]):
             self.plan.sessions.append(change)
             self.plan.namespaces.add(copy.ref.namespace)
+            self.plan.groups.add(Group(copy.ref.namespace, copy.ref.user_id, copy.ref.session_id, MemoryTypeEnum.MESSAGE.value))
 
     def _own(self, copy: SessionCopy) -> dict[str, Any]:
         """Return script arguments that remove memories from a session and its journal."""
