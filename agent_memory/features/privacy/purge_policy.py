@@ -149,7 +149,7 @@ def judge(
         if version is not back and any(is_poisoned(version.record, piece) for piece in version.record.evidence or ())
     ]
     names = tuple(mid for piece in bad.values() for mid in sources(about, piece) if mid != memory.mid)
-    ids = tuple(sorted({version.version for version in (*removed_versions, *quoting)}))
+    removed_ids = {version.version for version in (*removed_versions, *quoting)}
     record: MemoryRecord | None = None
     fields = tuple(bad)
     lost = len(bad)
@@ -157,6 +157,10 @@ def judge(
         record, moved, less = _without_source(source, memory, alone, is_poisoned)
         fields += tuple(name for name, piece in memory.pieces if piece in moved and name not in bad)
         lost += less
+        if moved:
+            # The record takes the evidence that these versions relied on.
+            removed_ids |= {version.version for version in memory.past if not own[version.version]}
+    ids = tuple(sorted(removed_ids))
     return PurgeVerdict(memory, matched=matched, back=back, versions=ids, fields=fields, names=names, record=record, pieces=lost)
 
 

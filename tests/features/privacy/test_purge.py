@@ -33,6 +33,7 @@ from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.foundation.storage.search.pagination import PAGE
 from agent_memory.interfaces.http.app import create_app
 from agent_memory_client.models import (
+    EditMemoryRecordRequest,
     Evidence,
     ForgetMemoryRequest,
     MemoryMessage,
@@ -241,6 +242,17 @@ async def test_purge_deletes_only_memories_in_scope_that_meet_every_condition(ri
     assert await there(rig, "of-robot", "of-bo") == ["of-bo"]
     await purge(rig, PurgeRequest(agent_id="robot", source_class=["tool"]))
     assert await there(rig, "of-bo") == ["of-bo"], "all conditions must hold"
+
+
+async def test_purge_keeps_an_edited_memory_that_another_session_repeated(rig: Rig) -> None:
+    for session in ("far", "near"):
+        await rig.rt[MemoryService].store(SCOPE, [fact("Ana is in Oslo", session, session_id=session, evidence=None)])
+    await rig.rt[MemoryService].patch(SCOPE, "far", EditMemoryRecordRequest(metadata={"seen": True}))
+    counts = (await purge(rig, PurgeRequest(session_id="far"), user_id="ana")).counts or {}
+    assert (counts["matched"], counts["evidence"]) == (0, 1)
+    (one,) = await rig.stored()
+    assert (one.text, one.session_id) == ("Ana is in Oslo", "near")
+    assert len((await rig.rt[HistoryService].read_history(SCOPE, one.id)).versions) == 1
 
 
 async def test_imported_memories_can_be_purged_by_import_source(rig: Rig) -> None:
