@@ -290,3 +290,16 @@ def add_details(old: MemoryRecord, record: MemoryRecord) -> MemoryRecord:
     if set(record.metadata) - set(old.metadata):
         update["metadata"] = {**record.metadata, **old.metadata}
     return old.model_copy(update=update) if update else old
+
+
+def remove_details(record: MemoryRecord, statement: MemoryRecord) -> MemoryRecord:
+    """Return `record` without the tags and metadata that it shares with `statement`."""
+    update: dict[str, object] = {
+        "metadata": {
+            name: value for name, value in record.metadata.items() if name not in statement.metadata or statement.metadata[name] != value
+        }
+    }
+    for name in ("topics", "entities"):
+        its_values = getattr(statement, name) or []
+        update[name] = [value for value in getattr(record, name) or [] if value not in its_values]
+    return record.model_copy(update=update)

@@ -15,6 +15,7 @@ from pydantic import Field
 from agent_memory.features.memories.changes.store import StoredChange
 from agent_memory.features.memories.commit import UPKEEP, ChangeKind
 from agent_memory.features.memories.records import TRUST, StoredMemory, evidence_of, source_of
+from agent_memory.features.memories.write_decisions import remove_details
 from agent_memory.features.privacy.lineage import LineageMemory
 from agent_memory.foundation.core.scope import SessionRef
 from agent_memory.foundation.text.normalization import is_turn
@@ -237,6 +238,7 @@ def _without_source(
     written = record.evidence or []
     left = _own_evidence(source, record, memory.imported, is_poisoned)
     if not left and not is_turn(record):
-        return _resting_on(source, record, alone), alone, max(len(written), 1)
+        # The memory's tags and metadata may come from the source, so only later ones stay.
+        return remove_details(_resting_on(source, record, alone), memory.versions[0].record), alone, max(len(written), 1)
     lost = len(written) - len(left) if written else 0
     return (record.model_copy(update={"evidence": left}), (), lost) if lost else (None, (), 0)

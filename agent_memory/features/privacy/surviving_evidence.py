@@ -9,6 +9,7 @@ from agent_memory.features.memories.commit import ChangeOrigin, MemoryCommits, S
 from agent_memory.features.memories.records import StoredEvidence, StoredMemory
 from agent_memory.features.memories.service import message_memory
 from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.memories.write_decisions import remove_details
 from agent_memory.foundation.core.feature import Services
 from agent_memory.foundation.core.scope import Scope, SessionRef
 from agent_memory.foundation.text.normalization import is_turn
@@ -30,6 +31,7 @@ async def hand_on(services: Services, scope: Scope, session_id: str, memories: S
 async def _hand_on(services: Services, scope: Scope, session_id: str, old: StoredMemory, names: Sequence[str]) -> None:
     """Replace `old` with its oldest aliased fact, or with its oldest message if there is none."""
     pieces = await services[ChangeStore].load_evidence(old.mid)
+    quoted = await _without_first_details(services, scope, old)
     ledgers = await services[ChangeStore].load_ledgers(names)
     versions = [(name, ledger.versions[-1]) for name, ledger in zip(names, ledgers, strict=True) if ledger.versions]
     former = dict(zip((name for name, _ in versions), await services[ChangeStore].load_versions(scope, versions), strict=True))
@@ -39,12 +41,12 @@ async def _hand_on(services: Services, scope: Scope, session_id: str, old: Store
             ((field, piece) for field, piece in pieces.items() if _names(services, scope, field, piece) == name), ("", None)
         )
         before = former.get(name)
-        record = before.record if before is not None else None if piece is None else _memory_of_evidence(old.record, piece)
+        record = before.record if before is not None else None if piece is None else _memory_of_evidence(quoted, piece)
         if record is not None and record.session_id != session_id:
             left.append((name, field, record))
     rests = {field: piece for field, piece in pieces.items() if piece.times is not None and piece.session_id != session_id}
     if not left:
-        left = [entry for piece in rests.values() if (entry := _last_of(services, scope, old.record, piece)) is not None]
+        left = [entry for piece in rests.values() if (entry := _last_of(services, scope, quoted, piece)) is not None]
     if left:
         left.sort(key=lambda entry: (is_turn(entry[2]), entry[2].created_at, entry[2].id))
         (_, _, heir), *rest = left
@@ -56,6 +58,14 @@ async def _hand_on(services: Services, scope: Scope, session_id: str, old: Store
         moved = dict.fromkeys([*(name for name, _, _ in rest), *(mid for mid in evidence_mids if mid in names)])
         moved.pop(heir_name, None)
         await services[MemoryCommits].commit(scope, [Succeed(old, heir, fields, list(moved))], _ORIGIN)
+
+
+async def _without_first_details(services: Services, scope: Scope, memory: StoredMemory) -> MemoryRecord:
+    """Return the memory without the tags and metadata of its first version, which another session did not state."""
+    (ledger,) = await services[ChangeStore].load_ledgers([memory.mid])
+    versions = await services[ChangeStore].load_versions(scope, [(memory.mid, version) for version in ledger.versions[:1]])
+    first = next((version for version in versions if version is not None), memory)
+    return remove_details(memory.record, first.record)
 
 
 def _last_of(services: Services, scope: Scope, old: MemoryRecord, piece: StoredEvidence) -> tuple[str, str, MemoryRecord] | None:

@@ -8,11 +8,14 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
+
 from agent_memory.features.jobs.erasure_orders import Erasure, ErasureOrders
 from agent_memory.features.memories.changes.service import HistoryService
 from agent_memory.features.memories.search.service import SearchService
 from agent_memory.features.memories.service import MemoryService
 from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.privacy.purge import PurgeService
 from agent_memory.features.sessions.service import SessionService
 from agent_memory.features.transfer.export import ExportService
 from agent_memory.features.transfer.imports import ImportService
@@ -25,6 +28,7 @@ from agent_memory_client.models import (
     ExtractedMemoryRecord,
     MemoryMessage,
     MemoryRecord,
+    PurgeRequest,
     SearchRequest,
     SessionId,
     UpdateWorkingMemory,
@@ -94,6 +98,29 @@ async def test_same_text_in_two_sessions_is_one_memory_of_both(rig: Rig) -> None
     for session in ("third", "second"):
         await erase(rig, session)
     assert await rig.stored() == []
+
+
+@pytest.mark.parametrize(
+    ("how", "own"), [("erase", {}), ("erase", {"metadata": {"app": "crm"}, "topics": ["boats"], "entities": ["Bergen"]}), ("purge", {})]
+)
+async def test_repeated_memory_loses_the_tags_and_metadata_of_a_deleted_session(rig: Rig, how: str, own: dict[str, Any]) -> None:
+    private = {"metadata": {"note": "diagnosis", "seen": 1}, "topics": ["health"], "entities": ["Clinic"]}
+    await state(rig, "a", session_id="first", **private)
+    await state(rig, "b", session_id="second", **own)
+    (one,) = await rig.stored()
+    await rig.rt[MemoryService].patch(SCOPE, one.id, EditMemoryRecordRequest(metadata=one.metadata | {"seen": 2}))
+    if how == "erase":
+        await erase(rig, "first")
+    else:
+        await rig.rt[PurgeService].order(SCOPE, PurgeRequest(session_id="first"), None, "ada", dry_run=False)
+        await rig.work(DueKind.ORDER, DueKind.MEMORY)
+    (one,) = await rig.stored()
+    assert (one.session_id, one.text) == ("second", BOAT)
+    assert (one.metadata, one.topics, one.entities) == (
+        own.get("metadata", {}) | {"seen": 2},
+        own.get("topics", []),
+        own.get("entities", []),
+    )
 
 
 async def test_deleting_the_later_session_keeps_the_memory_without_its_evidence(rig: Rig) -> None:
