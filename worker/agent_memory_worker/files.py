@@ -10,6 +10,7 @@ from agent_memory.extensions.files.store import FileStore, ref_of
 from agent_memory.extensions.files.text import UnreadableFile, read_pages
 from agent_memory.features.access.limits import MemoryLimit
 from agent_memory.features.jobs.order_store import JobOrder, OrderStore
+from agent_memory.features.memories.changes.store import ChangeStore
 from agent_memory.features.memories.commit import Add, ChangeOrigin, Decision, Forget, MemoryCommits
 from agent_memory.features.privacy.derived_memories import delete_lineages, delete_memories_of, load_lineages_of
 from agent_memory.features.privacy.surviving_evidence import hand_on
@@ -109,6 +110,7 @@ async def _keep_text(runtime: Runtime, scope: Scope, file: StoredFile, messages:
 async def _replace(runtime: Runtime, scope: Scope, ref: SessionRef, records: Sequence[MemoryRecord], message_ids: Sequence[str]) -> None:
     services, commits = runtime.services, runtime[MemoryCommits]
     adds: list[Decision] = [Add(record, dedupe=False) for record in records]
+    await runtime[ChangeStore].end_session_proposals(scope, ref, current=message_ids)
     for _ in range(_TRIES):
         former = await load_lineages_of(services, scope, ref, current=message_ids)
         await hand_on(services, scope, ref.session_id, [memory.now for memory in former if memory.now is not None])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from agent_memory.features.memories.changes.store import ChangeStore
 from agent_memory.features.memories.records import StoredMemory
 from agent_memory.features.memories.upkeep.deletion import MemoryDeletion
 from agent_memory.features.memories.upkeep.scan import Selection
@@ -20,11 +21,12 @@ _BATCH = 100
 
 
 async def delete_memories_of(services: Services, scope: Scope, ref: SessionRef, *, current: Collection[str] = ()) -> None:
-    """Delete a document's memories, retired ones too, and the undo copies of its data. Idempotent.
+    """Delete a document's memories, retired and proposed ones too, and the undo copies of its data. Idempotent.
 
     If `current` is set, delete only memories derived solely from messages that are not in it. A memory that another
     document also states becomes that document's memory.
     """
+    await services[ChangeStore].end_session_proposals(scope, ref, current=current)
     memories = await load_lineages_of(services, scope, ref, current=current)
     await hand_on(services, scope, ref.session_id, [memory.now for memory in memories if memory.now is not None])
     await delete_lineages(services, scope, ref, memories)
@@ -35,7 +37,7 @@ async def delete_lineages(services: Services, scope: Scope, ref: SessionRef, mem
     for start in range(0, len(memories), _BATCH):
         records = [memory.versions[-1].record for memory in memories[start : start + _BATCH]]
         await services[MemoryDeletion].delete_records(scope, records)
-    await services[ForgetStore].erase_session(scope, ref)
+    await services[ForgetStore].erase_session_copies(scope, ref)
 
 
 async def load_memories_of(services: Services, scope: Scope, ref: SessionRef) -> list[StoredMemory]:

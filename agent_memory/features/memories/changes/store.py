@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -14,12 +16,12 @@ from redisvl.query.filter import Num
 from ulid import ULID
 
 from agent_memory.features.memories.commit import ChangeKind, ChangeOrigin, change_base, change_fields, claim_change
-from agent_memory.features.memories.records import READ_FIELDS, StoredEvidence, StoredMemory, read_row
+from agent_memory.features.memories.records import READ_FIELDS, StoredEvidence, StoredMemory, evidence_of, read_row
 from agent_memory.features.memories.steps import MemoryScripts, order_of
 from agent_memory.foundation.api.principals import administering
 from agent_memory.foundation.core.errors import Conflict
 from agent_memory.foundation.core.permissions import within
-from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.core.scope import Scope, SessionRef
 from agent_memory.foundation.storage.connection import read, write
 from agent_memory.foundation.storage.keyspace import Keys, tag, untag
 from agent_memory.foundation.storage.search import filters
@@ -27,7 +29,7 @@ from agent_memory.foundation.storage.search.indexes import change_index_name
 from agent_memory.foundation.storage.search.pagination import walk
 from agent_memory.foundation.storage.search.queries import name_query, search
 from agent_memory.foundation.storage.search.syntax import all_of
-from agent_memory_client.models import MemoryRecord
+from agent_memory_client.models import ANSWER, MemoryRecord
 
 FORGOTTEN = "forgotten"
 """The key in a change's `origin` for the counts of a forget request."""
@@ -204,6 +206,52 @@ class ChangeStore:
         """Reject a proposal. Raises Conflict if it is not open."""
         if (await self._scripts.run_group(scope.tenant, claim_change(scope, change.id, "proposed", "rejected")))[0] != "ok":
             raise Conflict(f"change {change.id} is not a proposal any more: read it again")
+
+    async def end_proposals(
+        self, scope: Scope, namespace: str | None, user_id: str | None, matches: Callable[[MemoryRecord], bool]
+    ) -> Counter[str]:
+        """Reject open proposals to store a matching memory, and count them.
+
+        A `namespace` or `user_id` of None matches any value. A proposal that a reviewer decides
+        in the meantime is skipped. Call this before you delete the stored memories.
+        """
+        values = {"st": "proposed"} | {name: value for name, value in (("ns", namespace), ("u", user_id)) if value is not None}
+        tenant = Scope(scope.tenant)
+        clause = all_of(filters.where(tenant), *(filters.is_value(name, value) for name, value in values.items()))
+        counts: Counter[str] = Counter()
+        async for names in walk(self._client, change_index_name(self._keys), clause, "at"):
+            for change in await self.load_changes(tenant, names):
+                record = None if change is None else proposed_record(change.proposal)
+                if change is not None and record is not None and matches(record):
+                    with suppress(Conflict):
+                        await self.end_proposal(tenant, change)
+                        counts["proposals"] += 1
+        return counts
+
+    async def end_session_proposals(self, scope: Scope, session: SessionRef, *, current: Collection[str] = ()) -> Counter[str]:
+        """Reject open proposals made of a session's messages, and count them.
+
+        If `current` is set, keep proposals that cite one of these messages.
+        """
+
+        def matches(record: MemoryRecord) -> bool:
+            if (record.namespace, record.user_id) != (session.namespace, session.user_id):
+                return False
+            pieces = [piece for piece in evidence_of(record) if piece.session_id == session.session_id]
+            cited = {message for piece in pieces for message in piece.message_ids}
+            return bool(pieces or record.session_id == session.session_id) and cited.isdisjoint(current)
+
+        return await self.end_proposals(scope, session.namespace, session.user_id, matches)
+
+
+def proposed_record(proposal: Mapping[str, Any] | None) -> MemoryRecord | None:
+    """Return the memory that a proposal would store, or None if there is none or it is unreadable."""
+    if proposal is None or "record" not in proposal:
+        return None
+    try:
+        return MemoryRecord.model_validate(proposal["record"], context=ANSWER)
+    except ValueError:  # Nobody can approve an unreadable proposal.
+        return None
 
 
 def _stored(scope: Scope, change_id: str, row: Sequence[bytes | None]) -> StoredChange | None:

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 from redis.asyncio import Redis
 
-from agent_memory.features.memories.changes.store import CONVERSATION, ChangeStore
+from agent_memory.features.memories.changes.store import CONVERSATION, ChangeStore, proposed_record
 from agent_memory.features.memories.records import decode_memory, encode_memory
 from agent_memory.features.memories.service import message_memory
 from agent_memory.features.memories.steps import order_of
@@ -54,6 +54,8 @@ class ForgottenData:
     undone: bool = False
     memories: list[MemoryRecord] = field(default_factory=list[MemoryRecord])
     messages: list[tuple[SessionRef, MemoryMessage]] = field(default_factory=list[tuple[SessionRef, MemoryMessage]])
+    proposed: list[MemoryRecord] = field(default_factory=list[MemoryRecord])
+    """Memories that the saved proposals would store."""
     summaries: list[tuple[SessionRef, str]] = field(default_factory=list[tuple[SessionRef, str]])
     imports: dict[str, str] = field(default_factory=dict[str, str])
     """Import names by memory id."""
@@ -275,13 +277,16 @@ class ForgetStore:
         return await self._drop(scope, owner.user_id, own_receipts)
 
     async def erase_session(self, scope: Scope, session: SessionRef) -> Counter[str]:
+        """Delete undo copies that contain the session's data, and end proposals made of it."""
+        return await self._changes.end_session_proposals(scope, session) + await self.erase_session_copies(scope, session)
+
+    async def erase_session_copies(self, scope: Scope, session: SessionRef) -> Counter[str]:
         """Delete undo copies that contain the session's data."""
         names = await self._names(scope, session.user_id)
         space = {} if session.namespace is None else {"ns": tag(session.namespace)}
-        session_words = f'"session_id":{compact(session.session_id)}'
         holder = {
             "fields": {"s": tag(session.session_id)} | space,
-            "words": [session_words],
+            "words": _spellings("session_id", session.session_id),
             "names": [self._keys.sid(scope.tenant, session)],
         }
         return await self._drop(scope, session.user_id, names, holder)
@@ -305,7 +310,7 @@ class ForgetStore:
     async def erase_agent(self, scope: Scope, owner: AgentOwner) -> Counter[str]:
         """Delete all undo copies that contain the agent's data. This scans all receipts."""
         space = {} if owner.namespace is None else {"ns": tag(owner.namespace)}
-        holder = {"fields": {"ag": tag(owner.agent_id)} | space, "words": [f'"agent_id":{compact(owner.agent_id)}'], "names": []}
+        holder = {"fields": {"ag": tag(owner.agent_id)} | space, "words": _spellings("agent_id", owner.agent_id), "names": []}
         counts: Counter[str] = Counter()
         async for name, user in self._receipts():
             counts += await self._drop(scope, user, [name], holder)
@@ -347,9 +352,14 @@ class ForgetStore:
         return +Counter(forgettings=sum(removed))
 
 
+def _spellings(name: str, value: str) -> list[str]:
+    """Return a member of a JSON object as memories (without a space) and proposals spell it."""
+    return [f'"{name}":{compact(value)}', f'"{name}": {json.dumps(value)}']
+
+
 def _records_of(data: ForgottenData) -> list[MemoryRecord]:
     # The text does not matter here, and some messages have none.
-    return [*data.memories, *(message_memory(ref, message, "-") for ref, message in data.messages)]
+    return [*data.memories, *data.proposed, *(message_memory(ref, message, "-") for ref, message in data.messages)]
 
 
 def _decode_receipt(header: ReceiptHeader, rows: Sequence[Sequence[str | None]]) -> ForgottenData:
@@ -360,6 +370,10 @@ def _decode_receipt(header: ReceiptHeader, rows: Sequence[Sequence[str | None]])
             data.memories.append(decode_memory(value.encode()))
             if place[0] is not None:
                 data.imports[data.memories[-1].id] = untag(place[0])
+            continue
+        if kind == "proposal":
+            record = proposed_record(json.loads(value))
+            data.proposed += [] if record is None else [record]
             continue
         session, namespace, user = place
         ref = SessionRef(session or "", namespace, user)

@@ -29,6 +29,7 @@ local function holds()
   end
   if is_named then return true end
   kept_keys.each_memory(receipt_fields, function(key) is_named = is_named or is_theirs(key) or says(redis.call('HGET', key, 'j') or '') end)
+  kept_keys.each_proposal(receipt_fields, function(proposal) is_named = is_named or says(proposal) end)
   return is_named
 end
 if holder and not holds() then return 0 end

@@ -5,7 +5,7 @@
 -- ARGV: root, guard: json
 -- -> {"gone"}, {"undone", names, answer of the undo} or {"kept", rows}
 --    names: a line for each: "m <mid>", "s <sid> <sha1 of the entry>" (a message), "c <sid>" (a summary)
---    rows: {"memory", record, import (false if none)} or {what, value, session, namespace, user}, where `what` is "message" (an entry),
+--    rows: {"memory", record, import (false if none)}, {"proposal", JSON} or {what, value, session, namespace, user}, where `what` is "message" (an entry),
 --          "summary" (its text), "waiting" (a memory for promotion) or "memories" (of a session, value: JSON [before, after])
 local erasures = require("storage/erasures")
 local kept_keys = require("privacy/kept_keys")
@@ -26,6 +26,7 @@ end
 kept_keys.each_memory(receipt_fields, function(key, name)
   if is_shown(name) then rows[#rows + 1] = {'memory', unpack(redis.call('HMGET', key, 'j', 'im'), 1, 2)} end
 end)
+kept_keys.each_proposal(receipt_fields, function(proposal) rows[#rows + 1] = {'proposal', proposal} end)
 -- An undo restores nothing of a session that has ended.
 local function add_of_session(what, sid, value)
   local session = redis.call('HMGET', root .. 'w:' .. sid, 'sid', 'ns', 'us')

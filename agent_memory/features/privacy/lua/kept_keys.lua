@@ -2,16 +2,25 @@
 -- NEEDS: root
 local erasures = require("storage/erasures")
 local LOOK = root .. 'fg-look'
--- Calls `look(key, name)` for each kept version of a memory, restored as a temporary key. `name` is its own key, without the root.
-local function each_memory(receipt_fields, look)
+-- Calls `look(key, name)` for each kept key that matches `pattern`, restored as a temporary key. `name` is its own key, without the root.
+local function each_key(receipt_fields, pattern, look)
   for name, dump in pairs(receipt_fields) do
-    local own = string.match(name, '^d ([mh]:.+)$')
+    local own = string.match(name, pattern)
     if own then
       redis.call('RESTORE', LOOK, 0, dump, 'REPLACE')
       look(LOOK, own)
     end
   end
   redis.call('DEL', LOOK)
+end
+-- Calls `look(key, name)` for each kept version of a memory.
+local function each_memory(receipt_fields, look) each_key(receipt_fields, '^d ([mh]:.+)$', look) end
+-- Calls `look(JSON)` for each kept proposal.
+local function each_proposal(receipt_fields, look)
+  each_key(receipt_fields, '^d (ch:.+)$', function(key)
+    local proposal = redis.call('HGET', key, 'p')
+    if proposal then look(proposal) end
+  end)
 end
 -- Raises an error while an erasure of the receipt's owner, or of the owner of a kept memory, is under way.
 local function refuse(receipt_fields, guard)
@@ -36,4 +45,4 @@ local function each(receipt_fields, pattern, act)
   end
 end
 
-return {each_memory = each_memory, refuse = refuse, fields_of = fields_of, each = each}
+return {each_memory = each_memory, each_proposal = each_proposal, refuse = refuse, fields_of = fields_of, each = each}

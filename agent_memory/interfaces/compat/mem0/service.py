@@ -16,6 +16,7 @@ from agent_memory.features.extraction.rules import ExtractionRulesService
 from agent_memory.features.jobs.operations import OperationService
 from agent_memory.features.memories.annotations import REMEMBER_AS
 from agent_memory.features.memories.changes.service import HistoryService
+from agent_memory.features.memories.changes.store import ChangeStore
 from agent_memory.features.memories.service import MemoryService
 from agent_memory.features.privacy.forget.store import ForgetStore
 from agent_memory.features.sessions.service import SessionService
@@ -252,6 +253,7 @@ class Mem0Service(CompatService):
             raise BadInput("give at least one of user_id, agent_id, run_id and app_id", field="user_id", where="query")
         # Keep the sessions: several apps may share one.
         deleted = 0 if "app_id" in entities else await self._delete_sessions(scope, entities)
+        await self._end_proposals(scope, entities)
         deleted += await self._delete_matching(filter=condition_of(entities))
         await self._delete_undo_copies(scope, entities)
         return deleted
@@ -361,19 +363,18 @@ class Mem0Service(CompatService):
         listed = await self._search(**selection, limit=MAX_PAGE)
         return [hit for hit in listed.memories if messages.intersection(hit.extracted_from or ())]
 
-    async def _delete_undo_copies(self, scope: Scope, entities: Mapping[str, str]) -> None:
-        def is_deleted(record: MemoryRecord) -> bool:
-            return within(scope, record) and matches(entities, memory_answer(record), UTC)
+    async def _end_proposals(self, scope: Scope, entities: Mapping[str, str]) -> None:
+        await self._services[ChangeStore].end_proposals(scope, None, _user_of(entities), _deletes(scope, entities))
 
-        user = entities.get("user_id")
-        await self._services[ForgetStore].erase_matching(scope, None if user == "*" else user, is_deleted)
+    async def _delete_undo_copies(self, scope: Scope, entities: Mapping[str, str]) -> None:
+        await self._services[ForgetStore].erase_matching(scope, _user_of(entities), _deletes(scope, entities))
 
     async def _delete_sessions(self, scope: Scope, entities: Mapping[str, str]) -> int:
         service = self._services[SessionService]
         user, agent, run = (entities.get(name) for name in ("user_id", "agent_id", "run_id"))
         matches_filter = _session_filter(agent, run)
         # The user "*" means any user, but not memories without a user.
-        owner = None if user == "*" else user
+        owner = _user_of(entities)
         offset = deleted = 0
         while True:
             refs = await service.list_refs(scope, self._namespace, owner, MAX_PAGE, offset)
@@ -395,6 +396,17 @@ def _session_filter(agent: str | None, run: str | None) -> Callable[[str], bool]
         return lambda name: name.startswith(_AGENT_SESSION)
     session = f"{_AGENT_SESSION}{agent}" if agent and run is None else run
     return lambda name: session in (None, name)
+
+
+def _user_of(entities: Mapping[str, str]) -> str | None:
+    """Return the only user that these entities name, or None for any user."""
+    user = entities.get("user_id")
+    return None if user == "*" else user
+
+
+def _deletes(scope: Scope, entities: Mapping[str, str]) -> Callable[[MemoryRecord], bool]:
+    """Return a function that matches the memories to delete."""
+    return lambda record: within(scope, record) and matches(entities, memory_answer(record), UTC)
 
 
 def _noted(request: AddRequest, answer: dict[str, Any]) -> dict[str, Any]:
