@@ -9,7 +9,13 @@ import httpx
 import pytest
 from ulid import ULID
 
+from agent_memory.features.privacy.forget.service import ForgetService
+from agent_memory.features.sessions.service import SessionService
+from agent_memory.features.sessions.store import SessionStore
+from agent_memory.foundation.core.scope import SessionRef
 from agent_memory.foundation.core.settings import load_settings
+from agent_memory_client.models import ForgetMemoryRequest, UpdateWorkingMemory
+from tests.support.rig import SCOPE, Rig
 from tests.support.stack import stack
 from tests.support.waiting import wait_until
 
@@ -154,3 +160,44 @@ async def test_undo_of_a_retention_policy_restores_no_passage_of_a_deleted_file(
     for change in changes:
         await server.post(f"/v1/changes/{change['id']}/undo")
     assert TEXT not in await texts(server, user)
+
+
+SESSION = SessionRef("s", None, "ana")
+
+
+async def forget_in(rig: Rig, text: str) -> str:
+    answer = await rig.rt[ForgetService].forget(SCOPE, ForgetMemoryRequest(text=text, user_id="ana"))
+    assert answer.receipt_id is not None
+    return answer.receipt_id
+
+
+@pytest.mark.parametrize("ended", ["deleted", "expired", "neither"])
+async def test_undo_restores_messages_only_in_the_session_they_came_from(rig: Rig, ended: str) -> None:
+    await rig.append("s", "Hello there.", TEXT, user_id="ana")
+    await rig.work()
+    receipt = await forget_in(rig, TEXT)
+    if ended == "deleted":
+        await rig.rt[SessionStore].delete(SCOPE, SESSION)
+    elif ended == "expired":
+        keys = rig.keys.session(rig.sid(SESSION))
+        await rig.rt.client.delete(keys.meta, keys.messages, keys.ids, keys.doc)
+    await rig.append("s", "Hello again.", user_id="ana")
+    shown = await rig.rt[ForgetService].show(SCOPE, receipt)
+    assert [item.kind for item in shown.items] == (["message", "session_message"] if ended == "neither" else ["message"])
+    undone = await rig.rt[ForgetService].undo(SCOPE, receipt)
+    assert undone.restored == {"memories": 1, "messages": int(ended == "neither"), "kept_newer": 0}
+    said = ["Hello there.", TEXT] if ended == "neither" else []
+    assert await rig.contents("s", user_id="ana") == [*said, "Hello again."]
+    assert TEXT in {memory.text for memory in await rig.stored()}
+
+
+async def test_undo_restores_no_waiting_memory_of_a_deleted_session(rig: Rig) -> None:
+    body = {"user_id": "ana", "messages": [], "memories": [{"id": "m", "text": TEXT, "memory_type": "semantic"}]}
+    await rig.rt[SessionService].put(SCOPE, "s", UpdateWorkingMemory.model_validate(body))
+    receipt = await forget_in(rig, TEXT)
+    await rig.rt[SessionStore].delete(SCOPE, SESSION)
+    await rig.rt[ForgetService].undo(SCOPE, receipt)
+    assert not [key for key in await rig.raw_keys() if key.startswith("j:")]
+    await rig.append("s", NEW_TEXT, user_id="ana")
+    await rig.work()
+    assert [memory.text for memory in await rig.stored()] == [NEW_TEXT]

@@ -30,7 +30,7 @@ kept_keys.each_proposal(receipt_fields, function(proposal) rows[#rows + 1] = {'p
 -- An undo restores nothing of a session that has ended.
 local function add_of_session(what, sid, value)
   local session = redis.call('HMGET', root .. 'w:' .. sid, 'sid', 'ns', 'us')
-  if not session[1] then return end
+  if not session[1] or not kept_keys.is_same_session(receipt_fields, sid) then return end
   local owner = {s = erasures.tag(session[1]), ns = erasures.tag(session[2] or ''), u = erasures.tag(session[3] or '')}
   if erasures.is_active(guard) then erasures.raise(erasures.objection(guard, guard.t, owner)) end
   rows[#rows + 1] = {what, value, unpack(session, 1, 3)}

@@ -107,6 +107,7 @@ local function take_from_session(session)
     end
     if session.memories then set_field(meta, 'mems', redis.call('HGET', root .. meta, 'mems'), session.memories) end
     kept_copy.keep('h ' .. session.sid, clock.us_text())
+    kept_copy.keep('b ' .. session.sid, redis.call('HGET', root .. meta, 'ca'))
     redis.call('HSET', root .. meta, 'hd', clock.us_text(), 'ua', clock.us_text(), 'ep', clock.us_text())
   end
   for _, id in ipairs(session.own) do

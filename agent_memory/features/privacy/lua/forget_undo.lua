@@ -101,9 +101,11 @@ each('^c (%S+)$', function(id)
 end)
 local function is_there(key, field)
   if key == 'use' then return is_restored[field] end
-  local mid = string.match(key, '^ev:(%x+)$')
+  local mid, sid = string.match(key, '^ev:(%x+)$'), string.match(key, '^[wj]:(%x+)')
   if mid then return documents.key_of(mid) end
-  return redis.call('EXISTS', root .. key) == 1 or string.match(key, ':o$')
+  if sid and not kept_keys.is_same_session(receipt_fields, sid) then return false end
+  -- The list of waiting memories may be empty, but needs its journal.
+  return redis.call('EXISTS', root .. string.gsub(key, ':o$', '')) == 1
 end
 -- True if the session's summary and first messages are unchanged since forgetting.
 local function is_as_left(key)
@@ -160,7 +162,8 @@ local function wait_again(journal, number)
 end
 each('^e (%S+) (%d+)$', function(key, number, json)
   local sid, session = string.match(key, '^%a:([%x]+)'), string.match(key, '^w:(%x+):m$')
-  if redis.call('EXISTS', root .. string.match(key, '^(.+):%a$')) == 1 then
+  local is_same = not session or kept_keys.is_same_session(receipt_fields, session)
+  if is_same and redis.call('EXISTS', root .. string.match(key, '^(.+):%a$')) == 1 then
     local change = cjson.decode(json)
     local is_back = put_back(key, tonumber(number), change[1], change[2])
     if is_back and not session then wait_again(string.match(key, '^j:(.+):l$'), tonumber(number)) end
@@ -175,7 +178,7 @@ each('^e (%S+) (%d+)$', function(key, number, json)
   if sid then outbox.mark_due(session_due, clock.ms, sid) end
 end)
 each('^h (%x+)$', function(session)
-  if redis.call('EXISTS', root .. 'w:' .. session) == 1 then
+  if kept_keys.is_same_session(receipt_fields, session) and redis.call('EXISTS', root .. 'w:' .. session) == 1 then
     redis.call('HINCRBY', root .. 'w:' .. session, 'v', 1)
     redis.call('HSET', root .. 'w:' .. session, 'hd', clock.us_text(), 'ua', clock.us_text())
   end

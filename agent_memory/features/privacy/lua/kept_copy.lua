@@ -5,6 +5,7 @@
 --   o <mid>        an id that other owners cannot use until the undo time ends (`fo:<mid>` names its owner)
 --   e <list> <number>  an entry of a list (JSON: before, after)
 --   h <sid>        the new fence of a session            j <journal>  its cursors before      c <change>  a proposal
+--   b <sid>        the creation time of a session
 -- NEEDS: root, receipt, keeps
 local aliases = require("memories/aliases")
 local function keep(name, value)

@@ -44,5 +44,10 @@ local function each(receipt_fields, pattern, act)
     if second then act(first, second, value) elseif first then act(first, value) end
   end
 end
+-- False if the session with this name was created after forgetting, in place of the one that lost data.
+local function is_same_session(receipt_fields, sid)
+  local before, now = receipt_fields['b ' .. sid], redis.call('HGET', root .. 'w:' .. sid, 'ca')
+  return not before or not now or now == before
+end
 
-return {each_memory = each_memory, each_proposal = each_proposal, refuse = refuse, fields_of = fields_of, each = each}
+return {each_memory = each_memory, each_proposal = each_proposal, refuse = refuse, fields_of = fields_of, each = each, is_same_session = is_same_session}
