@@ -88,6 +88,19 @@ async def test_deleted_file_is_in_no_view(rig: Rig) -> None:
         assert (await client.get(f"{VIEWS}/{view}/partitions")).json() == []
 
 
+async def test_erased_agent_is_in_no_view(rig: Rig) -> None:
+    transport = httpx.ASGITransport(create_app(rig.settings, rig.rt))
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        await rig.append("s", "I keep an okapi in my garage.", user_id="ana", agent_id="coach")
+        await rig.work()
+        view = (await client.post(VIEWS, json={"source": "long_term", "group_by": ["user_id"]})).json()["id"]
+        summary = (await client.post(f"{VIEWS}/{view}/partitions/run", json={"group": {"user_id": "ana"}})).json()["summary"]
+        assert "okapi" in summary
+        assert (await client.delete("/v1/agents/coach")).status_code == 200
+        await rig.work(DueKind.DELETION)
+        assert (await client.get(f"{VIEWS}/{view}/partitions")).json() == []
+
+
 async def test_deletion_by_a_caller_with_other_users_keeps_views(rig: Rig) -> None:
     await rig.remember(record("Ana keeps bees", "bees", user_id="ana"))
     one = await rig.rt[ViewService].create_view(SCOPE, CreateSummaryViewRequest(source="long_term", group_by=["user_id"]))
