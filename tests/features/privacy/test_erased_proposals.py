@@ -164,3 +164,28 @@ async def test_undo_of_a_forget_request_restores_no_proposal_of_an_erased_sessio
     await rig.work(DueKind.DELETION)
     assert (await http.post(f"/v1/memory/forget/{receipt}/undo")).status_code == 404
     assert await proposals(rig) == []
+
+
+@pytest.mark.parametrize("chosen", ["message", "fact"])
+async def test_forgetting_by_ids_deletes_proposals_based_on_the_chosen_memories(rig: Rig, http: httpx.AsyncClient, chosen: str) -> None:
+    ref, message = await session(rig, http)
+    (said,) = await rig.stored()
+    evidence = [Evidence(source="user", session_id="s", message_ids=[message])]
+    await rig.remember(record("Ana moved", "fact", user_id="ana", session_id="s", evidence=evidence))
+    await propose(rig, ref, message)
+    kept = await propose(rig, ref, "another-message", "kept")
+    ids = [said.id if chosen == "message" else "fact"]
+    receipt = (await call(http, "POST", "/v1/memory/forget", json={"ids": ids, "user_id": "ana"}))["receipt_id"]
+    assert await proposals(rig) == [kept]
+    await call(http, "POST", f"/v1/memory/forget/{receipt}/undo")
+    assert len(await proposals(rig)) == 2
+
+
+async def test_forgetting_by_ids_deletes_proposals_that_cite_the_chosen_fact(rig: Rig, http: httpx.AsyncClient) -> None:
+    await rig.remember(record("Ana moved", "fact", user_id="ana"), record(OLD, "old", user_id="ana"))
+    (old,) = await rig.rt[MemoryStore].find(SCOPE, ["old"])
+    assert old is not None
+    new = record(NEW, "new", user_id="ana", evidence=[Evidence(source="user", memory_id="fact")])
+    await rig.rt[MemoryCommits].commit(SCOPE, [Supersede([old], new)], ChangeOrigin("tests"), review=True)
+    await call(http, "POST", "/v1/memory/forget", json={"ids": ["fact"], "user_id": "ana"})
+    assert await proposals(rig) == []

@@ -171,6 +171,16 @@ class Planner:
             subject is not None and any(states(subject, part, owner=owner) for part in sentences(text))
         )
 
+    def covers(self, record: MemoryRecord) -> bool:
+        """True if a memory that is not stored yet states what is forgotten, or is based on deleted data."""
+        pieces = evidence_of(record)
+        cited = [(piece.session_id, message) for piece in pieces for message in piece.message_ids]
+        cited += [(record.session_id, message) for message in record.extracted_from or ()]
+        messages = {(SessionRef(session or "", record.namespace, record.user_id), message) for session, message in cited}
+        facts = {chosen.memory.versions[-1].record.id for chosen in self._targets.facts if not chosen.versions}
+        is_based = not messages.isdisjoint(self._targets.messages) or any(piece.memory_id in facts for piece in pieces)
+        return is_based or self.states(record.text)
+
     def _take_from_session(self, copy: SessionCopy) -> None:
         removed_messages = {message: why for (ref, message), why in self._targets.messages.items() if ref == copy.ref}
         entries: dict[str, str] = {}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ulid import ULID
 
-from agent_memory.features.memories.changes.store import ChangeStore
+from agent_memory.features.memories.changes.store import ChangeStore, proposed_record
 from agent_memory.features.memories.records import StoredMemory, is_from_person, message_memory_id, source_of
 from agent_memory.features.memories.upkeep.followers import MemoryFollowers
 from agent_memory.features.privacy.forget.candidates import CandidateFinder, facts_of
@@ -321,16 +321,16 @@ class ForgetService:
         return Planner(targets, others, sessions)
 
     async def _proposals(self, scope: Scope, targets: Targets, planner: Planner) -> list[str]:
-        """Return the ids of proposed changes that would store a forgotten statement."""
+        """Return the ids of proposed changes that would store a forgotten statement, or a fact based on deleted data."""
         if targets.owner.user_id is None:
             return []
         conditions = {"st": "proposed", "u": targets.owner.user_id}
         if targets.owner.namespace is not None:
             conditions["ns"] = targets.owner.namespace
         _, names = await self.changes.find_changes(scope, conditions, 0, _MOST_PROPOSALS)
-        proposals = [(change.id, change.proposal) for change in await self.changes.load_changes(scope, names) if change and change.proposal]
-        texts = [(name, str(proposal["record"]["text"])) for name, proposal in proposals if "record" in proposal]
-        return await asyncio.to_thread(lambda: [each for each, text in texts if planner.states(text)])
+        changes = [change for change in await self.changes.load_changes(scope, names) if change is not None]
+        proposed = [(change.id, record) for change in changes if (record := proposed_record(change.proposal)) is not None]
+        return await asyncio.to_thread(lambda: [name for name, record in proposed if planner.covers(record)])
 
 
 def _owner_of(owner: TargetOwner, plan: Plan) -> tuple[str | None, str | None]:
