@@ -172,7 +172,7 @@ class Planner:
         )
 
     def covers(self, record: MemoryRecord) -> bool:
-        """True if a memory that is not stored yet states what is forgotten, or is based on deleted data."""
+        """True if a proposed memory states the subject or a deleted fact, or cites deleted data."""
         pieces = evidence_of(record)
         cited = [(piece.session_id, message) for piece in pieces for message in piece.message_ids]
         cited += [(record.session_id, message) for message in record.extracted_from or ()]

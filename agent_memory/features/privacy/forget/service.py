@@ -321,7 +321,7 @@ class ForgetService:
         return Planner(targets, others, sessions)
 
     async def _proposals(self, scope: Scope, targets: Targets, planner: Planner) -> list[str]:
-        """Return the ids of proposed changes that would store a forgotten statement, or a fact based on deleted data."""
+        """Return the ids of proposed changes that would store a forgotten statement or cite deleted data."""
         if targets.owner.user_id is None:
             return []
         conditions = {"st": "proposed", "u": targets.owner.user_id}
