@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import Body, Path, Query, Response
 
 from agent_memory.features.jobs.operations import MAX_WAIT_SECONDS, UNTOUCHED_SECONDS, OperationService
+from agent_memory.features.memories.changes.replays import CHANGE_REPLAY, RECORD_REPLAY
 from agent_memory.features.memories.changes.service import HistoryService
 from agent_memory.features.memories.duplicates.service import DuplicateService
 from agent_memory.features.memories.memory_types import (
@@ -33,7 +34,7 @@ from agent_memory.foundation.api.dependencies import (
     WaitQuery,
     WriteScopeDep,
 )
-from agent_memory.foundation.api.operation import deleting, operations
+from agent_memory.foundation.api.operation import deleting, operations, replaying
 from agent_memory.foundation.api.responses import ModelResponse, ValuesResponse, errors
 from agent_memory_client.models import (
     AckResponse,
@@ -135,18 +136,21 @@ async def get_change(services: ServicesDep, scope: ScopeDep, change_id: ChangePa
 
 
 @router.post("/v1/changes/{change_id}/undo", operation_id="undo_change", response_model=Change, responses=errors(404, 409))
+@replaying(CHANGE_REPLAY)
 async def undo_change(services: ServicesDep, scope: WriteScopeDep, change_id: ChangePath) -> Response:
     """Undoes a change and returns the new change that records the undo. You can also undo that change."""
     return ModelResponse(await services[HistoryService].undo_by_id(scope, change_id))
 
 
 @router.post("/v1/changes/{change_id}/approve", operation_id="approve_change", response_model=Change, responses=errors(404, 409))
+@replaying(CHANGE_REPLAY)
 async def approve_change(services: ServicesDep, scope: WriteScopeDep, change_id: ChangePath) -> Response:
     """Applies a proposal."""
     return ModelResponse(await services[HistoryService].approve_proposal(scope, change_id))
 
 
 @router.post("/v1/changes/{change_id}/reject", operation_id="reject_change", response_model=Change, responses=errors(404, 409))
+@replaying(CHANGE_REPLAY)
 async def reject_change(services: ServicesDep, scope: WriteScopeDep, change_id: ChangePath) -> Response:
     """Rejects a proposal without changing any memories."""
     return ModelResponse(await services[HistoryService].reject_proposal(scope, change_id))
@@ -155,6 +159,7 @@ async def reject_change(services: ServicesDep, scope: WriteScopeDep, change_id: 
 @router.post(
     "/v1/changes/batches/{batch_id}/undo", operation_id="undo_batch", response_model=ChangeListResponse, responses=errors(404, 409)
 )
+@replaying(CHANGE_REPLAY)
 async def undo_batch(services: ServicesDep, scope: WriteScopeDep, batch_id: BatchPath) -> Response:
     """Undoes all applied changes in a batch, newest first."""
     return ModelResponse(await services[HistoryService].undo_batch(scope, batch_id))
@@ -313,6 +318,7 @@ async def list_quarantine(
     response_model=MemoryRecord,
     responses=errors(404, 409),
 )
+@replaying(RECORD_REPLAY)
 async def approve_quarantined(services: ServicesDep, scope: AdminScopeDep, memory_id: MemoryPath) -> Response:
     """Releases a memory from quarantine with its current text, so that searches find it.
 

@@ -55,11 +55,19 @@ class IdempotencyService:
         self._lease_ms = round(lease_seconds * 1000)
 
     async def answer_once(
-        self, scope: Scope, key: str, request: str, answer: Callable[[], Awaitable[Response]], *, keeps: bool
+        self,
+        scope: Scope,
+        key: str,
+        request: str,
+        answer: Callable[[], Awaitable[Response]],
+        *,
+        keeps: bool,
+        reduce: Callable[[bytes], bytes] | None = None,
     ) -> Response | StoredAnswer:
         """Return the stored response, or run the request and store its response.
 
-        Failed requests are not stored. If `keeps` is false, a repeated request runs again.
+        Failed requests are not stored. If `keeps` is false, a repeated request runs again. With
+        `reduce`, the stored body is its result.
 
         Raises BadInput if the key is malformed or was used for a different request. Raises
         RequestUnderWay if the first request is still running.
@@ -80,6 +88,8 @@ class IdempotencyService:
         response = await self._run(name, holder, reply[0].decode(), answer)
         stored_headers = [name + b": " + value for name, value in response.raw_headers if keeps and name in _STORED_HEADERS]
         body = bytes(response.body) if keeps else b""
+        if reduce is not None:
+            body = reduce(body)
         stored = {"status": response.status_code, "body": body, "headers": b"\n".join(stored_headers), "ttl_seconds": _TTL_SECONDS}
         await self._keep(answer=name, request=request, **stored)
         return response

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from fastapi import APIRouter, Request, Response
@@ -16,8 +17,19 @@ from agent_memory.foundation.api.body import RawBody
 from agent_memory.foundation.api.dependencies import scope_of
 from agent_memory.foundation.api.idempotency import IdempotencyService, StoredAnswer, request_digest
 from agent_memory.foundation.api.responses import add_notices
+from agent_memory.foundation.core.feature import Services
 from agent_memory.foundation.core.input.unknown_fields import ignored_names
 from agent_memory.foundation.core.notices import collecting_notices
+from agent_memory.foundation.core.scope import Scope as TenantScope
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """How to store a response without data that can be deleted, and how to read that data again for a repeated request."""
+
+    reduce: Callable[[bytes], bytes]
+    complete: Callable[[Services, TenantScope, bytes], Awaitable[bytes]]
+
 
 ARGUMENTS = "agent_memory.arguments"
 """Key in the ASGI scope for the arguments of the running operation."""
@@ -25,6 +37,7 @@ ANSWER = "agent_memory.answer"
 """Key in the ASGI scope for the operation's response."""
 _DELETING: set[Callable[..., Any]] = set()
 _COMPUTING: set[Callable[..., Any]] = set()
+_REPLAYS: dict[Callable[..., Any], Replay] = {}
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 
@@ -42,6 +55,7 @@ class Operation(APIRoute):
         self._arguments = ArgumentReader(self.dependant, last_parameter, deletes=deletes)
         # Erasures do not delete stored responses, so responses to reads are not stored. A repeated read runs again.
         self._keeps_answers = not self._arguments.is_provided_by(scope_of) and endpoint not in _COMPUTING
+        self._replay = _REPLAYS.get(endpoint)
         self.app = self._serve
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -62,9 +76,13 @@ class Operation(APIRoute):
             return await answer()
         body = next((value for value in arguments.values() if isinstance(value, RawBody)), body)
         request = request_digest(scope["method"], scope["path"], scope["query_string"], body)
-        service: IdempotencyService = arguments["services"][IdempotencyService]
-        once = await service.answer_once(arguments["scope"], key.decode("latin-1"), request, answer, keeps=self._keeps_answers)
-        return _replayed(once) if isinstance(once, StoredAnswer) else once
+        services, caller, replay = arguments["services"], arguments["scope"], self._replay
+        service: IdempotencyService = services[IdempotencyService]
+        reduce = None if replay is None else replay.reduce
+        once = await service.answer_once(caller, key.decode("latin-1"), request, answer, keeps=self._keeps_answers, reduce=reduce)
+        if not isinstance(once, StoredAnswer):
+            return once
+        return _replayed(once if replay is None else replace(once, body=await replay.complete(services, caller, once.body)))
 
 
 def _replayed(stored: StoredAnswer) -> Response:
@@ -121,6 +139,16 @@ def computing(endpoint: Endpoint) -> Endpoint:
     """Mark an endpoint whose response must not be stored under an Idempotency-Key."""
     _COMPUTING.add(endpoint)
     return endpoint
+
+
+def replaying(replay: Replay) -> Callable[[Endpoint], Endpoint]:
+    """Mark an endpoint whose stored response omits data that can be deleted."""
+
+    def mark(endpoint: Endpoint) -> Endpoint:
+        _REPLAYS[endpoint] = replay
+        return endpoint
+
+    return mark
 
 
 def operations(tag: str) -> APIRouter:

@@ -149,6 +149,10 @@ class HistoryService:
     async def read_change(self, scope: Scope, change_id: str) -> Change:
         return (await self._render_changes(scope, [await self._require(scope, change_id)]))[0]
 
+    async def read_existing(self, scope: Scope, change_ids: Sequence[str]) -> dict[str, Change]:
+        """Return the changes that exist and that the caller may access, by id."""
+        return {change.id: change for change in await self._render_changes(scope, await self._changes.load_changes(scope, change_ids))}
+
     async def undo_by_id(self, scope: Scope, change_id: str) -> Change:
         """Undo a change, and return the change that records the undo. Raises NotFound or Conflict."""
         name = await self._undo(scope, await self._require(scope, change_id), str(ULID()))
