@@ -290,7 +290,7 @@ async def test_text_of_messages_with_images_is_stored_with_notices(api: httpx.As
         if infer:
             parts = [
                 "messages.4: pdf_url is stored, but no model reads it",
-                *(f"messages.{number}.content: its pictures" for number in (1, 2)),
+                *(f"messages.{number}.content: its images" for number in (1, 2)),
             ]
         else:
             parts = ["messages.1: image_url", "messages.2: image_url", "messages.4: pdf_url"]
