@@ -211,7 +211,7 @@ FEATURE = Feature(
     name="nickname",
     open=open_nicknames,
     routes=("nickname:router",),  # the object `router` in the module `nickname`
-    # For the documentation only: key, type, content and lifetime. The server's own prefix (`am:{0}:`) is omitted.
+    # For documentation: unique key, type, content and lifetime. The server's own prefix (`am:{0}:`) is omitted.
     # `<user>` stands for a digest of the tenant and the user.
     keys=(KeySpace("nn:<user>", "hash", "a user's nicknames, by namespace", "until the user is erased"),),
     jobs={TIDY: "nickname:tidy_nickname"},  # TIDY = "tidy nickname"

@@ -263,9 +263,7 @@ async def forget(
     namespace: NamespaceQuery = None,
     user_id: UserQuery = None,
     session_id: Annotated[OptionalIdentifier, Query(description="The memories' session.")] = None,
-    limit: Annotated[
-        int, Query(ge=0, le=1_000_000, description="The maximum number of memories to delete per call, at most 10,000.")
-    ] = 1000,
+    limit: Annotated[int, Query(ge=0, le=1_000_000, description="Maximum memories to delete per call, never more than 10,000.")] = 1000,
     dry_run: Annotated[bool, Query(description="Only return what would be deleted.")] = True,
 ) -> Response:
     """Deletes memories that are too old, unread for too long, or beyond a budget. Never deletes pinned memories.
