@@ -55,7 +55,7 @@ OWNER_FILTERS: list[dict[str, Any]] = [
 
 @pytest.fixture
 async def corpus(rig: Rig) -> Rig:
-    """Store twelve memories, three of which have every field that filters support."""
+    """Store twelve memories. Three have every field that filters support."""
     await rig.remember(*(record(text, **(MARKED if "ferns" in text else {})) for text in TEXTS))
     return rig
 

@@ -34,7 +34,7 @@ class _Lexicon:
     longest: int
 
     def covers(self, words: Sequence[str], shapes: Sequence[bool], numbers: bool) -> bool:
-        """True if the words consist of filler phrases, at least one of which can stand alone.
+        """True if the words are only filler phrases, and at least one is filler by itself.
 
         `shapes` is True for each word that is noise in any language.
         """
