@@ -214,7 +214,7 @@ def _label(value: str) -> tuple[str, str]:
 
 
 def _agrees(given: tuple[date, date], label: tuple[str, str], *, wider: bool) -> bool:
-    """True if the days equal the label. `wider` allows a week around it ("in two weeks")."""
+    """True if the days equal the label. `wider` allows a week on either side ("in two weeks")."""
     first, last = given[0].isoformat(), given[1].isoformat()
     ends = {last, last[:8] + "31"} if last[8:] in ("28", "29", "30") else {last}
     return (first == label[0] and label[1] in ends) or (wider and first <= label[0] and label[1] <= last)
