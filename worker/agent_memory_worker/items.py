@@ -32,7 +32,7 @@ async def embed_items(runtime: Runtime, iids: Sequence[str]) -> int:
 async def embed_missing(runtime: Runtime, limit: int) -> int:
     """Embed up to `limit` items that have no vector. Return the number processed.
 
-    Items that the model rejects count as embedded until the model change ends.
+    Items that the model rejects count as embedded until the model change is complete.
     """
     iids = await runtime[ItemSearch].list_unembedded(limit)
     try:

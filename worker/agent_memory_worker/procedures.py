@@ -32,7 +32,7 @@ async def index_procedure(runtime: Runtime, order: JobOrder) -> None:
 async def embed_missing(runtime: Runtime, limit: int) -> int:
     """Embed up to `limit` procedures that have no vector. Return the number processed.
 
-    Procedures that the model rejects count as embedded until the model change ends.
+    Procedures that the model rejects count as embedded until the model change is complete.
     """
     procedures = await runtime[ProcedureStore].unembedded(limit)
     orders = [JobOrder(INDEX_PROCEDURE, tenant, {"procedure": pid}) for tenant, pid in procedures]

@@ -262,7 +262,7 @@ class SessionStore:
         return (await self._search(clause, 0, 2))[1]
 
     async def find_only(self, scope: Scope, ref: SessionRef) -> SessionRef | None:
-        """Return the session that `find` returns, or None unless there is exactly one."""
+        """Return the only session that `find` returns, or None if there are zero or several."""
         refs = await self.find(scope, ref.session_id, ref.namespace, ref.user_id)
         return refs[0] if len(refs) == 1 else None
 
