@@ -17,7 +17,7 @@ class Unusable(ValueError):
 
 
 class NotUtf8(Unusable):
-    """A file has another encoding."""
+    """Raised if a file is not UTF-8."""
 
     def __init__(self, name: str = "") -> None:
         super().__init__(f"{name} is not UTF-8: save it as UTF-8".lstrip())
